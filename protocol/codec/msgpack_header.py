@@ -1,0 +1,87 @@
+"""Type 2: the header as one msgpack array, RewindMQ's native codec (``wire.md`` 2.4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from rewindmq.protocol.command import ExtValue, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import FrameError
+from rewindmq.protocol.limits import MAX_EXT_FIELDS
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_UInt32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+_NIL: Final = 0xC0
+_MAP16: Final = 0xDE
+
+
+class _Envelope(msgspec.Struct, array_like=True, gc=False):
+    code: _Int32
+    language: _UInt32
+    version: _UInt32
+    opaque: _Int32
+    flag: _UInt32
+    remark: str | None
+    ext: msgspec.Raw
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(_Envelope)
+_UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, ExtValue])
+_ENCODE: Final = msgspec.msgpack.Encoder().encode
+
+
+def encode_header(command: RemotingCommand) -> bytes:
+    """Write the header; a typed header becomes the ext map without passing through a dict."""
+    if command.header is None:
+        ext: object = command.raw_ext or command.ext or None
+    elif command.ext:
+        ext = command.all_ext_fields()
+    else:
+        ext = command.header
+    return _ENCODE(
+        (
+            command.code,
+            command.language,
+            command.version,
+            command.opaque,
+            command.flag,
+            command.remark,
+            ext,
+        )
+    )
+
+
+def decode_header(data: bytes) -> RemotingCommand:
+    """Read the header, leaving the ext fields packed until someone asks for them.
+
+    Raises:
+        FrameError: not an array of at least seven well-typed elements, or bytes left over.
+    """
+    try:
+        envelope = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FrameError(f"msgpack header: {error}") from None
+    return RemotingCommand(
+        envelope.code,
+        remark=envelope.remark,
+        language=envelope.language,
+        version=envelope.version,
+        opaque=envelope.opaque,
+        flag=envelope.flag,
+        raw_ext=_checked_ext(envelope.ext),
+        serialize_type=SerializeType.MSGPACK,
+    )
+
+
+def _checked_ext(raw: msgspec.Raw) -> bytes | None:
+    packed = bytes(raw)
+    first = packed[0]
+    if first == _NIL:
+        return None
+    if 0x80 <= first <= 0x8F:
+        return packed
+    if first == _MAP16 and int.from_bytes(packed[1:3], "big") <= MAX_EXT_FIELDS:
+        return packed
+    raise FrameError("msgpack header: ext fields are no map, or too many")

@@ -1,0 +1,168 @@
+"""RemotingCommand: one request or response, whatever header codec carried it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import HeaderError, ResponseError
+from rewindmq.protocol.version import CURRENT_VERSION, LanguageCode
+
+FLAG_RESPONSE: Final = 1
+FLAG_ONEWAY: Final = 2
+
+ExtValue = str | int | bool | bytes | None
+# What a body may be before the edge encodes it: raw bytes, or a structured value (``body/``).
+Body = bytes | memoryview | msgspec.Struct | None
+
+
+class SerializeType(IntEnum):
+    """The frame's type byte: which codec its header, and every structured body in it, is written in."""
+
+    JSON = 0
+    ROCKETMQ = 1
+    MSGPACK = 2
+
+
+class CommandHeader(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
+    """Base of every typed header: Python names here, RocketMQ's camelCase names on the wire.
+
+    A field without default is required. ``None`` and values equal to the default stay off the wire.
+    """
+
+
+HeaderT = TypeVar("HeaderT", bound=CommandHeader)
+BodyT = TypeVar("BodyT", bound=msgspec.Struct)
+
+_DECODERS: dict[type[CommandHeader], msgspec.msgpack.Decoder[Any]] = {}
+_UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, ExtValue])
+_NO_EXT: Final[dict[str, ExtValue]] = {}
+
+
+class RemotingCommand:
+    """The envelope both directions share (``wire.md`` 1.2).
+
+    Attributes:
+        code: request code, or response code when ``is_response``.
+        language: the sender's ``LanguageCode`` number.
+        version: the sender's ``MQVersion`` ordinal.
+        opaque: int32 chosen by the requester, copied into the response.
+        flag: bit 0 response, bit 1 oneway.
+        remark: error text, or None.
+        header: the typed header to send; None in a received command, see ``decode_header``.
+        body: to send: bytes or a structured value; received: bytes, or None (empty and absent are one).
+        serialize_type: the codec it came in; for a command to send, chosen by the connection.
+    """
+
+    __slots__ = (
+        "_ext",
+        "_raw_ext",
+        "body",
+        "code",
+        "flag",
+        "header",
+        "language",
+        "opaque",
+        "remark",
+        "serialize_type",
+        "version",
+    )
+
+    def __init__(
+        self,
+        code: int,
+        header: CommandHeader | None = None,
+        body: Body = None,
+        *,
+        remark: str | None = None,
+        language: int = LanguageCode.PYTHON,
+        version: int = CURRENT_VERSION,
+        opaque: int = 0,
+        flag: int = 0,
+        ext: dict[str, ExtValue] | None = None,
+        raw_ext: bytes | msgspec.Raw | None = None,
+        serialize_type: SerializeType = SerializeType.MSGPACK,
+    ) -> None:
+        self.code = code
+        self.header = header
+        self.body = body
+        self.remark = remark
+        self.language = language
+        self.version = version
+        self.opaque = opaque
+        self.flag = flag
+        self.serialize_type = serialize_type
+        self._ext = ext
+        self._raw_ext = raw_ext
+
+    @property
+    def is_response(self) -> bool:
+        return self.flag & FLAG_RESPONSE != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        return self.flag & FLAG_ONEWAY != 0
+
+    @property
+    def ext(self) -> dict[str, ExtValue]:
+        """The ext fields as a map. Fields of ``header`` are not in it; ``all_ext_fields`` merges both."""
+        if self._ext is None:
+            if self._raw_ext is None:
+                return _NO_EXT
+            try:
+                self._ext = _UNTYPED.decode(self._raw_ext)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise HeaderError(f"ext fields: {error}") from None
+        return self._ext
+
+    @property
+    def raw_ext(self) -> bytes | msgspec.Raw | None:
+        """The ext fields still in msgpack, when they came that way and nobody has looked inside."""
+        return self._raw_ext
+
+    def all_ext_fields(self) -> dict[str, ExtValue]:
+        """Ext fields as they go on the wire: the free ones, overlaid by the typed header's."""
+        fields = dict(self.ext)
+        if self.header is not None:
+            fields.update(msgspec.to_builtins(self.header))
+        return fields
+
+    def set_ext(self, key: str, value: ExtValue) -> None:
+        """Add an ext field beside the typed header (``wire.md`` 3.1)."""
+        self._ext = {**self.ext, key: value}
+        self._raw_ext = None
+
+    def decode_header(self, header_type: type[HeaderT]) -> HeaderT:
+        """The typed header of a received command.
+
+        Raises:
+            HeaderError: a required field is missing or a value has the wrong type; code 1, as RocketMQ
+                answers when its handler trips over the field.
+        """
+        try:
+            if self._raw_ext is not None:
+                decoder = _DECODERS.get(header_type)
+                if decoder is None:
+                    decoder = _DECODERS[header_type] = msgspec.msgpack.Decoder(header_type, strict=False)
+                return decoder.decode(self._raw_ext)  # type: ignore[no-any-return]
+            return msgspec.convert(self._ext or _NO_EXT, header_type, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise HeaderError(f"{header_type.__name__}: {error}") from None
+
+    def require_success(self) -> RemotingCommand:
+        """Return self when this is a response with code 0.
+
+        Raises:
+            ResponseError: any other code.
+        """
+        if self.code != ResponseCode.SUCCESS:
+            raise ResponseError(self.code, self.remark)
+        return self
+
+    def __repr__(self) -> str:
+        kind = "response" if self.is_response else "oneway" if self.is_oneway else "request"
+        size = len(self.body) if isinstance(self.body, (bytes, memoryview)) else None
+        return f"<RemotingCommand {kind} code={self.code} opaque={self.opaque} remark={self.remark!r} body={size}>"

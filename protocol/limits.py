@@ -1,0 +1,18 @@
+"""Every bound the protocol puts on what a peer may send (RocketMQ 4.9.4 unless said otherwise)."""
+
+# NettySystemConfig.com.rocketmq.remoting.frameMaxLength: the length word included.
+MAX_FRAME_BYTES = 16_777_216
+# Properties (32 767 bytes) may hold control characters, six bytes each once JSON-escaped.
+MAX_HEADER_BYTES = 262_144
+MAX_EXT_FIELDS = 512
+# Nesting of a structured body; RocketMQ's deepest (103) has seven levels.
+MAX_BODY_DEPTH = 32
+# MessageStoreConfig.maxMessageSize.
+MAX_MESSAGE_BODY_BYTES = 4_194_304
+# A signed byte holds the topic's length on disk (CommitLog, Validators.TOPIC_MAX_LENGTH).
+MAX_TOPIC_LENGTH = 127
+MAX_GROUP_LENGTH = 255
+# A signed int16 holds the length of the properties text.
+MAX_PROPERTIES_BYTES = 32_767
+# PullMessageProcessor: what one request may ask for.
+MAX_PULL_MESSAGES = 1_024

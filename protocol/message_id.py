@@ -1,0 +1,31 @@
+"""Message ids: the offset id every broker gives, and the unique id a producer gives (``wire.md`` 6.7)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+
+_OFFSET: Final = struct.Struct(">q")
+
+
+def offset_message_id(store_host: bytes, commit_log_offset: int) -> str:
+    """Upper-case hex of the store host (address and 4-byte port) and the log position."""
+    return (store_host + _OFFSET.pack(commit_log_offset)).hex().upper()
+
+
+def parse_offset_message_id(text: str) -> tuple[bytes, int]:
+    """The store host's bytes and the log position in an offset id of 32 or 56 hex characters.
+
+    Raises:
+        RequestError: code 1, the text is no offset id.
+    """
+    try:
+        packed = bytes.fromhex(text)
+    except ValueError:
+        packed = b""
+    if len(packed) not in (16, 28) or len(text) != 2 * len(packed):
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"{text!r} is no offset message id")
+    return packed[:-8], int(_OFFSET.unpack(packed[-8:])[0])

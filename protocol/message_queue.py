@@ -1,0 +1,20 @@
+"""The address of one queue, and the order RocketMQ sorts queues in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic at one broker.
+
+    Sorts by topic, broker name, queue id, which is the order every rebalance strategy relies on
+    (RocketMQ 4.9.4 ``MessageQueue#compareTo``). As a tuple it is also the key of msgpack tables.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"

@@ -1,0 +1,48 @@
+"""Named points: every step at which two interleavings of a reset can differ.
+
+The code emits them through ``Runtime.probe``; with no probe set a point costs one ``is not None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+
+class Point(StrEnum):
+    """What just happened, where it happened."""
+
+    # Administrator.
+    ROUTE_QUERIED = "admin.route_queried"
+    RESET_SENT = "admin.reset_sent"
+    RESET_ANSWERED = "admin.reset_answered"
+    # Broker.
+    RESET_RECEIVED = "broker.reset_received"
+    RESET_TARGETS_COMPUTED = "broker.reset_targets_computed"
+    CLIENT_NOTIFIED = "broker.client_notified"
+    COMMIT_RECEIVED = "broker.commit_received"
+    PULL_HELD = "broker.pull_held"
+    PULL_ANSWERED = "broker.pull_answered"
+    # Consumer, the reset procedure.
+    RESET_NOTICE_RECEIVED = "client.reset_notice_received"
+    SUSPENDED = "client.suspended"
+    QUEUE_DROPPED = "client.queue_dropped"
+    WAIT_OVER = "client.wait_over"
+    OFFSET_APPLIED = "client.offset_applied"
+    COMMIT_SENT = "client.commit_sent"
+    QUEUE_REMOVED = "client.queue_removed"
+    RESUMED = "client.resumed"
+    # Consumer, around it.
+    REBALANCED = "client.rebalanced"
+    QUEUE_ADDED = "client.queue_added"
+    PULL_SENT = "client.pull_sent"
+    PULL_CALLBACK = "client.pull_callback"
+    LISTENER_CALLED = "client.listener_called"
+    LISTENER_RETURNED = "client.listener_returned"
+    OFFSET_UPDATED = "client.offset_updated"
+    PERSIST_TICK = "client.persist_tick"
+
+
+# Called as probe(point, details): details hold plain values (topic, group, queue, offset, ...).
+Probe = Callable[[Point, dict[str, Any]], None]

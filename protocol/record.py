@@ -1,0 +1,195 @@
+"""The message record, byte for byte as RocketMQ stores and sends it (``store.md`` 3, ``wire.md`` 6.1).
+
+One layout serves the commit log, pull replies and the pipeline. All integers are big-endian and signed.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from functools import lru_cache
+from typing import Final
+
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message import MessageExt, RecordFields
+from rewindmq.protocol.sysflag import MessageSysFlag
+
+MAGIC_V1: Final = 0xDAA320A7
+MAGIC_V2: Final = 0xDAA320AB
+MAGIC_BLANK: Final = 0xCBD43194
+
+# Both hosts IPv4: everything before the body, the body's length included.
+FIXED_V4: Final = struct.Struct(">iIiiiqqiq8sq8siqi")
+BODY_OFFSET_V4: Final = 88
+# Fixed part plus the lengths of topic (V1) and properties.
+OVERHEAD_V4: Final = 91
+
+# Positions of fields patched or peeked at in place, counted from the record's first byte.
+QUEUE_OFFSET_AT: Final = 20
+PHYSICAL_OFFSET_AT: Final = 28
+SYS_FLAG_AT: Final = 36
+STORE_TIMESTAMP_AT_V4: Final = 56
+STORE_TIMESTAMP_AT_V6: Final = 68
+
+BLANK: Final = struct.Struct(">iI")
+BLANK_BYTES: Final = 8
+
+_HEAD: Final = struct.Struct(">iIiiiqqiq")
+_TAIL: Final = struct.Struct(">iqi")
+_INT64: Final = struct.Struct(">q")
+_INT16: Final = struct.Struct(">h")
+_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
+_V6_HOSTS: Final = int(MessageSysFlag.BORNHOST_V6 | MessageSysFlag.STOREHOST_V6)
+
+
+class RecordError(RewindMQError):
+    """Bytes that are no intact record."""
+
+
+def body_crc(stored_body: bytes) -> int:
+    """CRC-32 of the body as stored, cut to 31 bits."""
+    return zlib.crc32(stored_body) & 0x7FFFFFFF
+
+
+def encode_record(
+    *,
+    topic: str,
+    stored_body: bytes,
+    properties: bytes,
+    queue_id: int,
+    queue_offset: int,
+    physical_offset: int,
+    born_timestamp: int,
+    born_host: bytes,
+    store_timestamp: int,
+    store_host: bytes,
+    flag: int = 0,
+    sys_flag: int = 0,
+    reconsume_times: int = 0,
+    prepared_transaction_offset: int = 0,
+) -> bytes:
+    """One V1 record.
+
+    Args:
+        born_host, store_host: 8 bytes (IPv4) or 20 (IPv6) each; the sysFlag bits that say so are set here.
+        properties: the properties text in UTF-8, at most 32 767 bytes.
+        topic: at most 127 bytes in UTF-8.
+    """
+    name = topic.encode()
+    sys_flag &= ~_V6_HOSTS
+    if len(born_host) == 20:
+        sys_flag |= MessageSysFlag.BORNHOST_V6
+    if len(store_host) == 20:
+        sys_flag |= MessageSysFlag.STOREHOST_V6
+    total = (
+        OVERHEAD_V4 + len(born_host) + len(store_host) - 16 + len(stored_body) + len(name) + len(properties)
+    )
+    return b"".join(
+        (
+            _HEAD.pack(
+                total,
+                MAGIC_V1,
+                body_crc(stored_body),
+                queue_id,
+                flag,
+                queue_offset,
+                physical_offset,
+                int(sys_flag),
+                born_timestamp,
+            ),
+            born_host,
+            _INT64.pack(store_timestamp),
+            store_host,
+            _TAIL.pack(reconsume_times, prepared_transaction_offset, len(stored_body)),
+            stored_body,
+            len(name).to_bytes(1, "big"),
+            name,
+            _INT16.pack(len(properties)),
+            properties,
+        )
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _decode_topic(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
+
+
+def decode_record(data: bytes | memoryview, position: int = 0, broker_name: str = "") -> MessageExt:
+    """The record that starts at ``position``.
+
+    Raises:
+        RecordError: cut short, unknown magic, or lengths that do not add up. The CRC is not checked here,
+            see ``crc_ok``.
+    """
+    try:
+        total, magic = _SIZE_AND_MAGIC.unpack_from(data, position)
+        if magic == MAGIC_V1:
+            topic_length_bytes = 1
+        elif magic == MAGIC_V2:
+            topic_length_bytes = 2
+        else:
+            raise RecordError(f"magic {magic:#010x} at {position} is no record's")
+        *fields, body_length = FIXED_V4.unpack_from(data, position)
+        body_at = position + BODY_OFFSET_V4
+        if fields[7] & _V6_HOSTS:
+            fields, body_length, body_at = _unpack_v6(data, position)
+        topic_at = body_at + body_length + topic_length_bytes
+        topic_length = int.from_bytes(data[topic_at - topic_length_bytes : topic_at], "big")
+        properties_at = topic_at + topic_length + 2
+        (properties_length,) = _INT16.unpack_from(data, properties_at - 2)
+    except struct.error:
+        raise RecordError(f"record at {position} is cut short") from None
+    end = properties_at + properties_length
+    if end - position != total or body_length < 0 or properties_length < 0 or end > len(data):
+        raise RecordError(f"lengths of the record at {position} do not add up to {total}")
+    return MessageExt(
+        tuple(fields),
+        bytes(data[body_at : body_at + body_length]),
+        _decode_topic(bytes(data[topic_at : topic_at + topic_length])),
+        bytes(data[properties_at:end]),
+        broker_name,
+    )
+
+
+def _unpack_v6(data: bytes | memoryview, position: int) -> tuple[list[object], int, int]:
+    head = _HEAD.unpack_from(data, position)
+    born_bytes = 20 if head[7] & MessageSysFlag.BORNHOST_V6 else 8
+    store_bytes = 20 if head[7] & MessageSysFlag.STOREHOST_V6 else 8
+    born_at = position + _HEAD.size
+    store_at = born_at + born_bytes + 8
+    tail_at = store_at + store_bytes
+    (store_timestamp,) = _INT64.unpack_from(data, store_at - 8)
+    reconsume_times, prepared, body_length = _TAIL.unpack_from(data, tail_at)
+    fields = [
+        *head,
+        bytes(data[born_at : born_at + born_bytes]),
+        store_timestamp,
+        bytes(data[store_at:tail_at]),
+        reconsume_times,
+        prepared,
+    ]
+    return fields, body_length, tail_at + _TAIL.size
+
+
+def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
+    """A record stream: records back to back (pull replies, ``wire.md`` 6.1).
+
+    Decoding stops at the first record that does not parse and drops the rest, as Java's client does.
+    """
+    messages: list[MessageExt] = []
+    position = 0
+    end = len(data)
+    while position < end:
+        try:
+            message = decode_record(data, position, broker_name)
+        except RecordError:
+            break
+        messages.append(message)
+        position += message.store_size
+    return messages
+
+
+def crc_ok(message: MessageExt) -> bool:
+    """Whether the stored body still has the CRC its record states."""
+    return body_crc(message.stored_body) == message.body_crc

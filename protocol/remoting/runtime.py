@@ -1,0 +1,205 @@
+"""The seams: everything a process takes from outside itself comes through one ``Runtime``.
+
+Three worlds implement it: real sockets at real speed, real sockets with every timer scaled, and one process
+under virtual time (``rewindmq.race.sim``). Code below an entry point never asks the operating system for
+the time, a timer, a connection, a thread or a random number in any other way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from rewindmq.protocol.points import Probe
+
+T = TypeVar("T")
+
+
+class Cancellable(Protocol):
+    """A timer that was set."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Two clocks that must not be mixed."""
+
+    def now_ms(self) -> int:
+        """Wall clock, ms since the epoch: born and store timestamps, heartbeats' subVersion."""
+
+    def monotonic(self) -> float:
+        """Protocol seconds, for ages and expiries. Runs faster than real time when timers are scaled."""
+
+
+class Timers(Protocol):
+    """Waiting. ``seconds`` are protocol seconds: what RocketMQ's configuration says, before scaling."""
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
+        """Call ``callback(*args)`` once, ``seconds`` from now."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for ``seconds``; cancellable."""
+
+    def call_timeout(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
+        """Like ``call_later`` for the bound on somebody's answer: never scaled, or a scaled cluster on a
+        busy machine would see time-outs that no real one has."""
+
+
+class Listener(Protocol):
+    """A bound, listening endpoint."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    def close(self) -> None:
+        """Stop accepting; accepted connections stay."""
+
+
+class Network(Protocol):
+    """Where connections come from."""
+
+    async def listen(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> Listener:
+        """Bind and listen; port 0 picks a free one.
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+
+    async def connect(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Open a connection.
+
+        Raises:
+            OSError: refused or unreachable.
+        """
+
+
+class Workers(Protocol):
+    """Threads for what blocks: plain listeners, fsync."""
+
+    def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Run ``function(*args)`` off the event loop."""
+
+    def close(self) -> None:
+        """Let go of the threads without waiting for what they still run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One process's view of the world, handed down from its entry point."""
+
+    clock: Clock
+    timers: Timers
+    network: Network
+    workers: Workers
+    random: random.Random = field(default_factory=random.Random)
+    # Named points of an interleaving; None costs one test per point.
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemClock:
+    """The operating system's clocks; ``scale`` 0.01 lets a hundred protocol seconds pass in one."""
+
+    scale: float = 1.0
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic() / self.scale
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTimers:
+    """Timers of the running event loop, every scheduled wait multiplied by ``scale``."""
+
+    scale: float = 1.0
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
+        return asyncio.get_running_loop().call_later(seconds * self.scale, callback, *args)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self.scale)
+
+    def call_timeout(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
+        return asyncio.get_running_loop().call_later(seconds, callback, *args)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundListener:
+    server: asyncio.Server
+
+    @property
+    def host(self) -> str:
+        return str(self.server.sockets[0].getsockname()[0])
+
+    @property
+    def port(self) -> int:
+        return int(self.server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        self.server.close()
+
+
+class TcpNetwork:
+    """Real TCP through the running event loop; Nagle's algorithm off."""
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
+        server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=1024)
+        return _BoundListener(server)
+
+    async def connect(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        return await asyncio.get_running_loop().create_connection(factory, host, port)
+
+
+class ThreadWorkers:
+    """A thread pool made on first use."""
+
+    def __init__(self, max_workers: int = 20) -> None:
+        self._max_workers = max_workers
+        self._executor: Executor | None = None
+
+    def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self._max_workers, thread_name_prefix="rewindmq-worker")
+        return asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def system_runtime(
+    *, time_scale: float = 1.0, seed: int | None = None, max_workers: int = 20, probe: Probe | None = None
+) -> Runtime:
+    """The runtime of a real process.
+
+    Args:
+        time_scale: factor on every scheduled wait, 0 < scale; 0.01 turns the reset's 10 s into 0.1 s.
+        seed: makes the process's random choices repeatable.
+        max_workers: threads for plain (non-async) message listeners; RocketMQ's default is 20.
+    """
+    if not time_scale > 0:
+        raise ValueError(f"time_scale must be greater than 0, not {time_scale}")
+    return Runtime(
+        clock=SystemClock(time_scale),
+        timers=LoopTimers(time_scale),
+        network=TcpNetwork(),
+        workers=ThreadWorkers(max_workers),
+        random=random.Random(seed),
+        probe=probe,
+    )

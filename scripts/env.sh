@@ -1,0 +1,45 @@
+# Sourced by the other scripts: makes the environment a lock file describes, once, and sets PYTHON.
+#
+#   make_env LOCKFILE DIRECTORY
+#
+# The directory is made again when the lock file or pyproject.toml changed since. Needs Python 3.11 or
+# newer with the venv module, and a package index that pip can reach; says so when either is missing.
+
+fail() {
+    echo "${0##*/}: $*" >&2
+    exit 1
+}
+
+find_python() {
+    local candidate
+    for candidate in "${REWINDMQ_PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
+        [ -n "$candidate" ] || continue
+        command -v "$candidate" >/dev/null 2>&1 || continue
+        "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
+        echo "$candidate"
+        return
+    done
+    fail "needs Python 3.11 or newer on the PATH (Debian, Ubuntu: apt-get install python3 python3-venv)," \
+        "or its path in REWINDMQ_PYTHON"
+}
+
+make_env() {
+    local lock=$1 directory=$2 python stamp
+    python=$(find_python) || exit 1
+    stamp=$(cat "$lock" pyproject.toml | "$python" -c \
+        'import hashlib, sys; print(sys.version, hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')
+    PYTHON=$PWD/$directory/bin/python
+    if [ -x "$PYTHON" ] && [ "$(cat "$directory/.stamp" 2>/dev/null)" = "$stamp" ]; then
+        return
+    fi
+    echo "${0##*/}: making $directory from $lock" >&2
+    "$python" -c 'import venv, ensurepip' 2>/dev/null ||
+        fail "Python's venv module is missing (Debian, Ubuntu: apt-get install python3-venv)"
+    rm -rf "$directory"
+    "$python" -m venv "$directory" || fail "could not make a virtual environment in $directory"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock" ||
+        fail "could not install $lock: is a package index reachable? (see pip's message above)"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ||
+        fail "could not install the project itself (see pip's message above)"
+    echo "$stamp" >"$directory/.stamp"
+}
