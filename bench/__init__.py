@@ -1,0 +1,1 @@
+"""Benchmarks: ``./scripts/bench`` runs them and prints one table."""

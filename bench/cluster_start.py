@@ -1,0 +1,56 @@
+"""Start-up time and idle memory of a cluster of one name server and two brokers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_START_SECONDS = 30.0
+
+
+@contextmanager
+def running_cluster(brokers: int) -> Iterator[tuple[dict[str, Any], float]]:
+    """``rewindmq up`` as a user runs it; gives its ready line and the seconds from command to that line."""
+    with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory:
+        command = [
+            sys.executable,
+            "-m",
+            "rewindmq",
+            "up",
+            "--brokers",
+            str(brokers),
+            "--port",
+            "0",
+            "--dir",
+            directory,
+            "--ready-json",
+        ]
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("{"):
+                    yield json.loads(line), time.perf_counter() - started
+                    break
+            else:
+                raise SystemExit("bench: the cluster did not start")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(_START_SECONDS)
+
+
+def resident_megabytes(pid: int) -> float:
+    """Resident memory of a process, shared pages included, in MB of 10^6 bytes (Linux)."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise SystemExit(f"bench: process {pid} has no memory figure in /proc")

@@ -1,0 +1,116 @@
+"""Rows of the benchmark table, and how they are printed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(slots=True)
+class Row:
+    """One load, its measurements and what they have to reach.
+
+    Attributes:
+        name: what was measured.
+        unit: of the samples, such as ``msg/s`` or ``ms``.
+        samples: one per round.
+        target: the figure asked for, None for a row that only informs.
+        higher_is_better: rates are, times and sizes are not.
+        limit: the same load's rate without any protocol, measured in the same rounds.
+        limit_share: the least share of ``limit`` to reach.
+        note: anything the reader has to know about how it was measured.
+    """
+
+    name: str
+    unit: str
+    target: float | None = None
+    higher_is_better: bool = True
+    limit: Row | None = None
+    limit_share: float | None = None
+    note: str = ""
+    samples: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def ratio(self) -> float | None:
+        """The median's share of the limit's median."""
+        return None if self.limit is None else self.median / self.limit.median
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether every figure asked of this row was reached; None when none is asked."""
+        checks = []
+        if self.target is not None:
+            checks.append(self.median >= self.target if self.higher_is_better else self.median <= self.target)
+        if self.limit_share is not None and self.ratio is not None:
+            checks.append(self.ratio >= self.limit_share)
+        return all(checks) if checks else None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "median": self.median,
+            "samples": self.samples,
+            "target": self.target,
+            "ratio_to_echo": self.ratio,
+            "ratio_target": self.limit_share,
+            "reached": self.reached,
+            "note": self.note,
+        }
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
+
+
+def _target(row: Row) -> str:
+    parts = []
+    if row.target is not None:
+        parts.append(f"{'>=' if row.higher_is_better else '<='} {_figure(row.target)}")
+    if row.limit_share is not None:
+        parts.append(f">= {row.limit_share:.2f} x echo")
+    return ", ".join(parts)
+
+
+def _verdict(row: Row) -> str:
+    return {True: "yes", False: "NO", None: ""}[row.reached]
+
+
+_COLUMNS: Sequence[tuple[str, str, Callable[[Row], str]]] = (
+    ("load", "<", lambda row: row.name),
+    ("median", ">", lambda row: _figure(row.median)),
+    ("min", ">", lambda row: _figure(min(row.samples))),
+    ("max", ">", lambda row: _figure(max(row.samples))),
+    ("unit", "<", lambda row: row.unit),
+    ("x echo", ">", lambda row: "" if row.ratio is None else f"{row.ratio:.3f}"),
+    ("to reach", "<", _target),
+    ("reached", "<", _verdict),
+)
+
+
+def render(rows: Sequence[Row]) -> str:
+    """The table as text, then the notes."""
+    lines = [[title for title, _, _ in _COLUMNS]]
+    lines += [[cell(row) for _, _, cell in _COLUMNS] for row in rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(_COLUMNS))]
+    text = [
+        "  ".join(
+            f"{cell:{align}{width}}"
+            for cell, width, (_, align, _) in zip(line, widths, _COLUMNS, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+    text.insert(1, "  ".join("-" * width for width in widths))
+    text += [f"{row.name}: {row.note}" for row in rows if row.note]
+    return "\n".join(text)
+
+
+def write_json(rows: Sequence[Row], path: Path) -> None:
+    path.write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
