@@ -1,0 +1,184 @@
+"""What every server process does around its service: event loop, log, signals, lifeline, ready line.
+
+Called by entry points only; the one place that loads uvloop and that touches standard streams and signals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.remoting.process_options import ProcessOptions
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+
+_STDIN: Final = 0
+# Start-up leaves some ten thousand long-lived objects; collections over them would only cost time.
+_GC_THRESHOLDS: Final = (50_000, 20, 50)
+_MAX_LINE_BYTES: Final = 4_096
+
+_log = logging.getLogger(__name__)
+
+
+class Service(Protocol):
+    """What a process runs."""
+
+    @property
+    def address(self) -> str:
+        """``host:port`` as bound; asked for after ``start``."""
+
+    async def start(self) -> None:
+        """Begin to serve; a failure leaves nothing that ``close`` cannot clear away."""
+
+    async def close(self) -> None:
+        """Stop in order; also called after a ``start`` that failed or was cancelled."""
+
+
+def run_process(
+    kind: str,
+    make_service: Callable[[Runtime], Service],
+    options: ProcessOptions,
+    details: Mapping[str, object] = MappingProxyType({}),
+) -> int:
+    """Run a service until SIGTERM, SIGINT or, with ``exit_with_parent``, the end of standard input.
+
+    Once the service serves, one line of JSON goes to standard output:
+    ``{"ready": kind, **details, "address": "host:port", "pid": ...}``. The log goes to standard error.
+
+    Returns:
+        The exit code of an orderly stop, 0.
+
+    Raises:
+        RewindMQError, OSError: the service could not start; the text is for the user.
+    """
+    configure_log(options.log_level)
+    if options.exit_with_parent:
+        _require_pipe_on_stdin()
+    runtime = system_runtime(time_scale=options.time_scale, seed=options.seed)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(kind, make_service, runtime, options, details))
+    finally:
+        runtime.workers.close()
+    return 0
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's loop where it exists, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def read_parent_line() -> str:
+    """Wait for the first line the parent writes to standard input, before the event loop runs.
+
+    This is how a parent hands over what it did not know when it launched this process, so that members of
+    a cluster load at the same time. Bytes behind the line are left for the lifeline.
+
+    Raises:
+        RewindMQError: the parent closed the pipe first, or the line is too long or no text.
+    """
+    line = bytearray()
+    while len(line) <= _MAX_LINE_BYTES:
+        byte = os.read(_STDIN, 1)
+        if not byte:
+            raise RewindMQError("standard input ended before its first line")
+        if byte == b"\n":
+            try:
+                return line.decode()
+            except UnicodeDecodeError:
+                break
+        line += byte
+    raise RewindMQError("the first line of standard input is too long or not UTF-8")
+
+
+def configure_log(level: str) -> None:
+    """Send the log to standard error, one line per event."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLineFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class _OneLineFormatter(logging.Formatter):
+    """Folds the lines of a traceback, or of a peer's text, into one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " | ".join(super().format(record).splitlines())
+
+
+async def _serve(
+    kind: str,
+    make_service: Callable[[Runtime], Service],
+    runtime: Runtime,
+    options: ProcessOptions,
+    details: Mapping[str, object],
+) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    if options.exit_with_parent:
+        loop.add_reader(_STDIN, _watch_lifeline, loop, stopping)
+    service = make_service(runtime)
+    try:
+        if await _start_unless(stopping, service):
+            ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
+            print(json.dumps(ready, separators=(",", ":")), flush=True)
+            _log.info("%s serves at %s", kind, service.address)
+            await stopping.wait()
+            _log.info("%s stops", kind)
+    finally:
+        loop.remove_reader(_STDIN)
+        await service.close()
+
+
+async def _start_unless(stopping: asyncio.Event, service: Service) -> bool:
+    """Start the service; False when a stop was asked for before it served."""
+    starting = asyncio.ensure_future(service.start())
+    stop = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            return False
+        starting.result()
+        return True
+    finally:
+        for task in (starting, stop):
+            task.cancel()
+        await asyncio.gather(starting, stop, return_exceptions=True)
+
+
+def _watch_lifeline(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    try:
+        alive = bool(os.read(_STDIN, _MAX_LINE_BYTES))
+    except OSError:
+        alive = False
+    if not alive:
+        loop.remove_reader(_STDIN)
+        _log.info("the parent process is gone")
+        stopping.set()
+
+
+def _require_pipe_on_stdin() -> None:
+    try:
+        mode = os.fstat(_STDIN).st_mode
+    except OSError:
+        mode = 0
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        raise RewindMQError("--exit-with-parent needs a pipe on standard input")

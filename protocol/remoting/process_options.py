@@ -1,0 +1,73 @@
+"""The options every server process shares; kept apart so that showing help loads no event loop."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+from typing import Final
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """How a server process runs, apart from what it serves.
+
+    Attributes:
+        time_scale: factor on every scheduled wait, greater than 0; 0.01 turns 30 s into 0.3 s.
+        seed: makes the process's random choices repeatable; None takes the system's.
+        log_level: the least severe events written to standard error.
+        exit_with_parent: standard input is a pipe from the parent; its end means that the parent is gone.
+    """
+
+    time_scale: float = 1.0
+    seed: int | None = None
+    log_level: str = "info"
+    exit_with_parent: bool = False
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> ProcessOptions:
+        return cls(
+            time_scale=arguments.time_scale,
+            seed=arguments.seed,
+            log_level=arguments.log_level,
+            exit_with_parent=arguments.exit_with_parent,
+        )
+
+
+def add_process_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options that ``ProcessOptions.from_arguments`` reads."""
+    group = parser.add_argument_group("process")
+    group.add_argument(
+        "--time-scale",
+        type=positive_factor,
+        default=1.0,
+        metavar="X",
+        help="shorten (or stretch) every wait together: 0.01 turns 10 s into 0.1 s (default: 1)",
+    )
+    group.add_argument("--seed", type=int, metavar="N", help="make random choices repeatable")
+    group.add_argument(
+        "--log-level", choices=LOG_LEVELS, default="info", help="least severe event on stderr (default: info)"
+    )
+    group.add_argument(
+        "--exit-with-parent",
+        action="store_true",
+        help="stop when standard input, a pipe from the parent, is closed",
+    )
+
+
+def positive_factor(text: str) -> float:
+    """Read a finite number greater than 0, for argparse."""
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
+    return value
+
+
+def port_number(text: str) -> int:
+    """Read a TCP port, 0 (any free one) to 65535, for argparse."""
+    value = int(text)
+    if not 0 <= value <= 65_535:
+        raise argparse.ArgumentTypeError(f"must be 0 to 65535, not {text}")
+    return value
