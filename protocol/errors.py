@@ -71,3 +71,7 @@ class BodyError(RequestError):
 
 class ClientError(RewindMQError):
     """The client itself refuses or gives up: bad arguments, wrong state, no route."""
+
+
+class ConfigError(RewindMQError):
+    """A configuration file, option or environment variable that cannot be used as it stands."""

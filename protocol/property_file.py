@@ -1,0 +1,132 @@
+"""RocketMQ's property files (``broker.conf``, ``namesrv.properties``) read into typed configurations.
+
+The syntax is ``java.util.Properties``: ``#`` and ``!`` comments, ``=``, ``:`` or blanks between key and
+value, a backslash at the end of a line to go on, ``\\uXXXX`` escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from rewindmq.protocol.errors import ConfigError
+
+MAX_FILE_BYTES: Final = 1_048_576
+
+ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
+
+_KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_TRAILING_BACKSLASHES: Final = re.compile(r"\\*$")
+
+
+class Property(NamedTuple):
+    """One entry and the line (from 1) it starts on."""
+
+    key: str
+    value: str
+    line: int
+
+
+class LoadedConfig(NamedTuple):
+    """The keys of a file that the configuration knows, by field name, and those it does not."""
+
+    fields: dict[str, Any]
+    unknown_keys: list[str]
+
+
+def parse_properties_file(text: str) -> list[Property]:
+    """The entries of a file in their order; blank values are kept, surrounding blanks are not."""
+    entries = []
+    for number, line in _logical_lines(text):
+        match = _KEY.match(line)
+        assert match is not None  # every part of the pattern may be empty
+        key, value = (_ESCAPE.sub(_unescape, part) for part in match.groups())
+        entries.append(Property(key, value.strip(), number))
+    return entries
+
+
+def convert_properties(
+    config_type: type[msgspec.Struct], entries: Iterable[Property], source: str
+) -> LoadedConfig:
+    """Give each known key the type of its field; the last of several equal keys wins, as in Java.
+
+    Args:
+        config_type: a Struct whose encoded names are RocketMQ's keys (``rename="camel"``).
+        source: the file's name, for messages.
+
+    Raises:
+        ConfigError: a value does not fit its key; the text names file, line and key.
+    """
+    known = {field.encode_name: field for field in msgspec.structs.fields(config_type)}
+    fields: dict[str, Any] = {}
+    unknown = []
+    for entry in entries:
+        field = known.get(entry.key)
+        if field is None:
+            unknown.append(entry.key)
+            continue
+        try:
+            fields[field.name] = msgspec.convert(entry.value, field.type, strict=False)
+        except msgspec.ValidationError as error:
+            reason = str(error)[:1].lower() + str(error)[1:]
+            raise ConfigError(f"{source}:{entry.line}: {entry.key} = {entry.value!r}: {reason}") from None
+    return LoadedConfig(fields, unknown)
+
+
+def load_properties(config_type: type[msgspec.Struct], path: Path) -> LoadedConfig:
+    """Read and convert a file.
+
+    Raises:
+        ConfigError: the file cannot be read, is no text or too large, or holds a bad value.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+    return convert_properties(config_type, parse_properties_file(text), str(path))
+
+
+def format_properties_file(values: dict[str, object]) -> str:
+    """Write a file that ``parse_properties_file`` and Java read back."""
+    lines = []
+    for key, value in values.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        lines.append(f"{key}={escaped}\n")
+    return "".join(lines)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    pending = ""
+    start = 0
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        stripped = line.lstrip(" \t\f")
+        if not pending and (not stripped or stripped[0] in "#!"):
+            continue
+        start = start if pending else number
+        backslashes = _TRAILING_BACKSLASHES.search(stripped)
+        if backslashes is not None and len(backslashes.group()) % 2:
+            pending += stripped[:-1]
+        else:
+            yield start, pending + stripped
+            pending = ""
+    if pending:
+        yield start, pending
+
+
+def _unescape(match: re.Match[str]) -> str:
+    escape = match.group(1)
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPED.get(escape, escape)
