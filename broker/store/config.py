@@ -1,0 +1,78 @@
+"""The store's settings, under the keys that RocketMQ's ``broker.conf`` uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from rewindmq.broker.store.errors import StoreError
+
+CQ_UNIT_BYTES: Final = 20
+# 4.9.4: MessageStoreConfig.messageDelayLevel.
+DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+
+class FlushDiskType(StrEnum):
+    """Whether an answer waits for the disk (RocketMQ ``FlushDiskType``)."""
+
+    SYNC_FLUSH = "SYNC_FLUSH"
+    ASYNC_FLUSH = "ASYNC_FLUSH"
+
+
+class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Settings of ``MessageStoreConfig`` 4.9.4 that the store itself obeys (``store.md`` 2, 4.5, 10.1).
+
+    Sizes are bytes. Fields are RocketMQ's keys in Python's spelling; ``from_properties`` reads the originals.
+    """
+
+    mapped_file_size_commit_log: int = 1_073_741_824
+    # Rounded up to whole units.
+    mapped_file_size_consume_queue: int = 6_000_000
+    flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
+    max_message_size: int = 4_194_304
+    check_crc_on_recover: bool = msgspec.field(name="checkCRCOnRecover", default=True)
+    message_delay_level: str = DEFAULT_DELAY_LEVELS
+    max_transfer_bytes_on_message_in_memory: int = 262_144
+    max_transfer_count_on_message_in_memory: int = 32
+    max_transfer_bytes_on_message_in_disk: int = 65_536
+    max_transfer_count_on_message_in_disk: int = 8
+    # Percent of physical memory behind the log's tail beyond which a message counts as being on disk.
+    access_message_in_memory_max_ratio: int = 40
+    # RewindMQ's own: what to take for the machine's memory; None asks the machine.
+    physical_memory_bytes: int | None = None
+    message_index_enable: bool = True
+    max_hash_slot_num: int = 5_000_000
+    max_index_num: int = 20_000_000
+    max_msgs_num_batch: int = 64
+
+    def __post_init__(self) -> None:
+        if self.mapped_file_size_commit_log < 4096 or self.mapped_file_size_commit_log > 0x7FFF_FFFF:
+            raise StoreError(
+                f"mappedFileSizeCommitLog is {self.mapped_file_size_commit_log},"
+                " it must be between 4096 and 2147483647"
+            )
+        if not CQ_UNIT_BYTES <= self.mapped_file_size_consume_queue <= 0x7FFF_FFFF:
+            raise StoreError(
+                f"mappedFileSizeConsumeQueue is {self.mapped_file_size_consume_queue},"
+                f" it must be between {CQ_UNIT_BYTES} and 2147483647"
+            )
+
+    @property
+    def consume_queue_file_bytes(self) -> int:
+        """``mappedFileSizeConsumeQueue`` in whole units."""
+        return -(-self.mapped_file_size_consume_queue // CQ_UNIT_BYTES) * CQ_UNIT_BYTES
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> StoreConfig:
+        """Read the settings from a property file's pairs; keys of other parts are passed over.
+
+        Raises:
+            StoreError: a value is not of its key's type, or out of range.
+        """
+        try:
+            return msgspec.convert(dict(properties), cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"store configuration: {error}") from None

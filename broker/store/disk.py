@@ -1,0 +1,113 @@
+"""The disk seam: what the store asks of the operating system, in one place, so that tests can make it fail."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import resource
+from pathlib import Path
+from typing import Protocol
+
+
+class Disk(Protocol):
+    """Every method raises OSError as the system does."""
+
+    def create(self, path: Path, size: int) -> None:
+        """A new sparse file of exactly ``size`` bytes; missing folders are made."""
+
+    def map(self, path: Path, size: int) -> mmap.mmap:
+        """A shared, writable mapping of the whole file."""
+
+    def allocate(self, path: Path, offset: int, length: int) -> None:
+        """Claim disk blocks, so that writing to the mapping cannot meet a full disk (which would be a SIGBUS)."""
+
+    def sync(self, path: Path) -> None:
+        """Make the file's bytes durable, those written through any mapping included. Called on worker threads."""
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Write a small file as a whole, durably."""
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Atomic rename."""
+
+    def link(self, source: Path, target: Path) -> None:
+        """A second name for the same bytes."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; a missing one is no error."""
+
+    def mtime_ms(self, path: Path) -> int:
+        """Modification time."""
+
+    def set_mtime_ms(self, path: Path, mtime_ms: int) -> None:
+        """Set the modification time."""
+
+    def data_beyond(self, path: Path, offset: int) -> int:
+        """Offset of the first byte at or after ``offset`` that is not in a hole, -1 when there is none."""
+
+    def physical_memory(self) -> int:
+        """Bytes of memory of the machine."""
+
+    def max_mappings(self) -> int:
+        """How many files the store may keep mapped at once; each holds a descriptor."""
+
+
+class OsDisk:
+    """The real one."""
+
+    def create(self, path: Path, size: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.truncate(size)
+
+    def map(self, path: Path, size: int) -> mmap.mmap:
+        with path.open("r+b") as file:
+            return mmap.mmap(file.fileno(), size)
+
+    def allocate(self, path: Path, offset: int, length: int) -> None:
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), offset, length)
+
+    def sync(self, path: Path) -> None:
+        with path.open("rb") as file:
+            os.fdatasync(file.fileno())
+
+    def write(self, path: Path, data: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def replace(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def link(self, source: Path, target: Path) -> None:
+        target.hardlink_to(source)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def mtime_ms(self, path: Path) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def set_mtime_ms(self, path: Path, mtime_ms: int) -> None:
+        os.utime(path, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
+
+    def data_beyond(self, path: Path, offset: int) -> int:
+        with path.open("rb") as file:
+            try:
+                return os.lseek(file.fileno(), offset, os.SEEK_DATA)
+            except OSError as error:
+                # Where holes cannot be asked for, every byte counts as data.
+                return -1 if error.errno == errno.ENXIO else offset
+
+    def physical_memory(self) -> int:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    def max_mappings(self) -> int:
+        soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft_limit == resource.RLIM_INFINITY:
+            return 4_096
+        # Connections need the larger part of the descriptors.
+        return max(16, min(4_096, soft_limit // 4))

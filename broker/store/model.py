@@ -1,0 +1,129 @@
+"""What goes into the store and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+
+class StoredMessage(msgspec.Struct, gc=False):
+    """One message on its way into the store; for a batch, what its inner messages share.
+
+    Attributes:
+        topic: name as stored, at most 127 bytes in UTF-8.
+        queue_id: 0 or above.
+        body: as stored (still compressed).
+        properties: the properties text in UTF-8, at most 32 767 bytes. For a batch: appended to each inner one.
+        tags_code: what the consume-queue unit carries, ``java_hash`` of TAGS or 0. Ignored for the schedule topic.
+        flag: the application's flag.
+        sys_flag: int32; the two IPv6 bits are set by the store.
+        born_timestamp: the producer's clock, ms.
+        born_host: 4-byte address and 4-byte port, or 16 and 4.
+        reconsume_times: times the message failed before.
+        prepared_transaction_offset: log position of the half message of a commit record, else 0.
+    """
+
+    topic: str
+    queue_id: int
+    body: bytes | memoryview
+    properties: bytes = b""
+    tags_code: int = 0
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: bytes = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+
+class BatchEntry(NamedTuple):
+    """One inner message of a batch."""
+
+    body: bytes | memoryview
+    properties: bytes
+    tags_code: int = 0
+    flag: int = 0
+
+
+class PutStatus(Enum):
+    """Outcome of a put (RocketMQ ``PutMessageStatus``); whatever is not PUT_OK stored nothing."""
+
+    PUT_OK = "PUT_OK"
+    # Topic, properties or body over their limits.
+    MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
+    # The store is closed, or an earlier write failed.
+    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
+    # The disk gave no room for the message or its consume-queue unit; reads go on.
+    CREATE_MAPPED_FILE_FAILED = "CREATE_MAPPED_FILE_FAILED"
+
+
+class PutResult(msgspec.Struct, frozen=True, gc=False):
+    """Where a message went.
+
+    Attributes:
+        physical_offset: log position of the (first) record.
+        queue_offset: index of the (first) message in its queue.
+        size: bytes of the record, of all records for a batch; the last byte is at physical_offset + size - 1.
+        store_timestamp: ms, never less than that of an earlier put.
+        message_count: 1, or the number of inner messages.
+        physical_offsets: of a batch, one for each inner message; empty otherwise.
+    """
+
+    status: PutStatus
+    physical_offset: int = -1
+    queue_offset: int = -1
+    size: int = 0
+    store_timestamp: int = -1
+    message_count: int = 0
+    physical_offsets: Sequence[int] = ()
+
+
+class GetMessageStatus(IntEnum):
+    """Outcome of a read (RocketMQ ``GetMessageStatus``)."""
+
+    FOUND = 0
+    NO_MATCHED_MESSAGE = 1
+    MESSAGE_WAS_REMOVING = 2
+    OFFSET_FOUND_NULL = 3
+    OFFSET_OVERFLOW_BADLY = 4
+    OFFSET_OVERFLOW_ONE = 5
+    OFFSET_TOO_SMALL = 6
+    NO_MATCHED_LOGIC_QUEUE = 7
+    NO_MESSAGE_IN_QUEUE = 8
+    OFFSET_RESET = 9
+
+
+class GetResult(msgspec.Struct, frozen=True, gc=False):
+    """Records found, and where to go on (``behaviour.md`` B.5).
+
+    Attributes:
+        body: the records back to back, as they are in the log.
+        suggest_pulling_from_slave: the last unit read lies too far behind the tail to be in memory.
+    """
+
+    status: GetMessageStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    body: bytes = b""
+    message_count: int = 0
+    suggest_pulling_from_slave: bool = False
+
+
+class Boundary(Enum):
+    """Which end of a run of equal store times a search wants (RocketMQ 5 ``BoundaryType``)."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+class SearchMode(Enum):
+    """Which release's search by time (``behaviour.md`` B.10)."""
+
+    # 4.2.0 to 5.1.0: file by modification time, the nearest neighbour in a gap; knows no boundary.
+    NEAREST = "nearest"
+    # 5.1.1 and later.
+    BOUNDARY = "boundary"
