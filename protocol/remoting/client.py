@@ -1,0 +1,201 @@
+"""The dialling side of the remoting protocol (``NettyRemotingClient``)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.errors import ClientError, ConnectError, ConnectionLostError, RequestTimeoutError
+from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.state import CloseReason
+
+# NettyClientConfig.connectTimeoutMillis.
+CONNECT_TIMEOUT_SECONDS: Final = 3.0
+_CLOSE_GRACE_SECONDS: Final = 3.0
+_NO_HANDLERS: Final = MappingProxyType[int, Handler]({})
+
+
+class RemotingClient(Endpoint):
+    """Sends requests to any number of servers, over one connection each, made when first needed.
+
+    Codec: nobody advertises msgpack (``wire.md`` 2.4). A first connection to an address speaks it; when the
+    peer closes that connection without having sent a byte, the address is taken for one that speaks JSON,
+    and the requests that were waiting are sent once more in JSON. Oneway requests among them are not. The
+    guess is forgotten when JSON gets no byte out of the peer either, so a server of ours that just died is
+    not taken for a JSON speaker for good.
+
+    Args:
+        handlers: request code to handler, for requests the servers send.
+        wire: speak this codec to every address; None negotiates as described.
+        connect_timeout: seconds, not scaled.
+        idle_seconds: protocol seconds of silence after which a connection is closed (120, as
+            ``NettyClientConfig``).
+        on_close: told of every connection that went, and why, after its pending requests have failed.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        handlers: Mapping[int, Handler] = _NO_HANDLERS,
+        *,
+        wire: SerializeType | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
+        on_close: Callable[[Connection, CloseReason], None] | None = None,
+    ) -> None:
+        super().__init__(runtime, handlers, idle_seconds, on_close)
+        self._wire = wire
+        self._connect_timeout = connect_timeout
+        self._by_address: dict[str, Connection] = {}
+        self._dialled: dict[Connection, str] = {}
+        self._connecting: dict[str, asyncio.Task[Connection]] = {}
+        self._json_addresses: set[str] = set()
+        self._slow_calls: dict[asyncio.Task[RemotingCommand], None] = {}
+
+    def invoke(
+        self, address: str, command: RemotingCommand, timeout: float = 3.0
+    ) -> asyncio.Future[RemotingCommand]:
+        """Send a request to ``host:port``; the future gives the response, whatever its code.
+
+        Args:
+            timeout: seconds for everything, connecting included; not scaled.
+
+        Raises (through the future):
+            ConnectError: ``connect to <address> failed: <why>``.
+            ConnectionLostError: the connection went while waiting.
+            RequestTimeoutError: no answer in time.
+            TooManyRequestsError: see ``Connection.invoke``.
+            ClientError: this client is closed.
+        """
+        connection = self._by_address.get(address)
+        if connection is not None and connection.has_received and not connection.is_closed:
+            return connection.invoke(command, timeout)
+        call = asyncio.get_running_loop().create_task(self._invoke(address, command, timeout))
+        self._slow_calls[call] = None
+        call.add_done_callback(self._forget_call)
+        return call
+
+    async def invoke_oneway(self, address: str, command: RemotingCommand, timeout: float = 3.0) -> None:
+        """Send a request that is never answered; returns when it has been handed to the transport.
+
+        Raises:
+            ConnectError, ConnectionLostError, ClientError: as ``invoke``.
+            TooManyRequestsError: no permit or no room in the write buffer within ``timeout``.
+            RequestTimeoutError: not connected within ``timeout``.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout
+        connection = await self._connected(address, timeout)
+        await connection.invoke_oneway(command, deadline - asyncio.get_running_loop().time())
+
+    async def close(self) -> None:
+        """Close every connection; calls in progress fail. Safe to call again."""
+        self._closed = True
+        for attempt in self._connecting.values():
+            attempt.cancel()
+        for connection in self.connections:
+            connection.close("the client shuts down")
+        await self._close_connections(_CLOSE_GRACE_SECONDS)
+        # Their connections are gone, so they are ending too.
+        if self._slow_calls:
+            await asyncio.wait(list(self._slow_calls))
+
+    def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
+        address = self._dialled.pop(connection, None)
+        if address is not None:
+            if self._by_address.get(address) is connection:
+                del self._by_address[address]
+            if connection.has_sent and not connection.has_received:
+                self._judge_silence(address, connection.peer_serialize_type, reason)
+        super().connection_closed(connection, reason)
+
+    def _judge_silence(self, address: str, serialize_type: SerializeType, reason: CloseReason) -> None:
+        """The peer got requests and said nothing: did it not understand them?"""
+        if self._wire is not None:
+            return
+        if serialize_type != SerializeType.MSGPACK:
+            self._json_addresses.discard(address)
+        elif reason in (CloseReason.PEER, CloseReason.ERROR):
+            self._json_addresses.add(address)
+
+    async def _invoke(self, address: str, command: RemotingCommand, timeout: float) -> RemotingCommand:
+        now = asyncio.get_running_loop().time
+        deadline = now() + timeout
+        connection = await self._connected(address, timeout)
+        serialize_type = connection.peer_serialize_type
+        try:
+            return await connection.invoke(command, deadline - now())
+        except ConnectionLostError:
+            if connection.has_received or serialize_type == self._serialize_type(address):
+                raise
+        # In between the address turned out not to speak the codec of this request.
+        connection = await self._connected(address, deadline - now())
+        return await connection.invoke(command, deadline - now())
+
+    def _serialize_type(self, address: str) -> SerializeType:
+        if self._wire is not None:
+            return self._wire
+        return SerializeType.JSON if address in self._json_addresses else SerializeType.MSGPACK
+
+    async def _connected(self, address: str, timeout: float) -> Connection:
+        """The connection to ``address``; all who ask while it is being made share one attempt."""
+        if self._closed:
+            raise ClientError("this remoting client is closed")
+        connection = self._by_address.get(address)
+        if connection is not None and not connection.is_closed:
+            return connection
+        attempt = self._connecting.get(address)
+        if attempt is None:
+            attempt = asyncio.get_running_loop().create_task(self._connect(address))
+            self._connecting[address] = attempt
+            attempt.add_done_callback(lambda _: self._connecting.pop(address))
+        done, _ = await asyncio.wait((attempt,), timeout=timeout)
+        if not done:
+            raise RequestTimeoutError(f"not connected to {address} within {timeout * 1000:.0f} ms")
+        if attempt.cancelled():
+            raise ClientError("this remoting client is closed")
+        error = attempt.exception()
+        if isinstance(error, ConnectError):
+            # One error object per caller: a traceback grows with everyone who raises it.
+            raise ConnectError(str(error))
+        return attempt.result()
+
+    async def _connect(self, address: str) -> Connection:
+        connection = Connection(self, self._serialize_type(address), accepted=False)
+        try:
+            host, port = parse_address(address)
+            await self._dial(connection, host, port)
+        except (OSError, ValueError) as error:
+            raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
+        self._dialled[connection] = address
+        self._by_address[address] = connection
+        return connection
+
+    async def _dial(self, connection: Connection, host: str, port: int) -> None:
+        dialling = asyncio.ensure_future(self.runtime.network.connect(lambda: connection, host, port))
+        timer = self.runtime.timers.call_timeout(self._connect_timeout, dialling.cancel)
+        try:
+            await dialling
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise TimeoutError(f"no connection within {self._connect_timeout * 1000:.0f} ms") from None
+        finally:
+            timer.cancel()
+
+    def _forget_call(self, call: asyncio.Task[RemotingCommand]) -> None:
+        del self._slow_calls[call]
+
+
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,70 @@
+"""From a handler's outcome to the answer on the wire; the choices every handler shares."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.frame import encode_frame
+from rewindmq.protocol.version import MQVersion
+
+logger = logging.getLogger(__name__)
+
+# Requests of one connection whose handlers have not answered yet; the next one is answered code 2.
+MAX_REQUESTS_IN_PROGRESS: Final = 10_000
+
+_STRICT_JSON_KEY: Final = "acceptStandardJsonOnly"
+
+
+def unsupported(request: RemotingCommand) -> RemotingCommand:
+    """Answer 3, worded as ``NettyRemotingAbstract#processRequestCommand`` (4.9.4) does."""
+    return RemotingCommand(
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=f" request type {request.code} not supported"
+    )
+
+
+def busy() -> RemotingCommand:
+    """Answer 2, worded as ``NettyRemotingAbstract#processRequestCommand`` (4.9.4) does on overload."""
+    return RemotingCommand(
+        ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, start flow control for a while"
+    )
+
+
+def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:
+    """The answer for a handler that raised: its own code and remark, or 1 for what nobody foresaw."""
+    if isinstance(error, RequestError):
+        return RemotingCommand(error.code, remark=error.remark)
+    logger.error("request code %d failed", request.code, exc_info=error)
+    return RemotingCommand(ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
+
+
+def accepts_standard_json(request: RemotingCommand) -> bool:
+    """Whether the requester wants strict JSON bodies (``wire.md`` 5.1): by version, or by saying so."""
+    if request.version >= MQVersion.V4_9_4:
+        return True
+    return str(request.ext.get(_STRICT_JSON_KEY, "")).lower() == "true"
+
+
+def encode_reply(request: RemotingCommand, response: RemotingCommand) -> bytes:
+    """The frame that answers ``request``: its opaque, its codec.
+
+    An answer that cannot be written (a frame too large, a number the codec has no room for) becomes code 1.
+    """
+    response.opaque = request.opaque
+    response.flag = FLAG_RESPONSE
+    serialize_type = request.serialize_type
+    try:
+        if isinstance(response.body, msgspec.Struct) and serialize_type != SerializeType.MSGPACK:
+            strict = accepts_standard_json(request)
+            return encode_frame(response, serialize_type, standard_json=strict)
+        return encode_frame(response, serialize_type)
+    except Exception as error:
+        substitute = failure(request, error)
+        substitute.opaque = request.opaque
+        substitute.flag = FLAG_RESPONSE
+        return encode_frame(substitute, serialize_type)

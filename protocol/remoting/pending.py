@@ -1,0 +1,109 @@
+"""Requests that wait for their answer: opaque numbers, futures and one sweeper for all time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Final
+
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import ConnectionLostError, RequestTimeoutError
+from rewindmq.protocol.remoting.runtime import Cancellable, Timers
+
+logger = logging.getLogger(__name__)
+
+# NettySystemConfig.com.rocketmq.remoting.clientAsyncSemaphoreValue, here per connection.
+MAX_PENDING: Final = 65_535
+MAX_OPAQUE: Final = 2**31 - 1
+# Time-outs fire up to this many seconds late, so that a busy connection sets few timers.
+SWEEP_SECONDS: Final = 0.05
+_SLACK_SECONDS: Final = 0.001
+
+
+class PendingRequests:
+    """The table of one connection.
+
+    Opaque numbers start at 1, because ali-ons takes 0 for "unset" (``wire.md`` 1.2), and wrap within the
+    positive int32 range, skipping those still in use. One timer stands for all requests: it is set for the
+    earliest deadline known when it was set, and only while something is pending.
+    """
+
+    __slots__ = ("_loop", "_opaque", "_peer", "_sweep_at", "_table", "_timer", "_timers")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, timers: Timers, peer: str) -> None:
+        self._loop = loop
+        self._timers = timers
+        self._peer = peer
+        self._opaque = 0
+        self._table: dict[int, tuple[asyncio.Future[RemotingCommand], float, float]] = {}
+        self._sweep_at = math.inf
+        self._timer: Cancellable | None = None
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def next_opaque(self) -> int:
+        """A number that no pending request has."""
+        table = self._table
+        opaque = self._opaque
+        while True:
+            opaque = opaque + 1 if opaque < MAX_OPAQUE else 1
+            if opaque not in table:
+                self._opaque = opaque
+                return opaque
+
+    def add(self, opaque: int, timeout: float) -> asyncio.Future[RemotingCommand]:
+        """Expect the answer to ``opaque`` within ``timeout`` seconds."""
+        loop = self._loop
+        future: asyncio.Future[RemotingCommand] = loop.create_future()
+        deadline = loop.time() + timeout
+        self._table[opaque] = (future, deadline, timeout)
+        if deadline < self._sweep_at:
+            self._arm(deadline)
+        return future
+
+    def complete(self, response: RemotingCommand) -> None:
+        """Hand ``response`` to the one who waits for it; answers nobody waits for are dropped."""
+        entry = self._table.pop(response.opaque, None)
+        if entry is None:
+            logger.debug("dropped an answer from %s that nobody waits for: %r", self._peer, response)
+            return
+        future = entry[0]
+        if not future.done():
+            future.set_result(response)
+
+    def fail_all(self, why: str) -> None:
+        """The connection went: every pending request fails now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._sweep_at = math.inf
+        entries = list(self._table.values())
+        self._table.clear()
+        for future, _, _ in entries:
+            if not future.done():
+                future.set_exception(ConnectionLostError(f"connection to {self._peer} lost: {why}"))
+
+    def _arm(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._sweep_at = deadline
+        wait = max(deadline - self._loop.time(), SWEEP_SECONDS)
+        self._timer = self._timers.call_timeout(wait, self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        self._sweep_at = math.inf
+        if not self._table:
+            return
+        now = self._loop.time() + _SLACK_SECONDS
+        expired = [opaque for opaque, entry in self._table.items() if entry[1] <= now]
+        for opaque in expired:
+            future, _, timeout = self._table.pop(opaque)
+            if not future.done():
+                future.set_exception(
+                    RequestTimeoutError(f"no answer from {self._peer} within {timeout * 1000:.0f} ms")
+                )
+        if self._table:
+            self._arm(min(entry[1] for entry in self._table.values()))

@@ -1,0 +1,39 @@
+"""The life of a connection: its states, and why it ended."""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class ConnectionState(Enum):
+    CONNECTING = "connecting"  # no transport yet
+    OPEN = "open"
+    DRAINING = "draining"  # answers still leave, new requests are not taken
+    CLOSING = "closing"  # what was written still leaves, nothing more is accepted
+    CLOSED = "closed"
+
+
+TRANSITIONS: Final = MappingProxyType(
+    {
+        ConnectionState.CONNECTING: frozenset({ConnectionState.OPEN, ConnectionState.CLOSED}),
+        ConnectionState.OPEN: frozenset(
+            {ConnectionState.DRAINING, ConnectionState.CLOSING, ConnectionState.CLOSED}
+        ),
+        ConnectionState.DRAINING: frozenset({ConnectionState.CLOSING, ConnectionState.CLOSED}),
+        ConnectionState.CLOSING: frozenset({ConnectionState.CLOSED}),
+        ConnectionState.CLOSED: frozenset[ConnectionState](),
+    }
+)
+
+
+class CloseReason(StrEnum):
+    """Why a connection ended; RocketMQ's channel events CLOSE, EXCEPTION and IDLE, told apart further."""
+
+    PEER = "closed by the peer"
+    ERROR = "broken"
+    IDLE = "idle"
+    BAD_FRAME = "bad frame"
+    OVERFLOW = "the peer does not read"
+    LOCAL = "closed here"
