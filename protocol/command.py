@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -34,12 +36,16 @@ class CommandHeader(msgspec.Struct, omit_defaults=True, rename="camel", gc=False
     """
 
 
+# What msgspec raises on bytes or values that do not fit; nesting beyond the interpreter's depth included.
+DECODE_FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 HeaderT = TypeVar("HeaderT", bound=CommandHeader)
 BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
 _DECODERS: dict[type[CommandHeader], msgspec.msgpack.Decoder[Any]] = {}
-_UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, ExtValue])
-_NO_EXT: Final[dict[str, ExtValue]] = {}
+_UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, Any])
+_EXT_TYPES: Final = frozenset((str, int, bool, bytes, type(None)))
+_NO_EXT: Final[Mapping[str, ExtValue]] = MappingProxyType({})
 
 
 class RemotingCommand:
@@ -107,15 +113,16 @@ class RemotingCommand:
         return self.flag & FLAG_ONEWAY != 0
 
     @property
-    def ext(self) -> dict[str, ExtValue]:
-        """The ext fields as a map. Fields of ``header`` are not in it; ``all_ext_fields`` merges both."""
+    def ext(self) -> Mapping[str, ExtValue]:
+        """The ext fields as a map. Fields of ``header`` are not in it; ``all_ext_fields`` merges both.
+
+        Raises:
+            HeaderError: packed ext fields that are no map of texts to plain values.
+        """
         if self._ext is None:
             if self._raw_ext is None:
                 return _NO_EXT
-            try:
-                self._ext = _UNTYPED.decode(self._raw_ext)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise HeaderError(f"ext fields: {error}") from None
+            self._ext = _unpack_ext(self._raw_ext)
         return self._ext
 
     @property
@@ -148,8 +155,8 @@ class RemotingCommand:
                 if decoder is None:
                     decoder = _DECODERS[header_type] = msgspec.msgpack.Decoder(header_type, strict=False)
                 return decoder.decode(self._raw_ext)  # type: ignore[no-any-return]
-            return msgspec.convert(self._ext or _NO_EXT, header_type, strict=False)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return msgspec.convert(self._ext or {}, header_type, strict=False)
+        except DECODE_FAILURES as error:
             raise HeaderError(f"{header_type.__name__}: {error}") from None
 
     def require_success(self) -> RemotingCommand:
@@ -166,3 +173,14 @@ class RemotingCommand:
         kind = "response" if self.is_response else "oneway" if self.is_oneway else "request"
         size = len(self.body) if isinstance(self.body, (bytes, memoryview)) else None
         return f"<RemotingCommand {kind} code={self.code} opaque={self.opaque} remark={self.remark!r} body={size}>"
+
+
+def _unpack_ext(raw: bytes | msgspec.Raw) -> dict[str, ExtValue]:
+    try:
+        fields: dict[str, ExtValue] = _UNTYPED.decode(raw)
+    except DECODE_FAILURES as error:
+        raise HeaderError(f"ext fields: {error}") from None
+    for key, value in fields.items():
+        if type(value) not in _EXT_TYPES:
+            raise HeaderError(f"ext field {key!r} is a {type(value).__name__}")
+    return fields

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from enum import IntEnum
+from typing import Final
 
 
 class MQVersion(IntEnum):
@@ -29,21 +31,36 @@ class MQVersion(IntEnum):
 
 
 # What RewindMQ announces. 401 is the first version whose route replies are strict JSON.
-CURRENT_VERSION = int(MQVersion.V4_9_4)
+CURRENT_VERSION: Final = int(MQVersion.V4_9_4)
+
+_OLDEST: Final = (
+    "V3_0_0_SNAPSHOT", "V3_0_0_ALPHA1", "V3_0_0_BETA1", "V3_0_0_BETA2", "V3_0_0_BETA3", "V3_0_0_BETA4",
+    "V3_0_0_BETA5", "V3_0_0_BETA6_SNAPSHOT", "V3_0_0_BETA6", "V3_0_0_BETA7_SNAPSHOT", "V3_0_0_BETA7",
+    "V3_0_0_BETA8_SNAPSHOT", "V3_0_0_BETA8", "V3_0_0_BETA9_SNAPSHOT", "V3_0_0_BETA9", "V3_0_0_FINAL",
+)  # fmt: skip
+# From ordinal 16 on every release takes two, SNAPSHOT first. Each series: its first ordinal, major, minor and
+# first patch number; it runs on to the next series. 4.x and 5.x have ten patch numbers per minor.
+_SERIES: Final = (
+    (16, 3, 0, 1), (46, 3, 1, 0), (66, 3, 2, 0), (86, 3, 3, 1), (104, 3, 4, 1), (122, 3, 5, 1),
+    (140, 3, 6, 1), (158, 3, 7, 1), (176, 3, 8, 1), (194, 3, 9, 1),
+    *((212 + 20 * index, 4 + index // 10, index % 10, 0) for index in range(20)),
+)  # fmt: skip
+_FIRST_ORDINALS: Final = [series[0] for series in _SERIES]
 
 
 def version_name(ordinal: int) -> str:
-    """The name RocketMQ prints for a version ordinal (``MQVersion#getVersionDesc``).
+    """The name RocketMQ prints for a version ordinal (5.3.3 ``MQVersion#getVersionDesc``).
 
-    From 4.0.0 on each release takes two ordinals, SNAPSHOT first; names that this project has no
-    table for are given as their number. Ordinals above the last known one read as HIGHER_VERSION.
+    Ordinals above the last known one read as HIGHER_VERSION, negative ones as the first.
     """
     if ordinal >= MQVersion.HIGHER_VERSION:
         return MQVersion.HIGHER_VERSION.name
-    try:
-        return MQVersion(ordinal).name
-    except ValueError:
-        return f"V{ordinal}"
+    if ordinal < len(_OLDEST):
+        return _OLDEST[max(ordinal, 0)]
+    first, major, minor, first_patch = _SERIES[bisect_right(_FIRST_ORDINALS, ordinal) - 1]
+    patch, is_release = divmod(ordinal - first, 2)
+    name = f"V{major}_{minor}_{first_patch + patch}"
+    return name if is_release else f"{name}_SNAPSHOT"
 
 
 class LanguageCode(IntEnum):

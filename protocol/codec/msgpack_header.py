@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from rewindmq.protocol.command import ExtValue, RemotingCommand, SerializeType
+from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.limits import MAX_EXT_FIELDS
 
@@ -28,7 +28,6 @@ class _Envelope(msgspec.Struct, array_like=True, gc=False):
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(_Envelope)
-_UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, ExtValue])
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -61,7 +60,7 @@ def decode_header(data: bytes) -> RemotingCommand:
     """
     try:
         envelope = _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except DECODE_FAILURES as error:
         raise FrameError(f"msgpack header: {error}") from None
     return RemotingCommand(
         envelope.code,

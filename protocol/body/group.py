@@ -1,0 +1,42 @@
+"""Consumer groups: bodies of 38, 200, 201, 300, 352 (``wire.md`` 5.7)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from rewindmq.protocol.body import RemotingBody
+from rewindmq.protocol.body.registration import DataVersion
+from rewindmq.protocol.integers import Int32, Int64
+
+
+class GetConsumerListByGroupResponseBody(RemotingBody):
+    """Client ids of a group's members, 38; in no particular order."""
+
+    consumer_id_list: list[str] = field(default_factory=list)
+
+
+class SubscriptionGroupConfig(RemotingBody):
+    """A consumer group's settings at a broker (RocketMQ 4.9.4 ``SubscriptionGroupConfig``)."""
+
+    group_name: str
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    retry_queue_nums: Int32 = 1
+    retry_max_times: Int32 = 16
+    broker_id: Int64 = 0
+    which_broker_when_consume_slowly: Int64 = 1
+    notify_consumer_ids_changed_enable: bool = True
+
+
+class SubscriptionGroupWrapper(RemotingBody):
+    """Every consumer group's settings, 201."""
+
+    subscription_group_table: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class GroupList(RemotingBody):
+    """Names of groups, 300."""
+
+    group_list: list[str] = field(default_factory=list)

@@ -1,0 +1,13 @@
+"""A table of texts: body of 28, 219 and of the answer to 103 (``wire.md`` 5.8)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from rewindmq.protocol.body import RemotingBody
+
+
+class KVTable(RemotingBody):
+    """Key → value."""
+
+    table: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,60 @@
+"""Tables of offsets: bodies of 220, 221, 222, 223, 43, 45, 308 (``wire.md`` 5.5, 5.7)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from rewindmq.protocol.body import RemotingBody
+from rewindmq.protocol.integers import Int32, Int64
+from rewindmq.protocol.message_queue import MessageQueue
+
+
+class ResetOffsetBody(RemotingBody):
+    """The offset each queue is to be reset to, 220 and the answer of 222."""
+
+    offset_table: dict[MessageQueue, Int64] = field(default_factory=dict)
+
+
+class MessageQueueForC(RemotingBody):
+    """One line of ``ResetOffsetBodyForC``."""
+
+    topic: str
+    broker_name: str
+    queue_id: Int32
+    offset: Int64
+
+
+class ResetOffsetBodyForC(RemotingBody):
+    """220 as a C++ client reads it, sent when the administrator's frame says language CPP."""
+
+    offset_table: list[MessageQueueForC] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, body: ResetOffsetBody) -> ResetOffsetBodyForC:
+        """The same offsets as a list."""
+        return cls([MessageQueueForC(*queue, offset) for queue, offset in body.offset_table.items()])
+
+
+class GetConsumerStatusBody(RemotingBody):
+    """Where consumers stand: a client fills ``message_queue_table``, a broker ``consumer_table`` by client id."""
+
+    message_queue_table: dict[MessageQueue, Int64] = field(default_factory=dict)
+    consumer_table: dict[str, dict[MessageQueue, Int64]] = field(default_factory=dict)
+
+
+class ConsumerOffsetSerializeWrapper(RemotingBody):
+    """Every stored offset of a broker, 43: ``topic@group`` → queue id → offset."""
+
+    offset_table: dict[str, dict[Int32, Int64]] = field(default_factory=dict)
+
+
+class DelayOffsetSerializeWrapper(RemotingBody):
+    """Progress of the delay levels, 45: level → offset."""
+
+    offset_table: dict[Int32, Int64] = field(default_factory=dict)
+
+
+class QueryCorrectionOffsetBody(RemotingBody):
+    """Queue id → offset, 308."""
+
+    correction_offsets: dict[Int32, Int64] = field(default_factory=dict)

@@ -1,0 +1,85 @@
+"""Type 0: the header as one JSON object, what official clients speak (``wire.md`` 2.1)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from rewindmq.protocol.codec.ext_fields import ext_text, text_fields
+from rewindmq.protocol.command import DECODE_FAILURES, ExtValue, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import FrameError
+from rewindmq.protocol.integers import Int32
+from rewindmq.protocol.limits import MAX_EXT_FIELDS
+from rewindmq.protocol.version import LanguageCode
+
+
+class _Header(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
+    """Members in the alphabetical order Java writes; read with ``serializeTypeCurrentRPC`` ignored."""
+
+    code: Int32
+    ext_fields: dict[str, str | int | float | bool | None] | None = None
+    flag: Int32 | None = None
+    language: str | int | None = None
+    opaque: Int32 | None = None
+    remark: str | None = None
+    serialize_type: str | None = msgspec.field(name="serializeTypeCurrentRPC", default=None)
+    version: Int32 | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(_Header)
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+
+def encode_header(command: RemotingCommand) -> bytes:
+    """Write the header; absent remark and ext fields are left out, every ext value becomes text.
+
+    Raises:
+        FrameError: an ext value has no text, or a text holds a lone surrogate.
+    """
+    header = _Header(
+        int(command.code),
+        text_fields(command) or None,  # type: ignore[arg-type]  # dict is invariant
+        int(command.flag),
+        LanguageCode.parse(command.language).name,
+        command.opaque,
+        command.remark,
+        "JSON",
+        command.version,
+    )
+    try:
+        return _ENCODE(header)
+    except UnicodeEncodeError as error:
+        raise FrameError(f"JSON header: {error}") from None
+
+
+def decode_header(data: bytes) -> RemotingCommand:
+    """Read the header. All members but ``code`` may be missing or null; missing numbers are 0.
+
+    Numbers and booleans among the ext fields (ali-ons sends them) become text, nulls become absent.
+
+    Raises:
+        FrameError: no JSON object, a member of the wrong type, a number beyond int32, too many ext fields.
+    """
+    try:
+        header = _DECODER.decode(data)
+    except DECODE_FAILURES as error:
+        raise FrameError(f"JSON header: {error}") from None
+    return RemotingCommand(
+        header.code,
+        remark=header.remark,
+        language=LanguageCode.JAVA if header.language is None else LanguageCode.parse(header.language),
+        version=header.version or 0,
+        opaque=header.opaque or 0,
+        flag=header.flag or 0,
+        ext=_checked_ext(header.ext_fields),
+        serialize_type=SerializeType.JSON,
+    )
+
+
+def _checked_ext(fields: dict[str, str | int | float | bool | None] | None) -> dict[str, ExtValue] | None:
+    if not fields:
+        return None
+    if len(fields) > MAX_EXT_FIELDS:
+        raise FrameError(f"JSON header: {len(fields)} ext fields, at most {MAX_EXT_FIELDS} are allowed")
+    return {key: text for key, value in fields.items() if (text := ext_text(value)) is not None}

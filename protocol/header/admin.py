@@ -1,0 +1,182 @@
+"""Headers of broker administration (``wire.md`` 3.6)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from rewindmq.protocol.command import CommandHeader
+from rewindmq.protocol.integers import Int32, Int64
+
+
+class CreateTopicRequestHeader(CommandHeader):
+    """Create or change a topic, 17. ``topic_filter_type`` is SINGLE_TAG or MULTI_TAG."""
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32
+    topic_filter_type: str
+    topic_sys_flag: Int32 | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool = False
+
+
+class DeleteTopicRequestHeader(CommandHeader):
+    """Delete a topic at a broker, 215."""
+
+    topic: str
+
+
+class GetBrokerConfigResponseHeader(CommandHeader):
+    """Answer to 26: the configuration's DataVersion as JSON text."""
+
+    version: str
+
+
+class GetTopicStatsInfoRequestHeader(CommandHeader):
+    """Offsets of a topic's queues, 202."""
+
+    topic: str
+
+
+class GetConsumerConnectionListRequestHeader(CommandHeader):
+    """The members of a consumer group, 203."""
+
+    consumer_group: str
+
+
+class GetProducerConnectionListRequestHeader(CommandHeader):
+    """The members of a producer group, 204."""
+
+    producer_group: str
+
+
+class DeleteSubscriptionGroupRequestHeader(CommandHeader):
+    """Delete a consumer group's configuration, 207; its offsets too when asked for.
+
+    4.9.4 names the wish ``removeOffset``, 5.x ``cleanOffset``: read ``removes_offset``.
+    """
+
+    group_name: str
+    remove_offset: bool = False
+    clean_offset: bool = False
+
+    @property
+    def removes_offset(self) -> bool:
+        return self.remove_offset or self.clean_offset
+
+
+class GetConsumeStatsRequestHeader(CommandHeader):
+    """A group's progress, 208; in all its topics unless one is named."""
+
+    consumer_group: str
+    topic: str | None = None
+    topic_list: str | None = None
+
+
+class QueryTopicConsumeByWhoRequestHeader(CommandHeader):
+    """Groups that consume a topic, 300."""
+
+    topic: str
+
+
+class RegisterFilterServerRequestHeader(CommandHeader):
+    """A filter server appears, 301 (retired)."""
+
+    filter_server_addr: str
+
+
+class RegisterFilterServerResponseHeader(CommandHeader):
+    """Answer to 301."""
+
+    broker_name: str
+    broker_id: Int64
+
+
+class QueryConsumeTimeSpanRequestHeader(CommandHeader):
+    """Store times a group has consumed up to, 303."""
+
+    topic: str
+    group: str
+
+
+class QueryCorrectionOffsetHeader(CommandHeader):
+    """Offsets of one group as far as others lag behind, 308."""
+
+    topic: str
+    compare_group: str
+    filter_groups: str | None = None
+
+
+class ViewBrokerStatsDataRequestHeader(CommandHeader):
+    """One statistic of a broker, 315."""
+
+    stats_name: str
+    stats_key: str
+
+
+class GetConsumeStatsInBrokerHeader(CommandHeader):
+    """Progress of every group at a broker, 317."""
+
+    is_order: bool
+
+
+class QueryConsumeQueueRequestHeader(CommandHeader):
+    """Entries of a consume queue, 321."""
+
+    topic: str | None = None
+    queue_id: Int32 = 0
+    index: Int64 = 0
+    count: Int32 = 0
+    consumer_group: str | None = None
+
+
+class GetTopicConfigRequestHeader(CommandHeader):
+    """The configuration of one topic, 351 (5.x tools)."""
+
+    topic: str
+    lo: bool | None = None
+
+
+class GetSubscriptionGroupConfigRequestHeader(CommandHeader):
+    """The configuration of one consumer group, 352 (5.x tools)."""
+
+    group: str
+
+
+class CreateAccessConfigRequestHeader(CommandHeader):
+    """Create or change an account, 50."""
+
+    access_key: str
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    admin: bool = False
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: str | None = None
+    group_perms: str | None = None
+
+
+class DeleteAccessConfigRequestHeader(CommandHeader):
+    """Delete an account, 51."""
+
+    access_key: str
+
+
+class GetBrokerAclConfigResponseHeader(CommandHeader):
+    """Answer to 52."""
+
+    version: str
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    all_acl_file_version: str | None = field(name="allAclFileVersion", default=None)
+
+
+class UpdateGlobalWhiteAddrsConfigRequestHeader(CommandHeader):
+    """Set the addresses that need no account, 53."""
+
+    global_white_addrs: str
+    acl_file_full_path: str | None = None

@@ -1,0 +1,42 @@
+"""Headers about clients: 34, 35, 38, 40, 307 (``wire.md`` 3.2)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from rewindmq.protocol.command import CommandHeader
+
+
+class HeartbeatResponseHeader(CommandHeader):
+    """Answer to 34. Leaving both fields out keeps 5.x clients on the first heartbeat format."""
+
+    is_support_heart_beat_v2: bool | None = field(name="IS_SUPPORT_HEART_BEAT_V2", default=None)
+    is_sub_change: bool | None = field(name="IS_SUB_CHANGE", default=None)
+
+
+class UnregisterClientRequestHeader(CommandHeader):
+    """A client leaves one producer or consumer group, 35."""
+
+    client_id: str = field(name="clientID")
+    producer_group: str | None = None
+    consumer_group: str | None = None
+
+
+class GetConsumerListByGroupRequestHeader(CommandHeader):
+    """Who is in the group, 38."""
+
+    consumer_group: str
+
+
+class NotifyConsumerIdsChangedRequestHeader(CommandHeader):
+    """The group's members or subscriptions changed, 40."""
+
+    consumer_group: str
+
+
+class GetConsumerRunningInfoRequestHeader(CommandHeader):
+    """What a consumer is doing, 307; forwarded by the broker unchanged."""
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False

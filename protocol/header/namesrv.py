@@ -1,0 +1,129 @@
+"""Headers of the name server's requests (``wire.md`` 3.5)."""
+
+from __future__ import annotations
+
+from rewindmq.protocol.command import CommandHeader
+from rewindmq.protocol.integers import Int32, Int64
+
+
+class PutKVConfigRequestHeader(CommandHeader):
+    """Set one entry of the name server's configuration table, 100."""
+
+    namespace: str
+    key: str
+    value: str
+
+
+class GetKVConfigRequestHeader(CommandHeader):
+    """Read one entry, 101."""
+
+    namespace: str
+    key: str
+
+
+class GetKVConfigResponseHeader(CommandHeader):
+    """Answer to 101; an unknown entry is code 22 instead."""
+
+    value: str | None = None
+
+
+class DeleteKVConfigRequestHeader(CommandHeader):
+    """Remove one entry, 102."""
+
+    namespace: str
+    key: str
+
+
+class GetKVListByNamespaceRequestHeader(CommandHeader):
+    """All entries of a namespace, 219."""
+
+    namespace: str
+
+
+class RegisterBrokerRequestHeader(CommandHeader):
+    """A broker's registration, 103. ``body_crc32`` 0 means unchecked."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    ha_server_addr: str
+    broker_id: Int64
+    compressed: bool = False
+    body_crc32: Int32 = 0
+    heartbeat_timeout_millis: Int64 | None = None
+    enable_acting_master: bool | None = None
+
+
+class RegisterBrokerResponseHeader(CommandHeader):
+    """Answer to 103: where a slave finds its master."""
+
+    ha_server_addr: str | None = None
+    master_addr: str | None = None
+
+
+class UnRegisterBrokerRequestHeader(CommandHeader):
+    """A broker leaves, 104."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: Int64
+
+
+class GetRouteInfoRequestHeader(CommandHeader):
+    """The route of a topic, 105."""
+
+    topic: str
+    accept_standard_json_only: bool | None = None
+
+
+class WipeWritePermOfBrokerRequestHeader(CommandHeader):
+    """Take the write permission from a broker's queues, 205."""
+
+    broker_name: str
+
+
+class WipeWritePermOfBrokerResponseHeader(CommandHeader):
+    """Answer to 205."""
+
+    wipe_topic_count: Int32
+
+
+class AddWritePermOfBrokerRequestHeader(CommandHeader):
+    """Give the write permission back, 327."""
+
+    broker_name: str
+
+
+class AddWritePermOfBrokerResponseHeader(CommandHeader):
+    """Answer to 327."""
+
+    add_topic_count: Int32
+
+
+class DeleteTopicFromNamesrvRequestHeader(CommandHeader):
+    """Forget a topic, 216; in all clusters unless one is named."""
+
+    topic: str
+    cluster_name: str | None = None
+
+
+class GetTopicsByClusterRequestHeader(CommandHeader):
+    """Topics that have a broker in the cluster, 224."""
+
+    cluster: str
+
+
+class QueryDataVersionRequestHeader(CommandHeader):
+    """Does the name server have this version of a broker's topics, 322."""
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: Int64
+
+
+class QueryDataVersionResponseHeader(CommandHeader):
+    """Answer to 322."""
+
+    changed: bool

@@ -1,0 +1,85 @@
+"""Headers of offset queries and commits: 14, 15, 29, 30, 31, 32 (``wire.md`` 3.2)."""
+
+from __future__ import annotations
+
+from rewindmq.protocol.command import CommandHeader
+from rewindmq.protocol.integers import Int32, Int64
+
+
+class QueryConsumerOffsetRequestHeader(CommandHeader):
+    """The stored offset of a group in one queue, 14."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    set_zero_if_not_found: bool | None = None
+
+
+class QueryConsumerOffsetResponseHeader(CommandHeader):
+    """Answer to 14; a queue without a stored offset is code 22 instead."""
+
+    offset: Int64
+
+
+class UpdateConsumerOffsetRequestHeader(CommandHeader):
+    """A commit, 15. Lower than what is stored is allowed: that is how mqadmin rolls back."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    commit_offset: Int64
+
+
+class SearchOffsetRequestHeader(CommandHeader):
+    """The offset at a time, 29. ``boundary_type`` (5.x) is LOWER or UPPER."""
+
+    topic: str
+    queue_id: Int32
+    timestamp: Int64
+    boundary_type: str | None = None
+
+
+class SearchOffsetResponseHeader(CommandHeader):
+    """Answer to 29."""
+
+    offset: Int64
+
+
+class GetMaxOffsetRequestHeader(CommandHeader):
+    """One past the last message, 30."""
+
+    topic: str
+    queue_id: Int32
+    committed: bool = True
+
+
+class GetMaxOffsetResponseHeader(CommandHeader):
+    """Answer to 30."""
+
+    offset: Int64
+
+
+class GetMinOffsetRequestHeader(CommandHeader):
+    """The first message still kept, 31."""
+
+    topic: str
+    queue_id: Int32
+
+
+class GetMinOffsetResponseHeader(CommandHeader):
+    """Answer to 31."""
+
+    offset: Int64
+
+
+class GetEarliestMsgStoretimeRequestHeader(CommandHeader):
+    """Store time of the first message still kept, 32."""
+
+    topic: str
+    queue_id: Int32
+
+
+class GetEarliestMsgStoretimeResponseHeader(CommandHeader):
+    """Answer to 32: ms, -1 for an empty queue."""
+
+    timestamp: Int64

@@ -1,0 +1,38 @@
+"""Headers of offset reset and its progress: 220, 221, 222, 223, 314 (``wire.md`` 3.2, 3.6)."""
+
+from __future__ import annotations
+
+from rewindmq.protocol.command import CommandHeader
+from rewindmq.protocol.integers import Int32, Int64
+
+
+class ResetOffsetRequestHeader(CommandHeader):
+    """Rewind a group in a topic, 222 to a broker and 220 to its consumers.
+
+    ``timestamp`` is ms, -1 meaning the end of every queue. ``is_force`` False moves offsets back only.
+    ``queue_id`` -1 means all queues; it and ``offset`` are sent by 5.x tools only.
+    """
+
+    topic: str
+    group: str
+    timestamp: Int64
+    is_force: bool
+    queue_id: Int32 = -1
+    offset: Int64 | None = None
+
+
+class GetConsumerStatusRequestHeader(CommandHeader):
+    """Where consumers stand, 223 to a broker and 221 to its consumers. No ``client_addr`` means all."""
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+
+
+class CloneGroupOffsetRequestHeader(CommandHeader):
+    """Copy the stored offsets of one group to another, 314. No ``topic`` means all topics."""
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool = False

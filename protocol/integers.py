@@ -1,0 +1,10 @@
+"""Integers as wide as Java's, for typed headers and bodies: what does not fit is refused at the edge."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
