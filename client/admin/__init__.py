@@ -1,0 +1,1 @@
+"""The admin client, and mqadmin's commands over it."""

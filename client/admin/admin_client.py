@@ -1,0 +1,158 @@
+"""AdminClient: what mqadmin does, as an object."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rewindmq.client.admin import groups, messages, reset, topics
+from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.admin.reset import ResetResult, RollbackStats
+from rewindmq.client.admin.timestamp import parse_reset_timestamp
+from rewindmq.client.client_config import make_config
+from rewindmq.protocol.body.cluster import ClusterInfo
+from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+
+
+class AdminClient:
+    """Examines and changes a cluster (RocketMQ 4.9.4 ``DefaultMQAdminExt``).
+
+    Every method may raise ``ResponseError`` (a server refused; code and remark are its own) and
+    ``RemotingError`` (no connection, or no answer within 5 s).
+
+    Args:
+        namesrv_addr: ``host:port``, several separated by ``;``; without it the environment's NAMESRV_ADDR.
+        runtime: clock, network and chance; the system's unless given.
+        profile: the release whose reading of ``now`` applies.
+        wire: the header codec to speak; None finds out what the peer does.
+
+    Raises:
+        ClientError: no name server is named anywhere.
+    """
+
+    def __init__(
+        self,
+        namesrv_addr: str | None = None,
+        runtime: Runtime | None = None,
+        *,
+        profile: Profile = Profile.V49,
+        wire: SerializeType | None = None,
+    ) -> None:
+        self.profile = profile
+        self.runtime = runtime if runtime is not None else system_runtime()
+        self._remote = AdminRemote(make_config(namesrv_addr, profile=profile), self.runtime, wire)
+
+    async def start(self) -> None:
+        """Ready to ask; connections are made when first needed."""
+
+    async def shutdown(self) -> None:
+        """Close every connection; pending calls fail."""
+        await self._remote.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    # Cluster and topics.
+
+    async def examine_topic_route_info(self, topic: str) -> TopicRouteData:
+        """Which brokers hold the topic, with how many queues; ``ResponseError`` 17 when none does."""
+        return await self._remote.route(topic)
+
+    async def fetch_all_topic_list(self) -> list[str]:
+        """The names of all topics, sorted."""
+        return await topics.fetch_all_topic_list(self._remote)
+
+    async def examine_broker_cluster_info(self) -> ClusterInfo:
+        """All brokers with their addresses, and which cluster each belongs to."""
+        return await topics.examine_broker_cluster_info(self._remote)
+
+    async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
+        """The figures a broker reports about itself (``wire.md`` 5.9)."""
+        return await topics.fetch_broker_runtime_stats(self._remote, address)
+
+    async def create_and_update_topic_config(self, address: str, topic: TopicConfig) -> None:
+        """Create the topic at one broker, or overwrite all its settings."""
+        await topics.create_and_update_topic_config(self._remote, address, topic)
+
+    async def create_or_update_order_conf(self, topic: str, order_conf: str) -> None:
+        """Tell every name server which brokers and queues an ordered topic has."""
+        await topics.create_or_update_order_conf(self._remote, topic, order_conf)
+
+    async def master_addresses(self, cluster_name: str) -> list[tuple[str, str]]:
+        """Name and address of every master of a cluster; ``ClientError`` when there is none."""
+        return await topics.master_addresses(self._remote, cluster_name)
+
+    async def examine_topic_stats(self, topic: str) -> TopicStatsTable:
+        """Start, end and last store time of every queue of the topic."""
+        return await topics.examine_topic_stats(self._remote, topic)
+
+    # Groups.
+
+    async def examine_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
+        """The group's stored offset and the queue's end, per queue; 206 when it has none at all."""
+        return await groups.examine_consume_stats(self._remote, group, topic)
+
+    async def examine_consumer_connection_info(
+        self, group: str, address: str | None = None
+    ) -> ConsumerConnection:
+        """The group's members and subscriptions; 206 when none is connected."""
+        return await groups.examine_consumer_connection_info(self._remote, group, address)
+
+    async def get_consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+        """What one member is doing now."""
+        return await groups.consumer_running_info(self._remote, group, client_id)
+
+    async def query_topic_consume_by_who(self, topic: str) -> list[str]:
+        """The groups that consume a topic, sorted."""
+        return await groups.query_topic_consume_by_who(self._remote, topic)
+
+    # Reset.
+
+    def parse_timestamp(self, text: str) -> int:
+        """Read a reset's time as the commands do; ``ClientError`` when it is none."""
+        return parse_reset_timestamp(text, self.profile, self.runtime.clock.now_ms())
+
+    async def reset_offset_by_timestamp(
+        self, topic: str, group: str, timestamp: int, force: bool = True, is_cpp: bool = False
+    ) -> ResetResult:
+        """Have every broker of the topic tell the group's consumers to move (222); see ``reset``."""
+        return await reset.reset_offset_by_timestamp(self._remote, topic, group, timestamp, force, is_cpp)
+
+    async def reset_offset_by_timestamp_old(
+        self, topic: str, group: str, timestamp: int, force: bool = True
+    ) -> list[RollbackStats]:
+        """Write the offsets of a group that has no running consumer; see ``reset``."""
+        return await reset.reset_offset_by_timestamp_old(self._remote, topic, group, timestamp, force)
+
+    # Queues and messages.
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """The queue's offset at ``timestamp`` ms."""
+        return await self._remote.api.search_offset(await self._remote.address_of(queue), queue, timestamp)
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """One past the queue's last message."""
+        return await self._remote.api.max_offset(await self._remote.address_of(queue), queue)
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """The queue's first message still kept."""
+        return await self._remote.api.min_offset(await self._remote.address_of(queue), queue)
+
+    async def view_message(self, message_id: str) -> MessageExt:
+        """The message an offset id names."""
+        return await messages.view_message(self._remote, message_id)

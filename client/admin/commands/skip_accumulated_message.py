@@ -1,0 +1,37 @@
+"""skipAccumulatedMessage: move a group to the end of every queue."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.client.admin.commands.command import Command, Printed
+from rewindmq.client.admin.commands.reset_offset_by_time import add_force
+from rewindmq.client.admin.commands.reset_tables import reset_or_write
+from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-g", "--group", required=True, help="consumer group")
+    parser.add_argument("-t", "--topic", required=True, help="topic name")
+    add_force(parser)
+
+
+async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    group, topic = arguments.group.strip(), arguments.topic.strip()
+    online, table = await reset_or_write(admin, topic, group, MAX_OFFSET_TIMESTAMP, arguments.force)
+    data = {"group": group, "topic": topic, "force": arguments.force, "online": online, "queues": table.data}
+    yield Printed(table.lines, data)
+
+
+COMMAND: Final = Command(
+    "skipAccumulatedMessage",
+    "Move a consumer group past everything it has not consumed yet.",
+    "-g my_group -t TopicTest",
+    _add_arguments,
+    _execute,
+)

@@ -1,0 +1,29 @@
+"""The table of commands, in the order they are listed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.client.admin.commands import (
+    cluster_list,
+    consumer_connection,
+    consumer_progress,
+    reset_offset_by_time,
+    skip_accumulated_message,
+    topic_list,
+    topic_route,
+    topic_status,
+    update_topic,
+)
+
+COMMANDS: Final = (
+    cluster_list.COMMAND,
+    update_topic.COMMAND,
+    topic_list.COMMAND,
+    topic_route.COMMAND,
+    topic_status.COMMAND,
+    consumer_progress.COMMAND,
+    consumer_connection.COMMAND,
+    reset_offset_by_time.COMMAND,
+    skip_accumulated_message.COMMAND,
+)

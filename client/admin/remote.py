@@ -1,0 +1,123 @@
+"""Requests of the admin client to name servers and brokers, and the addresses they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from rewindmq.client.broker_api import BrokerApi
+from rewindmq.client.client_config import ClientConfig
+from rewindmq.client.route import MASTER_ID
+from rewindmq.protocol.body.route import BrokerData, TopicRouteData
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import ClientError, ResponseError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.runtime import Runtime
+
+# DefaultMQAdminExt's bound on every answer, seconds.
+TIMEOUT: Final = 5.0
+
+
+class AdminRemote:
+    """One connection per peer, and the addresses of brokers as the routes told them.
+
+    Attributes:
+        api: the requests that consumers send too.
+    """
+
+    def __init__(self, config: ClientConfig, runtime: Runtime, wire: SerializeType | None) -> None:
+        self.runtime = runtime
+        self._namesrv_addrs = config.namesrv_addrs
+        self._remoting = RemotingClient(runtime, wire=wire)
+        self.api = BrokerApi(self._remoting, config.namesrv_addrs, config.switches.announced_version)
+        self._broker_addresses: dict[str, str] = {}
+
+    async def close(self) -> None:
+        await self._remoting.close()
+
+    def command(self, code: RequestCode, header: CommandHeader | None = None) -> RemotingCommand:
+        return self.api.command(code, header)
+
+    async def ask_namesrv(self, command: RemotingCommand) -> RemotingCommand:
+        """Ask one name server, another when it cannot be reached.
+
+        Raises:
+            ResponseError: it refused.
+            RemotingError: none answered; the error of the last one.
+        """
+        return (await self.api.invoke_name_server(command, TIMEOUT)).require_success()
+
+    async def ask_every_namesrv(self, make_command: Callable[[], RemotingCommand]) -> None:
+        """Ask each name server; what they keep is not shared between them.
+
+        Raises:
+            ResponseError, RemotingError: of the first one that fails.
+        """
+        for address in self._namesrv_addrs:
+            (await self._remoting.invoke(address, make_command(), TIMEOUT)).require_success()
+
+    async def ask_broker(
+        self, address: str, command: RemotingCommand, timeout: float = TIMEOUT
+    ) -> RemotingCommand:
+        """Ask one broker.
+
+        Raises:
+            ResponseError: it refused.
+            RemotingError: no answer within ``timeout`` seconds, or no connection.
+        """
+        return (await self._remoting.invoke(address, command, timeout)).require_success()
+
+    async def route(self, topic: str) -> TopicRouteData:
+        """Code 105.
+
+        Raises:
+            ResponseError: 17, no broker registered the topic.
+        """
+        route = await self.api.topic_route(topic)
+        for broker in route.broker_datas:
+            address = self.select_address(broker)
+            if address is not None:
+                self._broker_addresses[broker.broker_name] = address
+        if self.runtime.probe is not None:
+            self.runtime.probe(Point.ROUTE_QUERIED, {"topic": topic})
+        return route
+
+    def select_address(self, broker: BrokerData) -> str | None:
+        """The master's address, else that of any slave (``BrokerData#selectBrokerAddr``)."""
+        addresses = broker.broker_addrs
+        master = addresses.get(MASTER_ID)
+        if master is not None or not addresses:
+            return master
+        return self.runtime.random.choice(sorted(addresses.values()))
+
+    async def brokers_of(self, topic: str) -> list[tuple[str, str]]:
+        """Name and address of every broker that serves the topic, one address each, sorted by name.
+
+        Raises:
+            ResponseError: 17, no broker registered the topic.
+        """
+        route = await self.route(topic)
+        pairs = ((broker.broker_name, self.select_address(broker)) for broker in route.broker_datas)
+        return sorted((name, address) for name, address in pairs if address is not None)
+
+    async def address_of(self, queue: MessageQueue) -> str:
+        """Where the queue's broker listens; asks for the topic's route when it is not known yet.
+
+        Raises:
+            ClientError: the topic's route does not name that broker.
+            ResponseError: 17, no broker registered the topic.
+        """
+        if queue.broker_name not in self._broker_addresses:
+            await self.route(queue.topic)
+        address = self._broker_addresses.get(queue.broker_name)
+        if address is None:
+            raise ClientError(f"broker {queue.broker_name!r} does not serve topic {queue.topic!r}")
+        return address
+
+
+def not_online(remark: str) -> ResponseError:
+    """The code mqadmin's own checks use for a group without members or offsets."""
+    return ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, remark)
