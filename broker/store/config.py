@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -25,7 +24,7 @@ class FlushDiskType(StrEnum):
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Settings of ``MessageStoreConfig`` 4.9.4 that the store itself obeys (``store.md`` 2, 4.5, 10.1).
 
-    Sizes are bytes. Fields are RocketMQ's keys in Python's spelling; ``from_properties`` reads the originals.
+    Sizes are bytes. Fields are RocketMQ's keys in Python's spelling.
     """
 
     mapped_file_size_commit_log: int = 1_073_741_824
@@ -64,15 +63,3 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def consume_queue_file_bytes(self) -> int:
         """``mappedFileSizeConsumeQueue`` in whole units."""
         return -(-self.mapped_file_size_consume_queue // CQ_UNIT_BYTES) * CQ_UNIT_BYTES
-
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> StoreConfig:
-        """Read the settings from a property file's pairs; keys of other parts are passed over.
-
-        Raises:
-            StoreError: a value is not of its key's type, or out of range.
-        """
-        try:
-            return msgspec.convert(dict(properties), cls, strict=False)
-        except msgspec.ValidationError as error:
-            raise StoreError(f"store configuration: {error}") from None

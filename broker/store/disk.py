@@ -1,4 +1,4 @@
-"""The disk seam: what the store asks of the operating system, in one place, so that tests can make it fail."""
+"""The disk seam: all the store asks of the operating system, in one place where tests can make it fail."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Disk(Protocol):
         """A shared, writable mapping of the whole file."""
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
-        """Claim disk blocks, so that writing to the mapping cannot meet a full disk (which would be a SIGBUS)."""
+        """Claim disk blocks: writing to a mapping of a full disk would kill the process (SIGBUS)."""
 
     def sync(self, path: Path) -> None:
-        """Make the file's bytes durable, those written through any mapping included. Called on worker threads."""
+        """Make the file durable, with what was written through mappings. Called on worker threads."""
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a small file as a whole, durably."""

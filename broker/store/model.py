@@ -16,8 +16,8 @@ class StoredMessage(msgspec.Struct, gc=False):
         topic: name as stored, at most 127 bytes in UTF-8.
         queue_id: 0 or above.
         body: as stored (still compressed).
-        properties: the properties text in UTF-8, at most 32 767 bytes. For a batch: appended to each inner one.
-        tags_code: what the consume-queue unit carries, ``java_hash`` of TAGS or 0. Ignored for the schedule topic.
+        properties: the properties text in UTF-8, at most 32 767 bytes; a batch's go behind each inner one's.
+        tags_code: of the consume-queue unit, ``java_hash`` of TAGS or 0. Ignored for the schedule topic.
         flag: the application's flag.
         sys_flag: int32; the two IPv6 bits are set by the store.
         born_timestamp: the producer's clock, ms.

@@ -1,0 +1,171 @@
+"""Fixed-size files named after the position of their first byte (``store.md`` 1.2), mapped on first use."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.disk import Disk
+from rewindmq.broker.store.errors import StoreError
+
+_NAME: Final = re.compile(r"[0-9]{20}")
+
+
+def file_name(base: int) -> str:
+    """Twenty decimal digits."""
+    return f"{base:020d}"
+
+
+class MapPool:
+    """Bounds how many files are mapped at once: the one mapped longest ago makes room."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._limit = disk.max_mappings()
+        self._mapped: deque[MappedFile] = deque()
+
+    def map(self, file: MappedFile) -> mmap.mmap:
+        """Map ``file``; a mapping given up stays valid for whoever still holds it."""
+        if len(self._mapped) >= self._limit:
+            self._mapped.popleft().map = None
+        mapping = self._disk.map(file.path, file.size)
+        self._mapped.append(file)
+        return mapping
+
+    def release(self, file: MappedFile) -> None:
+        """Let go of one file's mapping."""
+        if file.map is not None:
+            file.map = None
+            self._mapped.remove(file)
+
+    def release_all(self) -> None:
+        """Let go of every mapping."""
+        for file in self._mapped:
+            file.map = None
+        self._mapped.clear()
+
+
+class MappedFile:
+    """One file of a queue of files.
+
+    Attributes:
+        base: position of its first byte in the queue of files.
+        map: the mapping, or None until ``open_map``.
+        allocated: bytes from the front known to have disk blocks.
+        mtime_ms: time of the last write, ms; ``save_mtime`` tells the file system.
+    """
+
+    __slots__ = ("_pool", "_saved_mtime_ms", "allocated", "base", "map", "mtime_ms", "path", "size")
+
+    def __init__(self, pool: MapPool, path: Path, base: int, size: int, mtime_ms: int) -> None:
+        self._pool = pool
+        self.path = path
+        self.base = base
+        self.size = size
+        self.mtime_ms = mtime_ms
+        self.map: mmap.mmap | None = None
+        self.allocated = 0
+        self._saved_mtime_ms = -1
+
+    def open_map(self) -> mmap.mmap:
+        """The mapping, made on first use. OSError when the system gives none."""
+        if self.map is None:
+            self.map = self._pool.map(self)
+        return self.map
+
+    def save_mtime(self, disk: Disk) -> None:
+        """Give the file the time of its last write, which reads by time and retention go by."""
+        if self.mtime_ms != self._saved_mtime_ms:
+            disk.set_mtime_ms(self.path, self.mtime_ms)
+            self._saved_mtime_ms = self.mtime_ms
+
+
+class MappedFileQueue:
+    """The files of one folder, in the order of their bases, without a hole between them."""
+
+    def __init__(self, folder: Path, file_bytes: int, disk: Disk, pool: MapPool) -> None:
+        self.folder = folder
+        self.file_bytes = file_bytes
+        self.files: list[MappedFile] = []
+        self._disk = disk
+        self._pool = pool
+
+    def load(self) -> None:
+        """Find the files.
+
+        A last file of no bytes is what a crash between creating and sizing it leaves; 5.x removes it, too.
+
+        Raises:
+            StoreError: a stray file, one of another size, or a hole in the sequence.
+        """
+        if not self.folder.exists():
+            return
+        paths = sorted(self.folder.iterdir())
+        for index, path in enumerate(paths):
+            if _NAME.fullmatch(path.name) is None or not path.is_file():
+                raise StoreError(f"{path} does not belong here: only files named by 20 digits do")
+            size = path.stat().st_size
+            if size == 0 and index == len(paths) - 1:
+                self._disk.remove(path)
+                continue
+            if size != self.file_bytes:
+                raise StoreError(
+                    f"{path} has {size} bytes, but files of this folder must have {self.file_bytes}"
+                )
+            base = int(path.name)
+            if base % self.file_bytes:
+                raise StoreError(f"{path} is not named after a multiple of {self.file_bytes}")
+            if self.files and base != self.files[-1].base + self.file_bytes:
+                raise StoreError(
+                    f"{self.folder} lacks the file {file_name(self.files[-1].base + self.file_bytes)}"
+                )
+            self.files.append(MappedFile(self._pool, path, base, self.file_bytes, self._disk.mtime_ms(path)))
+
+    def find(self, position: int) -> MappedFile | None:
+        """The file that holds ``position``."""
+        files = self.files
+        if not files or position < files[0].base:
+            return None
+        index = (position - files[0].base) // self.file_bytes
+        return files[index] if index < len(files) else None
+
+    def append_file(self, base: int, now_ms: int) -> MappedFile:
+        """Create the next file (the first one: at ``base``). OSError when the disk refuses."""
+        path = self.folder / file_name(base)
+        try:
+            self._disk.create(path, self.file_bytes)
+        except OSError:
+            self._remove_quietly(path)
+            raise
+        file = MappedFile(self._pool, path, base, self.file_bytes, now_ms)
+        self.files.append(file)
+        return file
+
+    def drop_last(self) -> None:
+        """Delete the last file."""
+        file = self.files.pop()
+        self._pool.release(file)
+        self._disk.remove(file.path)
+
+    def clear_beyond(self, position: int) -> None:
+        """Zero what the file of ``position`` holds from there on, or a later crash could bring it back."""
+        file = self.find(position)
+        if file is None:
+            return
+        mapping = file.open_map()
+        at = position - file.base
+        while 0 <= (at := self._disk.data_beyond(file.path, at)) < file.size:
+            end = min(at + 1_048_576, file.size)
+            chunk = mapping[at:end]
+            if chunk.strip(b"\0"):
+                mapping[at:end] = bytes(end - at)
+            at = end
+
+    def _remove_quietly(self, path: Path) -> None:
+        try:
+            self._disk.remove(path)
+        except OSError:
+            return

@@ -1,0 +1,134 @@
+"""Reading messages by queue offset: the hot path of every pull (``store.md`` 4.5, ``behaviour.md`` B.5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.broker.store.commit_log import CommitLog
+from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
+from rewindmq.broker.store.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
+from rewindmq.broker.store.model import GetMessageStatus, GetResult
+
+# One read looks at no more than this many bytes of units, or 20 for each message asked for.
+_SCAN_BYTES: Final = 16_000
+
+_FOUND: Final = GetMessageStatus.FOUND
+_NO_MATCHED_MESSAGE: Final = GetMessageStatus.NO_MATCHED_MESSAGE
+_MESSAGE_WAS_REMOVING: Final = GetMessageStatus.MESSAGE_WAS_REMOVING
+
+
+class MessageReader:
+    """DefaultMessageStore#getMessage of 4.9.4."""
+
+    def __init__(self, log: CommitLog, config: StoreConfig, physical_memory: int) -> None:
+        self._log = log
+        self._cold_distance = physical_memory * config.access_message_in_memory_max_ratio // 100
+        self._hot_bytes = config.max_transfer_bytes_on_message_in_memory
+        self._hot_count = config.max_transfer_count_on_message_in_memory
+        self._cold_bytes = config.max_transfer_bytes_on_message_in_disk
+        self._cold_count = config.max_transfer_count_on_message_in_disk
+
+    def is_cold(self, physical_offset: int) -> bool:
+        """Whether the position lies too far behind the log's tail to be in memory."""
+        return self._log.max_offset - physical_offset > self._cold_distance
+
+    def read(
+        self, queue: ConsumeQueue, offset: int, max_count: int, tag_codes: frozenset[int] | None
+    ) -> GetResult:
+        """At most ``max_count`` messages from ``offset`` on, of those tagged with ``tag_codes`` (None: all)."""
+        min_offset = queue.min_offset
+        max_offset = queue.max_offset
+        if offset < min_offset or offset >= max_offset:
+            return _out_of_range(offset, min_offset, max_offset)
+        units = queue.units(offset, max(_SCAN_BYTES, max_count * CQ_UNIT_BYTES))
+        if not units:
+            file_units = queue.files.file_bytes // CQ_UNIT_BYTES
+            return GetResult(
+                GetMessageStatus.OFFSET_FOUND_NULL,
+                offset - offset % file_units + file_units,
+                min_offset,
+                max_offset,
+            )
+        return self._collect(units, offset, max_count, tag_codes, min_offset, max_offset)
+
+    def _collect(
+        self,
+        units: bytes,
+        offset: int,
+        max_count: int,
+        tag_codes: frozenset[int] | None,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        log = self._log
+        cold_before = log.max_offset - self._cold_distance
+        hot_count = min(self._hot_count, max_count)
+        cold_count = min(self._cold_count, max_count)
+        hot_bytes = self._hot_bytes
+        cold_bytes = self._cold_bytes
+        status = _NO_MATCHED_MESSAGE
+        chunks: list[bytes] = []
+        # Records that follow each other in the log are copied in one piece, from run_start to run_end.
+        run_start = run_end = run_limit = -1
+        skip_before = -1
+        total = count = scanned = 0
+        physical = 0
+        for physical, size, tags_code in UNIT.iter_unpack(units):
+            if physical >= skip_before:
+                if count:
+                    if physical < cold_before:
+                        if count >= cold_count or total + size > cold_bytes:
+                            break
+                    elif count >= hot_count or total + size > hot_bytes:
+                        break
+                if tag_codes is None or tags_code in tag_codes:
+                    end = physical + size
+                    if physical != run_end or end > run_limit:
+                        segment = log.segments.find(physical)
+                        limit = 0 if segment is None else min(segment.base + segment.size, log.max_offset)
+                        if end > limit or size <= 0:
+                            if not count:
+                                status = _MESSAGE_WAS_REMOVING
+                            if size != FILLER_SIZE:
+                                skip_before = log.next_segment_base(physical)
+                            scanned += 1
+                            continue
+                        if run_start >= 0:
+                            chunks.append(self._copy(run_start, run_end))
+                        run_start = physical
+                        run_limit = limit
+                    run_end = end
+                    total += size
+                    count += 1
+            scanned += 1
+        if count:
+            status = _FOUND
+            chunks.append(self._copy(run_start, run_end))
+        return GetResult(
+            status,
+            offset + scanned,
+            min_offset,
+            max_offset,
+            chunks[0] if len(chunks) == 1 else b"".join(chunks),
+            count,
+            physical < cold_before,
+        )
+
+    def _copy(self, start: int, end: int) -> bytes:
+        segment = self._log.segments.find(start)
+        assert segment is not None
+        base = segment.base
+        return (segment.map or segment.open_map())[start - base : end - base]
+
+
+def _out_of_range(offset: int, min_offset: int, max_offset: int) -> GetResult:
+    if max_offset == 0:
+        return GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
+    if offset < min_offset:
+        return GetResult(GetMessageStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
+    if offset == max_offset:
+        return GetResult(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
+    return GetResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+
+
+EMPTY_QUEUE: Final = GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)

@@ -1,0 +1,251 @@
+"""Appending messages: the hot path of every send (``store.md`` 3, 4.4, 10.1)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from rewindmq.broker.store.commit_log import CommitLog
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.consume_queue import ConsumeQueue
+from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
+from rewindmq.broker.store.model import BatchEntry, PutResult, PutStatus, StoredMessage
+from rewindmq.broker.store.record_check import HOST_FLAGS, RECORD_HEADS
+from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC, TagsCoder
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
+from rewindmq.protocol.properties import PROPERTY_SEPARATOR
+from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+_INT16: Final = struct.Struct(">H")
+_SEPARATOR: Final = PROPERTY_SEPARATOR.encode()
+_CRC_MASK: Final = 0x7FFF_FFFF
+_OTHER_FLAGS: Final = ~HOST_FLAGS
+# Prepared and rollback records are no messages of their queue: no unit, queue offset 0.
+_HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
+# The size and the magic of a record are written last, so a torn record is none.
+_MAGIC_END: Final = 8
+
+_PUT_OK: Final = PutStatus.PUT_OK
+_ILLEGAL: Final = PutResult(PutStatus.MESSAGE_ILLEGAL)
+_NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+
+
+class _Head(NamedTuple):
+    layout: struct.Struct
+    body_at: int
+    host_flags: int
+
+
+class MessageWriter:
+    """Writes a record, then its unit. The queue offset is the next one of the queue."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueueTable,
+        config: StoreConfig,
+        coder: TagsCoder,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._coder = coder
+        self._now_ms = now_ms
+        self._max_message_bytes = config.max_message_size
+        self._max_record_bytes = config.mapped_file_size_commit_log - BLANK_BYTES
+        self._heads: dict[int, _Head] = {}
+        self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
+
+    def set_store_host(self, store_host: bytes) -> None:
+        """The address that records name as their broker: 8 or 20 bytes."""
+        store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
+        self.store_host = store_host
+        for born_bytes, born_flag in ((8, 0), (20, MessageSysFlag.BORNHOST_V6)):
+            flags = int(store_flag | born_flag)
+            head = RECORD_HEADS[flags]
+            self._heads[born_bytes] = _Head(head.layout, head.body_at, flags)
+
+    def put(self, message: StoredMessage) -> PutResult:
+        """Append one message; a refused one leaves no trace."""
+        queue_id = message.queue_id
+        queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
+        born_host = message.born_host
+        head = self._heads.get(len(born_host))
+        body = message.body
+        properties = message.properties
+        body_bytes = len(body)
+        if (
+            queue is None
+            or head is None
+            or body_bytes > self._max_message_bytes
+            or len(properties) > MAX_PROPERTIES_BYTES
+        ):
+            return _ILLEGAL
+        layout, body_at, host_flags = head
+        tail = queue.topic_field + _INT16.pack(len(properties)) + properties
+        size = body_at + body_bytes + len(tail)
+        log = self._log
+        timestamp = self._now_ms()
+        if timestamp < log.last_store_timestamp:
+            timestamp = log.last_store_timestamp
+        sys_flag = message.sys_flag & _OTHER_FLAGS | host_flags
+        has_unit = sys_flag & TRANSACTION_MASK not in _HALF
+        if log.max_offset + size > log.room_end or queue.max_offset >= queue.room_end:
+            if size > self._max_record_bytes:
+                return _ILLEGAL
+            if not self._make_room(queue, size, 1 if has_unit else 0, timestamp):
+                return _NO_ROOM
+        physical_offset = log.max_offset
+        queue_offset = queue.max_offset if has_unit else 0
+        try:
+            fields = layout.pack(
+                size,
+                MAGIC_V1,
+                crc32(body) & _CRC_MASK,
+                queue_id,
+                message.flag,
+                queue_offset,
+                physical_offset,
+                sys_flag,
+                message.born_timestamp,
+                born_host,
+                timestamp,
+                self.store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                body_bytes,
+            )
+        except struct.error:
+            # A number beyond its field.
+            return _ILLEGAL
+        buffer = log.buffer
+        start = physical_offset - log.base
+        body_start = start + body_at
+        body_end = body_start + body_bytes
+        buffer[body_start:body_end] = body
+        buffer[body_end : start + size] = tail
+        buffer[start:body_start] = fields
+        log.max_offset = physical_offset + size
+        log.last_store_timestamp = timestamp
+        if has_unit:
+            tags_code = message.tags_code
+            if message.topic == SCHEDULE_TOPIC:
+                tags_code = self._coder.tags_code(SCHEDULE_TOPIC, properties, timestamp)
+            queue.append(physical_offset, size, tags_code, timestamp)
+        return PutResult(_PUT_OK, physical_offset, queue_offset, size, timestamp, 1)
+
+    def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
+        """Append the inner messages next to each other with one store timestamp: all of them, or none."""
+        queue_id = message.queue_id
+        queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
+        head = self._heads.get(len(message.born_host))
+        if queue is None or head is None or not entries or message.topic == SCHEDULE_TOPIC:
+            return _ILLEGAL
+        if message.sys_flag & TRANSACTION_MASK in _HALF:
+            return _ILLEGAL
+        tails = self._batch_tails(queue.topic_field, message.properties, entries)
+        if tails is None:
+            return _ILLEGAL
+        sizes = [head.body_at + len(entry[0]) + len(tail) for entry, tail in zip(entries, tails, strict=True)]
+        total = sum(sizes)
+        if total > self._max_message_bytes or total > self._max_record_bytes:
+            return _ILLEGAL
+        log = self._log
+        timestamp = max(self._now_ms(), log.last_store_timestamp)
+        if (log.max_offset + total > log.room_end or queue.max_offset + len(entries) > queue.room_end) and (
+            not self._make_room(queue, total, len(entries), timestamp)
+        ):
+            return _NO_ROOM
+        try:
+            data, offsets = self._encode_batch(
+                message, head, queue.max_offset, entries, tails, sizes, timestamp
+            )
+        except struct.error:
+            return _ILLEGAL
+        start = log.max_offset - log.base
+        # The first record's magic comes last: a torn batch is none.
+        log.buffer[start + _MAGIC_END : start + total] = data[_MAGIC_END:]
+        log.buffer[start : start + _MAGIC_END] = data[:_MAGIC_END]
+        log.max_offset += total
+        log.last_store_timestamp = timestamp
+        queue_offset = queue.max_offset
+        append = queue.append
+        for offset, size, entry in zip(offsets, sizes, entries, strict=True):
+            append(offset, size, entry[2], timestamp)
+        return PutResult(_PUT_OK, offsets[0], queue_offset, total, timestamp, len(entries), offsets)
+
+    def _make_room(self, queue: ConsumeQueue, size: int, units: int, timestamp: int) -> bool:
+        log = self._log
+        try:
+            if queue.max_offset + units > queue.room_end:
+                queue.make_room(units, timestamp)
+            if log.max_offset + size > log.room_end:
+                log.make_room(size)
+        except OSError:
+            return False
+        return True
+
+    @staticmethod
+    def _batch_tails(topic_field: bytes, shared: bytes, entries: Sequence[BatchEntry]) -> list[bytes] | None:
+        tails = []
+        pack = _INT16.pack
+        for _, properties, _, _ in entries:
+            if shared:
+                if properties and not properties.endswith(_SEPARATOR):
+                    properties += _SEPARATOR
+                properties += shared
+            if len(properties) > MAX_PROPERTIES_BYTES:
+                return None
+            tails.append(topic_field + pack(len(properties)) + properties)
+        return tails
+
+    def _encode_batch(
+        self,
+        message: StoredMessage,
+        head: _Head,
+        queue_offset: int,
+        entries: Sequence[BatchEntry],
+        tails: list[bytes],
+        sizes: list[int],
+        timestamp: int,
+    ) -> tuple[bytes, list[int]]:
+        pack = head.layout.pack
+        queue_id = message.queue_id
+        sys_flag = message.sys_flag & _OTHER_FLAGS | head.host_flags
+        born_timestamp = message.born_timestamp
+        born_host = message.born_host
+        store_host = self.store_host
+        reconsume_times = message.reconsume_times
+        physical_offset = self._log.max_offset
+        parts: list[bytes | memoryview] = []
+        offsets = []
+        for entry, tail, size in zip(entries, tails, sizes, strict=True):
+            body, _, _, flag = entry
+            offsets.append(physical_offset)
+            parts += (
+                pack(
+                    size,
+                    MAGIC_V1,
+                    crc32(body) & _CRC_MASK,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    physical_offset,
+                    sys_flag,
+                    born_timestamp,
+                    born_host,
+                    timestamp,
+                    store_host,
+                    reconsume_times,
+                    0,
+                    len(body),
+                ),
+                body,
+                tail,
+            )
+            physical_offset += size
+            queue_offset += 1
+        return b"".join(parts), offsets

@@ -1,0 +1,239 @@
+"""The message store: one directory in RocketMQ's layout, behind one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.checkpoint import StoreCheckpoint
+from rewindmq.broker.store.commit_log import CommitLog
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
+from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.layout import StoreLayout
+from rewindmq.broker.store.mapped_file import MapPool
+from rewindmq.broker.store.message_reader import EMPTY_QUEUE, MessageReader
+from rewindmq.broker.store.message_writer import MessageWriter
+from rewindmq.broker.store.model import (
+    BatchEntry,
+    Boundary,
+    GetResult,
+    PutResult,
+    PutStatus,
+    SearchMode,
+    StoredMessage,
+)
+from rewindmq.broker.store.offset_search import search_boundary, search_nearest
+from rewindmq.broker.store.recovery import Recovery
+from rewindmq.broker.store.store_lock import StoreLock
+from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
+
+_OS_DISK: Final = OsDisk()
+_NOT_OPEN: Final = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+
+
+class MessageStore:
+    """Commit log and consume queues under ``root``, called from one thread; only flushes may run on another.
+
+    A queue that has no message is known by no state: its min and max offset are 0.
+    """
+
+    def __init__(
+        self, root: Path, config: StoreConfig, now_ms: Callable[[], int], disk: Disk = _OS_DISK
+    ) -> None:
+        """
+        Raises:
+            StoreError: a setting cannot be used.
+        """
+        self._layout = StoreLayout(root)
+        self._disk = disk
+        self._pool = MapPool(disk)
+        coder = TagsCoder(DelayLevels(config.message_delay_level))
+        self._log = CommitLog(self._layout.commit_log, config, disk, self._pool)
+        self._queues = ConsumeQueueTable(self._layout.consume_queue, config, disk, self._pool)
+        self._checkpoint = StoreCheckpoint(self._layout.checkpoint, disk)
+        self._recovery = Recovery(
+            self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
+        )
+        self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms)
+        memory = config.physical_memory_bytes
+        self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
+        self._lock = StoreLock(self._layout.lock)
+        self._is_open = False
+
+    def open(self) -> None:
+        """Lock the directory, load and recover it. A store is opened once.
+
+        Raises:
+            StoreError: in one line: in use, not writable, a stray or short file, a layout not supported.
+        """
+        layout = self._layout
+        try:
+            layout.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make the store directory {layout.root}: {error.strerror}") from None
+        self._lock.acquire()
+        try:
+            layout.check()
+            layout.config.mkdir(exist_ok=True)
+            self._log.segments.load()
+            self._queues.load()
+            self._checkpoint.load()
+            clean = not layout.abort.exists()
+            self._recovery.run(clean)
+            if not clean:
+                self._log.flush()
+            layout.abort.touch()
+        except OSError as error:
+            self._release()
+            raise StoreError(
+                f"cannot open the store: {error.filename or layout.root}: {error.strerror}"
+            ) from None
+        except StoreError:
+            self._release()
+            raise
+        self._is_open = True
+
+    def close(self) -> None:
+        """Clean stop: everything durable, the abort marker gone. No error when it is not open.
+
+        Raises:
+            StoreError: the disk refused; the next open will recover as after a crash.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            self.flush_all()
+            self._disk.remove(self._layout.abort)
+        except OSError as error:
+            raise StoreError(f"cannot flush the store {self._layout.root}: {error.strerror}") from None
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._pool.release_all()
+        self._lock.release()
+
+    # Hot path
+
+    def put_message(self, message: StoredMessage) -> PutResult:
+        """Append one message; it can be read when this returns. Never raises for what a client sent."""
+        if not self._is_open:
+            return _NOT_OPEN
+        return self._writer.put(message)
+
+    def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
+        """Append the inner messages of a batch, all or none; ``message`` gives what they share."""
+        if not self._is_open:
+            return _NOT_OPEN
+        return self._writer.put_batch(message, entries)
+
+    def get_message(
+        self, topic: str, queue_id: int, offset: int, max_count: int, tag_codes: frozenset[int] | None
+    ) -> GetResult:
+        """Messages from ``offset`` on (``behaviour.md`` B.5).
+
+        Args:
+            max_count: at most so many; fewer by the transfer limits. The first is returned whatever its size.
+            tag_codes: only messages with one of these tagsCodes; None takes all.
+        """
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            return EMPTY_QUEUE
+        return self._reader.read(queue, offset, max_count, tag_codes)
+
+    # Queries
+
+    @property
+    def store_host(self) -> bytes:
+        """The address that records name as their broker: 4 bytes and a 4-byte port, or 16 and 4."""
+        return self._writer.store_host
+
+    @store_host.setter
+    def store_host(self, value: bytes) -> None:
+        self._writer.set_store_host(value)
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Queue offset of the first message kept; 0 for an unknown queue."""
+        queue = self._queues.get((topic, queue_id))
+        return 0 if queue is None else queue.min_offset
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Queue offset the next message gets; 0 for an unknown queue."""
+        queue = self._queues.get((topic, queue_id))
+        return 0 if queue is None else queue.max_offset
+
+    def search_offset(
+        self, topic: str, queue_id: int, timestamp: int, boundary: Boundary, mode: SearchMode
+    ) -> int:
+        """Queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``; 0 if empty."""
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            return 0
+        if mode is SearchMode.NEAREST:
+            return search_nearest(queue, self._log, timestamp)
+        return search_boundary(queue, self._log, timestamp, boundary)
+
+    def store_time(self, topic: str, queue_id: int, offset: int) -> int:
+        """Store timestamp of a message, ms; -1 when there is none at that offset."""
+        queue = self._queues.get((topic, queue_id))
+        unit = None if queue is None else queue.unit(offset)
+        return -1 if unit is None else self._log.store_time(unit[0])
+
+    def is_cold(self, topic: str, queue_id: int, offset: int) -> bool:
+        """Whether a message counts as being on disk; False when there is none at that offset."""
+        queue = self._queues.get((topic, queue_id))
+        unit = None if queue is None else queue.unit(offset)
+        return unit is not None and self._reader.is_cold(unit[0])
+
+    def look_message(self, commit_log_offset: int) -> bytes | None:
+        """The record that starts at a log position; None for every position where none does."""
+        record = self._log.record_at(commit_log_offset)
+        return None if record is None else self._log.read(commit_log_offset, record.size)
+
+    @property
+    def min_commit_log_offset(self) -> int:
+        """Log position of the first byte kept."""
+        return self._log.min_offset
+
+    @property
+    def max_commit_log_offset(self) -> int:
+        """Log position of the next record."""
+        return self._log.max_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        """Everything before this log position is durable."""
+        return self._log.flushed_offset
+
+    def flush(self) -> int:
+        """Make the log durable (fdatasync); may run on a worker thread while messages are put.
+
+        Returns:
+            The log position made durable.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        try:
+            return self._log.flush()
+        except OSError as error:
+            raise StoreError(f"cannot flush the commit log: {error.strerror}") from None
+
+    def flush_all(self) -> None:
+        """Make log, consume queues and checkpoint durable; may run on a worker thread.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        timestamp = self._log.last_store_timestamp
+        self._log.flush()
+        self._log.save_mtimes(timestamp)
+        for queue in self._queues:
+            queue.flush()
+        self._checkpoint.physic_msg_timestamp = timestamp
+        self._checkpoint.logics_msg_timestamp = timestamp
+        self._checkpoint.save()

@@ -1,0 +1,63 @@
+"""The ``lock`` file: one process, and one store in it, at a time (``store.md`` 7)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from rewindmq.broker.store.errors import StoreError
+
+# POSIX locks do not exclude a second opener of the same process, and closing any descriptor of the file drops
+# them, so what this process holds is remembered here.
+_held: set[tuple[int, int]] = set()
+
+
+class StoreLock:
+    """An exclusive POSIX lock on byte 0, the range a RocketMQ broker locks too."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+        self._identity = (-1, -1)
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            StoreError: another store has it, or the file cannot be made.
+        """
+        try:
+            if self._path.exists() and _identity(self._path.stat()) in _held:
+                raise self._taken()
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot open {self._path}: {error.strerror}") from None
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            os.pwrite(descriptor, b"lock", 0)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise self._taken() from None
+        except OSError as error:
+            os.close(descriptor)
+            raise StoreError(f"cannot lock {self._path}: {error.strerror}") from None
+        self._descriptor = descriptor
+        self._identity = _identity(os.fstat(descriptor))
+        _held.add(self._identity)
+
+    def release(self) -> None:
+        """Give the lock back; no error when it is not held."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            _held.discard(self._identity)
+
+    def _taken(self) -> StoreError:
+        return StoreError(
+            f"the store {self._path.parent} is in use by another broker (its lock file is locked)"
+        )
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

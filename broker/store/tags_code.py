@@ -1,0 +1,52 @@
+"""The third field of a consume-queue unit (``store.md`` 4.2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.properties import DELAY, TAGS, find_property
+from rewindmq.protocol.text import java_hash
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+_LEVEL: Final = re.compile(r"([0-9]{1,9})([smhd])")
+_UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNKNOWN_LEVEL_MS: Final = 1_000
+
+
+class DelayLevels:
+    """The delays of ``messageDelayLevel``; level 1 is the first."""
+
+    def __init__(self, text: str) -> None:
+        """Raises StoreError when a piece is not a number followed by s, m, h or d."""
+        self._delays_ms: list[int] = []
+        for piece in text.split():
+            match = _LEVEL.fullmatch(piece)
+            if match is None:
+                raise StoreError(f"messageDelayLevel: {piece!r} is not a number followed by s, m, h or d")
+            self._delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
+
+    def delivery_time(self, level: int, store_timestamp: int) -> int:
+        """When a message of ``level`` is due, ms. Levels above the last count as the last (4.9.4)."""
+        if level > len(self._delays_ms):
+            level = len(self._delays_ms)
+        delay = self._delays_ms[level - 1] if level > 0 else _UNKNOWN_LEVEL_MS
+        return store_timestamp + delay
+
+
+class TagsCoder:
+    """Computes the field from what a record holds: for units rebuilt from the log, for delayed messages."""
+
+    def __init__(self, levels: DelayLevels) -> None:
+        self._levels = levels
+
+    def tags_code(self, topic: str, properties: bytes, store_timestamp: int) -> int:
+        """Delivery time for the schedule topic, else the hash of TAGS, else 0."""
+        text = properties.decode("utf-8", "replace")
+        if topic == SCHEDULE_TOPIC:
+            level = find_property(text, DELAY)
+            if level is not None and level.isascii() and level.isdigit() and int(level) > 0:
+                return self._levels.delivery_time(int(level), store_timestamp)
+        tags = find_property(text, TAGS)
+        return java_hash(tags) if tags else 0
