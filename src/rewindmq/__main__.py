@@ -1,11 +1,172 @@
-"""The one entry point: ``rewindmq <command>``."""
+"""The one entry point: ``rewindmq <command> ...``.
+
+Commands are loaded when they are called, so that ``--help`` answers at once.
+"""
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, NoReturn
 
-def main() -> int:
-    """Placeholder until the command table lands."""
-    return 0
+from rewindmq import __version__
+
+EXIT_OK: Final = 0
+EXIT_ERROR: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+
+class Command(NamedTuple):
+    """Where a sub-command lives and what it is for.
+
+    The module offers ``add_arguments(parser)``, ``run(arguments) -> int`` and, for the help text's examples,
+    ``EPILOG``.
+    """
+
+    module: str
+    help: str
+
+
+COMMANDS: Final = MappingProxyType(
+    {
+        "namesrv": Command("rewindmq.namesrv.cli", "run a name server"),
+        "broker": Command("rewindmq.broker.cli", "run a broker"),
+        "up": Command("rewindmq.cluster.cli", "run a local cluster in the foreground"),
+        "admin": Command(
+            "rewindmq.client.admin.cli", "mqadmin's commands: resetOffsetByTime, topicList, ..."
+        ),
+        "produce": Command("rewindmq.client.produce_cli", "send messages to a topic"),
+        "consume": Command("rewindmq.client.consume_cli", "print or count the messages of a topic"),
+        "demo": Command("rewindmq.cluster.demo_cli", "send, consume, rewind and consume again, verified"),
+        "completion": Command("rewindmq.__main__", "print a shell's completion script"),
+    }
+)
+
+_EPILOG: Final = """\
+examples:
+  rewindmq up --brokers 2                       a name server and two brokers, until Ctrl-C
+  export NAMESRV_ADDR=127.0.0.1:9876            where every other command finds them
+  rewindmq produce -t TopicTest 'Hello'
+  rewindmq consume -t TopicTest -g demo
+  rewindmq admin resetOffsetByTime -t TopicTest -g demo -s 0
+  rewindmq COMMAND --help
+
+exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong usage, 130 interrupted
+"""
+
+_COMPLETION_EPILOG: Final = """\
+examples:
+  rewindmq completion bash > ~/.local/share/bash-completion/completions/rewindmq
+  rewindmq completion zsh > ~/.zsh/completions/_rewindmq
+  rewindmq completion tcsh > ~/.rewindmq.completion.csh
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the process's exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has left, as in `rewindmq admin topicList | head -1`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+    except OSError as error:
+        return _fail(arguments, _describe(error))
+    except Exception as error:
+        from rewindmq.protocol.errors import RewindMQError
+
+        if not isinstance(error, RewindMQError):
+            raise
+        return _fail(arguments, str(error))
+
+
+def build_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of one command; ``_run`` of what it parses is the command itself."""
+    if name == "completion":
+        add_arguments, run, epilog = _add_completion_arguments, _complete, _COMPLETION_EPILOG
+    else:
+        module = importlib.import_module(COMMANDS[name].module)
+        add_arguments, run, epilog = module.add_arguments, module.run, getattr(module, "EPILOG", "")
+    text = COMMANDS[name].help
+    parser = argparse.ArgumentParser(
+        prog=f"rewindmq {name}",
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.set_defaults(_run=run)
+    return parser
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_usage())
+        return EXIT_OK if arguments else EXIT_USAGE
+    if arguments[0] in ("-V", "--version"):
+        print(f"rewindmq {__version__}")
+        return EXIT_OK
+    name = arguments[0]
+    if name not in COMMANDS:
+        _refuse_unknown(name)
+    parsed = build_parser(name).parse_args(arguments[1:])
+    code: int = parsed._run(parsed)
+    return code
+
+
+def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+
+
+def _complete(arguments: argparse.Namespace) -> int:
+    try:
+        import shtab
+    except ImportError:
+        print("rewindmq completion: needs shtab: pip install 'rewindmq[cli]'", file=sys.stderr)
+        return EXIT_ERROR
+    root = argparse.ArgumentParser(prog="rewindmq")
+    commands = root.add_subparsers()
+    for name, command in COMMANDS.items():
+        commands.add_parser(name, help=command.help, parents=[build_parser(name)], add_help=False)
+    print(shtab.complete(root, arguments.shell))
+    return EXIT_OK
+
+
+def _usage() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items())
+    return (
+        "usage: rewindmq [-h] [--version] COMMAND ...\n\n"
+        "A RocketMQ-compatible cluster that can be rewound.\n\n"
+        f"commands:\n{rows}\n\n{_EPILOG}"
+    ).rstrip()
+
+
+def _refuse_unknown(name: str) -> NoReturn:
+    import difflib
+
+    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    print(f"rewindmq: there is no command {name!r}.{hint} See rewindmq --help.", file=sys.stderr)
+    raise SystemExit(EXIT_USAGE)
+
+
+def _fail(arguments: list[str], text: str) -> int:
+    print(f"rewindmq {arguments[0]}: {text}", file=sys.stderr)
+    return EXIT_ERROR
+
+
+def _describe(error: OSError) -> str:
+    text = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {text}" if error.filename is not None else text
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""A local cluster used from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rewindmq.cluster.member import Member
+
+if TYPE_CHECKING:
+    from rewindmq.cluster.local_cluster import LocalCluster
+
+T = TypeVar("T")
+
+
+class AsyncLocalCluster:
+    """A running ``LocalCluster`` whose slow operations leave the event loop free."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def namesrv(self) -> Member:
+        """The name server's process."""
+        return self._cluster.namesrv
+
+    @property
+    def namesrv_address(self) -> str:
+        """What clients are given as NAMESRV_ADDR, ``host:port``."""
+        return self._cluster.namesrv_address
+
+    @property
+    def brokers(self) -> Mapping[str, Member]:
+        """The brokers' processes by broker name."""
+        return self._cluster.brokers
+
+    @property
+    def directory(self) -> Path:
+        """Where configurations, stores and logs are."""
+        return self._cluster.directory
+
+    async def kill(self, name: str) -> None:
+        """See ``LocalCluster.kill``."""
+        await run_in_thread(lambda: self._cluster.kill(name))
+
+    async def stop(self, name: str) -> None:
+        """See ``LocalCluster.stop``."""
+        await run_in_thread(lambda: self._cluster.stop(name))
+
+    async def restart(self, name: str) -> None:
+        """See ``LocalCluster.restart``."""
+        await run_in_thread(lambda: self._cluster.restart(name))
+
+
+async def run_in_thread(function: Callable[[], T], on_cancel: Callable[[], None] | None = None) -> T:
+    """Run a blocking call; a cancelled caller goes on only when the call is over."""
+    work = asyncio.get_running_loop().run_in_executor(None, function)
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        if on_cancel is not None:
+            on_cancel()
+        await asyncio.wait((work,))
+        if not work.cancelled():
+            work.exception()
+        raise

@@ -1,0 +1,249 @@
+"""One name server and N brokers on this machine, each its own OS process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final, Self
+
+from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
+from rewindmq.cluster.errors import ClusterError
+from rewindmq.cluster.member import Member
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.property_file import format_properties_file
+from rewindmq.protocol.remoting.address import parse_address
+
+NAMESRV: Final = "namesrv"
+MAX_BROKERS: Final = 26
+# RocketMQ's brokers use the ports around theirs too (VIP -2, HA +1).
+BROKER_PORT_STEP: Final = 10
+
+
+class LocalCluster:
+    """Processes started together and never left behind.
+
+    Used as ``with LocalCluster(brokers=2) as cluster:`` or ``async with ...`` (which gives an
+    ``AsyncLocalCluster``), or by ``start`` and ``close``. Members stop when the block is left in any way,
+    and when this process ends in any way, SIGKILL included.
+
+    Args:
+        brokers: how many, 1 to 26: broker-a, broker-b, ... each a master with its own store.
+        directory: where configurations, stores and logs go, kept at the end; by default a temporary one,
+            removed at the end.
+        namesrv_port: 0 takes any free one.
+        broker_port: broker-a's port, the next ones 10 apart; 0 takes any free ones.
+        host: the interface all members listen on.
+        time_scale: factor on every scheduled wait of every member.
+        profile: the release that all members imitate.
+        broker_config: further keys of ``broker.conf``, the same for each broker, as
+            ``{"flushDiskType": "SYNC_FLUSH"}``.
+        start_seconds: how long all members together may take to serve.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 2,
+        *,
+        directory: Path | str | None = None,
+        namesrv_port: int = 0,
+        broker_port: int = 0,
+        host: str = "127.0.0.1",
+        time_scale: float = 1.0,
+        profile: Profile = Profile.V49,
+        broker_config: Mapping[str, object] = MappingProxyType({}),
+        log_level: str = "info",
+        start_seconds: float = 30.0,
+    ) -> None:
+        if not 1 <= brokers <= MAX_BROKERS:
+            raise ClusterError(f"brokers must be 1 to {MAX_BROKERS}, not {brokers}")
+        self._broker_names = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
+        self._directory = None if directory is None else Path(directory).absolute()
+        self._is_temporary = directory is None
+        self._namesrv_port = namesrv_port
+        self._broker_port = broker_port
+        self._host = host
+        self._profile = profile
+        self._broker_config = dict(broker_config)
+        self._process_options = ("--time-scale", str(time_scale), "--log-level", log_level)
+        self._start_seconds = start_seconds
+        self._members: dict[str, Member] = {}
+        self._launching = threading.Lock()
+        self._aborted = False
+
+    @property
+    def directory(self) -> Path:
+        """Where configurations, stores and logs are.
+
+        Raises:
+            ClusterError: it is a temporary one and the cluster is not running.
+        """
+        if self._directory is None:
+            raise ClusterError("the cluster is not running")
+        return self._directory
+
+    @property
+    def namesrv(self) -> Member:
+        """The name server's process."""
+        return self._member(NAMESRV)
+
+    @property
+    def namesrv_address(self) -> str:
+        """What clients are given as NAMESRV_ADDR, ``host:port``."""
+        return self.namesrv.address
+
+    @property
+    def brokers(self) -> Mapping[str, Member]:
+        """The brokers' processes by broker name."""
+        return {name: self._member(name) for name in self._broker_names}
+
+    def start(self) -> None:
+        """Start all members and wait until all of them serve; nothing is left of a failed start.
+
+        All interpreters load at the same time; the brokers wait for the name server's address on their
+        standard input.
+
+        Raises:
+            ClusterError: a member ended or did not serve in time; the text is one line.
+            OSError: the directory cannot be written.
+        """
+        assert not self._members, "started already"
+        try:
+            self._prepare()
+            self._launch(self.namesrv, self._namesrv_arguments(self._namesrv_port))
+            for name, broker in self.brokers.items():
+                self._launch(broker, self._broker_arguments(name, "-"))
+            self.namesrv.wait_ready(self._start_seconds)
+            for broker in self.brokers.values():
+                broker.tell(self.namesrv_address)
+            for broker in self.brokers.values():
+                broker.wait_ready(self._start_seconds)
+        except BaseException:
+            for member in self._members.values():
+                member.kill()
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Stop all members, brokers first, and remove a temporary directory. Safe to call again."""
+        members = list(self._members.values())
+        # Brokers say goodbye to the name server, so that it has to go last.
+        for stopping in (members[1:], members[:1]):
+            for member in stopping:
+                member.begin_stop()
+            for member in stopping:
+                member.finish_stop()
+        self._members.clear()
+        if self._is_temporary and self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+    def kill(self, name: str) -> None:
+        """``kill -9`` one member, by its name (``"namesrv"``, ``"broker-a"``, ...)."""
+        self._member(name).kill()
+
+    def stop(self, name: str) -> None:
+        """Stop one member in order; returns when its process is gone."""
+        member = self._member(name)
+        member.begin_stop()
+        member.finish_stop()
+
+    def restart(self, name: str) -> None:
+        """Start a member again with its store and at its port, after stopping it if it still runs.
+
+        Raises:
+            ClusterError: it did not start; its process is gone then.
+        """
+        member = self._member(name)
+        self.stop(name)
+        port = parse_address(member.address)[1]
+        if name == NAMESRV:
+            arguments = self._namesrv_arguments(port)
+        else:
+            arguments = [*self._broker_arguments(name, self.namesrv_address), "-p", str(port)]
+        try:
+            self._launch(member, arguments)
+            member.wait_ready(self._start_seconds)
+        except BaseException:
+            member.kill()
+            raise
+
+    def abort(self) -> None:
+        """Make a ``start`` or ``restart`` that runs in another thread fail at once."""
+        with self._launching:
+            self._aborted = True
+            for member in self._members.values():
+                member.abort()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AsyncLocalCluster:
+        try:
+            await run_in_thread(self.start, on_cancel=self.abort)
+        except asyncio.CancelledError:
+            await run_in_thread(self.close)
+            raise
+        return AsyncLocalCluster(self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await run_in_thread(self.close)
+
+    def _member(self, name: str) -> Member:
+        member = self._members.get(name)
+        if member is None:
+            known = ", ".join(self._members) or "none, the cluster is not running"
+            raise ClusterError(f"there is no member {name!r}; members: {known}")
+        return member
+
+    def _launch(self, member: Member, arguments: list[str]) -> None:
+        with self._launching:
+            if self._aborted:
+                raise ClusterError("the start was called off")
+            member.launch(arguments)
+
+    def _prepare(self) -> None:
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix="rewindmq-"))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        logs = self._directory / "logs"
+        self._members[NAMESRV] = Member(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
+        for index, name in enumerate(self._broker_names):
+            home = self._directory / name
+            home.mkdir(exist_ok=True)
+            self._members[name] = Member(name, logs / f"{name}.log", home / "store")
+            self._config_path(name).write_text(format_properties_file(self._broker_properties(name, index)))
+
+    def _config_path(self, name: str) -> Path:
+        return self.directory / name / "broker.conf"
+
+    def _broker_properties(self, name: str, index: int) -> dict[str, object]:
+        return {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": name,
+            "brokerId": 0,
+            "listenPort": self._broker_port and self._broker_port + index * BROKER_PORT_STEP,
+            "bindHost": self._host,
+            "storePathRootDir": self._members[name].store_path,
+            "profile": self._profile,
+            **self._broker_config,
+        }
+
+    def _namesrv_arguments(self, port: int) -> list[str]:
+        place = ["-p", str(port), "--host", self._host, "--root", str(self.directory)]
+        return [NAMESRV, *place, "--profile", self._profile, *self._process_options]
+
+    def _broker_arguments(self, name: str, namesrv_address: str) -> list[str]:
+        return ["broker", "-n", namesrv_address, "-c", str(self._config_path(name)), *self._process_options]

@@ -1,0 +1,66 @@
+"""The name server's settings, read from RocketMQ's own property file (``-c namesrv.properties``)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.property_file import load_properties
+
+DEFAULT_PORT: Final = 9876
+
+_log = logging.getLogger(__name__)
+
+
+class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Keys and defaults of RocketMQ's ``NamesrvConfig`` and ``NettyServerConfig``.
+
+    Attributes:
+        listen_port: 0 lets the system choose.
+        bind_address: the interface to listen on (5.x key); the default serves this machine only.
+        rocketmq_home: where ``namesrv/kvConfig.json`` lies unless ``kv_config_path`` says otherwise.
+        kv_config_path: the KV file; empty without a home keeps KV in memory.
+        order_message_enable: route answers carry ORDER_TOPIC_CONFIG.
+        scan_not_active_broker_interval: ms between two looks for silent brokers (5.x key); None takes
+            the profile's.
+        profile: the release to imitate (RewindMQ's own key).
+    """
+
+    listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = DEFAULT_PORT
+    bind_address: str = "127.0.0.1"
+    rocketmq_home: str = ""
+    kv_config_path: str = ""
+    order_message_enable: bool = False
+    scan_not_active_broker_interval: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    profile: Profile = Profile.V49
+
+    @property
+    def kv_config_file(self) -> Path | None:
+        if self.kv_config_path:
+            return Path(self.kv_config_path)
+        if self.rocketmq_home:
+            return Path(self.rocketmq_home) / "namesrv" / "kvConfig.json"
+        return None
+
+
+def read_namesrv_config(path: Path | None, **overrides: object) -> NamesrvConfig:
+    """The configuration of a file, overlaid by what the command line says.
+
+    Args:
+        overrides: checked values by field name; None means not given.
+
+    Raises:
+        ConfigError: the file cannot be read or holds a bad value; the text names file, line and key.
+    """
+    fields: dict[str, object] = {}
+    if path is not None:
+        loaded = load_properties(NamesrvConfig, path)
+        fields = loaded.fields
+        if loaded.unknown_keys:
+            _log.warning("%s: ignored unknown keys: %s", path, ", ".join(loaded.unknown_keys))
+    fields.update({name: value for name, value in overrides.items() if value is not None})
+    return msgspec.structs.replace(NamesrvConfig(), **fields)

@@ -1,0 +1,22 @@
+"""What the handlers of one name server work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindmq.namesrv.config import NamesrvConfig
+from rewindmq.namesrv.kv_config import KVConfigManager
+from rewindmq.namesrv.route_info import RouteInfoManager
+from rewindmq.namesrv.rules import NamesrvRules
+from rewindmq.protocol.remoting.runtime import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class NamesrvContext:
+    """The state and rules of one name server."""
+
+    config: NamesrvConfig
+    rules: NamesrvRules
+    routes: RouteInfoManager
+    kv_configs: KVConfigManager
+    clock: Clock

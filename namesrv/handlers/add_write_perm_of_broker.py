@@ -1,0 +1,22 @@
+"""327 ADD_WRITE_PERM_OF_BROKER: producers may send to a broker again.
+
+Kept: the permission becomes 6 (read and write) whatever it was. Changed: the 4.2.0 profile serves it too,
+though that release does not know the code.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+)
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(AddWritePermOfBrokerRequestHeader)
+    count = context.routes.set_write_permission(header.broker_name, writable=True)
+    return RemotingCommand(ResponseCode.SUCCESS, AddWritePermOfBrokerResponseHeader(add_topic_count=count))

@@ -1,0 +1,19 @@
+"""102 DELETE_KV_CONFIG: remove one pair.
+
+Kept: removing what is not there succeeds. Changed: a file that cannot be written is answered 1 and the
+value stays.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import DeleteKVConfigRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(DeleteKVConfigRequestHeader)
+    context.kv_configs.delete(header.namespace, header.key)
+    return RemotingCommand(ResponseCode.SUCCESS)

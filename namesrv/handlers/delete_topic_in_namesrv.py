@@ -1,0 +1,24 @@
+"""216 DELETE_TOPIC_IN_NAMESRV: forget a topic's routes.
+
+Kept: a topic that is not there succeeds; with ``clusterName`` only that cluster's brokers lose it (4.9.4 and
+5.x; the 4.2.0 profile removes it everywhere). A broker that still has the topic brings it back with its next
+changed registration.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import DeleteTopicFromNamesrvRequestHeader
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(DeleteTopicFromNamesrvRequestHeader)
+    cluster = header.cluster_name or None
+    if context.config.profile is Profile.V42:
+        cluster = None
+    context.routes.delete_topic(header.topic, cluster)
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -1,0 +1,16 @@
+"""206 GET_ALL_TOPIC_LIST_FROM_NAMESERVER: the names of all topics with a route.
+
+Kept: system, retry and dead-letter topics are in it. Not kept: 5.x's switch that refuses this request.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.body.topic_list import TopicList
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(topic_list=context.routes.topics()))

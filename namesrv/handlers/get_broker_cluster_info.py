@@ -1,0 +1,15 @@
+"""106 GET_BROKER_CLUSTER_INFO: every broker with its addresses, every cluster with its brokers.
+
+Kept: the two tables as they are, also when both are empty.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(ResponseCode.SUCCESS, body=context.routes.cluster_info())

@@ -1,0 +1,24 @@
+"""101 GET_KV_CONFIG: one value.
+
+Kept: an absent pair is answered 22 with RocketMQ's remark.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.namesrv import GetKVConfigRequestHeader, GetKVConfigResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetKVConfigRequestHeader)
+    value = context.kv_configs.get(header.namespace, header.key)
+    if value is None:
+        raise RequestError(
+            ResponseCode.QUERY_NOT_FOUND,
+            f"No config item, Namespace: {header.namespace} Key: {header.key}",
+        )
+    return RemotingCommand(ResponseCode.SUCCESS, GetKVConfigResponseHeader(value=value))

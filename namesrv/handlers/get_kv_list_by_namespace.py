@@ -1,0 +1,22 @@
+"""219 GET_KVLIST_BY_NAMESPACE: all pairs of a namespace.
+
+Kept: a namespace that was never written is answered 22 with RocketMQ's remark.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.namesrv import GetKVListByNamespaceRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetKVListByNamespaceRequestHeader)
+    pairs = context.kv_configs.namespace(header.namespace)
+    if pairs is None:
+        raise RequestError(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {header.namespace}")
+    return RemotingCommand(ResponseCode.SUCCESS, body=KVTable(table=dict(pairs)))

@@ -1,0 +1,32 @@
+"""105 GET_ROUTEINFO_BY_TOPIC: where a topic's queues are.
+
+Kept: 17 with RocketMQ's remark unless the topic has queues and at least one of their brokers is known; no
+topic is ever created; ``orderTopicConf`` only with ``orderMessageEnable``. Strict or legacy JSON is the
+edge's choice, by the requester's version. Refused: names no topic can have, with the code of the name check.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
+from rewindmq.protocol.names import check_topic
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    topic = request.decode_header(GetRouteInfoRequestHeader).topic
+    check_topic(topic)
+    route = context.routes.find_route(topic)
+    if route is None:
+        raise RequestError(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"No topic route info in name server for the topic: {topic}\n"
+            f"See {context.rules.faq_url} for further details.",
+        )
+    if context.config.order_message_enable:
+        route.order_topic_conf = context.kv_configs.get(ORDER_TOPIC_CONFIG, topic)
+    return RemotingCommand(ResponseCode.SUCCESS, body=route)

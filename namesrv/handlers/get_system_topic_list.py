@@ -1,0 +1,19 @@
+"""304 GET_SYSTEM_TOPIC_LIST_FROM_NS: the topics named after clusters and brokers, and one broker's address.
+
+Kept: the caller asks that broker for the other system topics (305).
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.body.topic_list import TopicList
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    topics, address = context.routes.system_topics()
+    return RemotingCommand(
+        ResponseCode.SUCCESS, body=TopicList(topic_list=topics, broker_addr=address or None)
+    )

@@ -1,0 +1,19 @@
+"""224 GET_TOPICS_BY_CLUSTER: the names of all topics with a queue in a cluster.
+
+Kept: an unknown cluster is answered with an empty list.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.body.topic_list import TopicList
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import GetTopicsByClusterRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetTopicsByClusterRequestHeader)
+    topics = context.routes.topics_of_cluster(header.cluster)
+    return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(topic_list=topics))

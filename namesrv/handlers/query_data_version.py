@@ -1,0 +1,23 @@
+"""322 QUERY_DATA_VERSION: has a broker's topic table changed since it registered.
+
+Kept: an equal version counts as a sign of life, and the version held here is the answer's body.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.body.registration import DataVersion
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import QueryDataVersionRequestHeader, QueryDataVersionResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(QueryDataVersionRequestHeader)
+    version = decode_body(request, DataVersion)
+    held = context.routes.query_data_version(header.broker_addr, version, context.clock.monotonic())
+    return RemotingCommand(
+        ResponseCode.SUCCESS, QueryDataVersionResponseHeader(changed=held != version), body=held
+    )

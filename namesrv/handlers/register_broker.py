@@ -1,0 +1,127 @@
+"""103 REGISTER_BROKER: a broker says where it is and which topics it has.
+
+Kept: steps 1 to 7 of ``RouteInfoManager#registerBroker``; a slave learns its master; the answer's body is
+the namespace ORDER_TOPIC_CONFIG where it exists. 4.2.0 does not look at the checksum. Refused, with code 1
+and nothing changed: a body that does not match its checksum or does not decode, names and addresses that
+cannot be any, and (5.3.3) a first registration of exactly one topic.
+Not kept: registrations of brokers before 3.0.11, which had another body; 5.x's comparison of state
+versions when an id changes its address, and its static topics.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import zlib
+from typing import Final
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from rewindmq.namesrv.registration_body import decode_register_broker_body
+from rewindmq.namesrv.route_info import Registration
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body.registration import RegisterBrokerBody
+from rewindmq.protocol.body.route import QueueData
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader, RegisterBrokerResponseHeader
+from rewindmq.protocol.names import check_topic
+from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.connection import Connection
+
+# RocketMQ has no bound; a client builds one object per queue of a route.
+MAX_QUEUE_NUMS: Final = 65_536
+
+# Broker names default to the host's name, so dots are common; nothing may read as a path.
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-][%|a-zA-Z0-9_.-]{0,126}", re.ASCII)
+MAX_ADDRESS_LENGTH: Final = 262
+
+_log = logging.getLogger(__name__)
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(RegisterBrokerRequestHeader)
+    _check_identity(header)
+    if context.rules.checks_body_crc:
+        _check_crc(request, header.body_crc32)
+    body = decode_register_broker_body(request, compressed=header.compressed)
+    registration = _registration(header, body, connection)
+    known = context.routes.is_live(header.broker_addr)
+    result = context.routes.register(registration, context.clock.monotonic())
+    if result is None:
+        raise _refusal("register broker failed")
+    if not known:
+        _log.info("broker %s id %d at %s joined", header.broker_name, header.broker_id, header.broker_addr)
+    order_topics = context.kv_configs.namespace(ORDER_TOPIC_CONFIG)
+    return RemotingCommand(
+        ResponseCode.SUCCESS,
+        RegisterBrokerResponseHeader(
+            ha_server_addr=result.ha_address or None, master_addr=result.master_address or None
+        ),
+        None if order_topics is None else KVTable(table=dict(order_topics)),
+    )
+
+
+def _check_crc(request: RemotingCommand, expected: int) -> None:
+    if expected and zlib.crc32(_bytes(request)) & 0x7FFFFFFF != expected:
+        raise _refusal("crc32 not match")
+
+
+def _bytes(request: RemotingCommand) -> bytes | memoryview:
+    assert request.body is None or isinstance(request.body, bytes | memoryview)
+    return request.body or b""
+
+
+def _check_identity(header: RegisterBrokerRequestHeader) -> None:
+    for name in (header.cluster_name, header.broker_name):
+        if _NAME.fullmatch(name) is None:
+            raise _refusal(f"not a name of a cluster or broker: {name[:128]!r}")
+    _check_address(header.broker_addr)
+    if header.broker_id < 0:
+        raise _refusal(f"not a broker id: {header.broker_id}")
+
+
+def _check_address(address: str) -> None:
+    try:
+        if len(address) > MAX_ADDRESS_LENGTH or not address.isprintable():
+            raise ValueError(f"not an address: {address[:128]!r}")
+        parse_address(address)
+    except ValueError as error:
+        raise _refusal(str(error)) from None
+
+
+def _registration(
+    header: RegisterBrokerRequestHeader, body: RegisterBrokerBody, connection: Connection
+) -> Registration:
+    queues = {}
+    for topic, config in body.topic_config_serialize_wrapper.topic_config_table.items():
+        check_topic(topic)
+        if not (
+            0 <= config.read_queue_nums <= MAX_QUEUE_NUMS and 0 <= config.write_queue_nums <= MAX_QUEUE_NUMS
+        ):
+            raise _refusal(f"topic {topic}: queue numbers must be 0 to {MAX_QUEUE_NUMS}")
+        queues[topic] = QueueData(
+            broker_name=header.broker_name,
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            perm=config.perm,
+            topic_sys_flag=config.topic_sys_flag,
+        )
+    expiry = header.heartbeat_timeout_millis
+    return Registration(
+        cluster=header.cluster_name,
+        broker_name=header.broker_name,
+        broker_id=header.broker_id,
+        address=header.broker_addr,
+        ha_address=header.ha_server_addr,
+        data_version=body.topic_config_serialize_wrapper.data_version,
+        queues=queues,
+        connection=connection,
+        filter_servers=body.filter_server_list,
+        expiry_seconds=expiry / 1_000 if expiry is not None and expiry > 0 else None,
+    )
+
+
+def _refusal(remark: str) -> RequestError:
+    return RequestError(ResponseCode.SYSTEM_ERROR, remark)

@@ -1,0 +1,22 @@
+"""205 WIPE_WRITE_PERM_OF_BROKER: producers stop sending to a broker.
+
+Kept: the count is of the broker's topics, changed or not, 0 for an unknown broker; the broker's next
+registration with a new data version undoes it.
+"""
+
+from __future__ import annotations
+
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import (
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(WipeWritePermOfBrokerRequestHeader)
+    count = context.routes.set_write_permission(header.broker_name, writable=False)
+    return RemotingCommand(ResponseCode.SUCCESS, WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))

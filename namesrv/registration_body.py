@@ -1,0 +1,103 @@
+"""The body of 103 in both its forms (``wire.md`` 5.4)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final
+
+import msgspec
+
+from rewindmq.protocol.body.registration import (
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    TopicFilterType,
+)
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import BodyError
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
+
+# A few kilobytes can unpack to gigabytes; nothing honest is larger than an unpacked frame may be.
+MAX_UNPACKED_BYTES: Final = MAX_FRAME_BYTES
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+def decode_register_broker_body(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:
+    """What a broker registers; no body at all means no topics and data version 0 (4.9.4).
+
+    Raises:
+        BodyError: the body does not decode, or unpacks to more than ``MAX_UNPACKED_BYTES``.
+    """
+    if request.body is None:
+        return RegisterBrokerBody()
+    if not compressed:
+        return decode_body(request, RegisterBrokerBody)
+    assert isinstance(request.body, bytes | memoryview)
+    try:
+        return _decode_compressed(_unpack(request.body))
+    except (zlib.error, struct.error, ValueError) as error:
+        raise BodyError(f"compressed registration: {error}") from None
+
+
+def _unpack(data: bytes | memoryview) -> bytes:
+    unpacker = zlib.decompressobj()
+    unpacked = unpacker.decompress(data, MAX_UNPACKED_BYTES + 1)
+    if len(unpacked) > MAX_UNPACKED_BYTES:
+        raise ValueError(f"more than {MAX_UNPACKED_BYTES} bytes")
+    return unpacked
+
+
+def _decode_compressed(data: bytes) -> RegisterBrokerBody:
+    reader = _Reader(data)
+    # msgspec's decoding errors are ValueErrors too.
+    version = msgspec.json.decode(reader.block(), type=DataVersion)
+    topics = {}
+    for _ in range(reader.number()):
+        config = _decode_topic(reader.block().decode())
+        topics[config.topic_name] = config
+    filter_servers = msgspec.json.decode(reader.block() or b"[]", type=list[str])
+    return RegisterBrokerBody(
+        topic_config_serialize_wrapper=TopicConfigSerializeWrapper(
+            topic_config_table=topics, data_version=version
+        ),
+        filter_server_list=filter_servers,
+    )
+
+
+def _decode_topic(text: str) -> TopicConfig:
+    """``name readQueueNums writeQueueNums perm filterType``; 5.x may append its attributes."""
+    parts = text.split(" ")
+    if len(parts) < 5:
+        raise ValueError(f"not a topic: {text[:128]!r}")
+    fields = dict(zip(("topicName", "readQueueNums", "writeQueueNums", "perm"), parts[:4], strict=True))
+    config = msgspec.convert(fields, TopicConfig, strict=False)
+    config.topic_filter_type = TopicFilterType(parts[4])
+    return config
+
+
+class _Reader:
+    """Length-prefixed blocks, one after the other."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def number(self) -> int:
+        (value,) = _LENGTH.unpack_from(self._data, self._position)
+        self._position += _LENGTH.size
+        return int(value)
+
+    def block(self) -> bytes:
+        length = self.number()
+        end = self._position + length
+        if length < 0 or end > len(self._data):
+            raise ValueError(f"a block of {length} bytes at {self._position} of {len(self._data)}")
+        block = self._data[self._position : end]
+        self._position = end
+        return block

@@ -1,0 +1,51 @@
+"""Where the name servers of RocketMQ 4.2.0, 4.9.4 and 5.3.3 differ (``behaviour.md`` A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+
+# BROKER_CHANNEL_EXPIRED_TIME; 5.x lets a broker announce its own (heartbeatTimeoutMillis).
+BROKER_EXPIRY_SECONDS: Final = 120.0
+# NettyServerConfig.serverChannelMaxIdleTimeSeconds.
+CONNECTION_IDLE_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class NamesrvRules:
+    """One release's answers where releases disagree.
+
+    Attributes:
+        first_scan_seconds: from start to the first look for brokers that stopped registering.
+        scan_seconds: between two looks.
+        checks_body_crc: a registration whose body does not match its ``bodyCrc32`` is refused.
+        one_id_per_address: a registration takes its address away from any other id of the broker.
+        refuses_single_topic: a first registration with exactly one topic is refused, because 5.x brokers
+            register further topics one by one and the whole table has to come first.
+        announced_expiry: the broker's own ``heartbeatTimeoutMillis`` replaces the 120 s.
+        faq_url: where the remark about an unknown topic points.
+    """
+
+    first_scan_seconds: float
+    scan_seconds: float
+    checks_body_crc: bool
+    one_id_per_address: bool
+    refuses_single_topic: bool
+    announced_expiry: bool
+    faq_url: str
+
+
+_FAQ_4: Final = "http://rocketmq.apache.org/docs/faq/"
+_FAQ_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+
+RULES: Final = MappingProxyType(
+    {
+        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, _FAQ_4),
+        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, _FAQ_4),
+        # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
+        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, _FAQ_5),
+    }
+)

@@ -1,0 +1,81 @@
+"""The name server: its tables behind a listening socket, and the watch over silent brokers."""
+
+from __future__ import annotations
+
+import logging
+
+from rewindmq.namesrv.config import NamesrvConfig
+from rewindmq.namesrv.context import NamesrvContext
+from rewindmq.namesrv.handlers import bind_handlers
+from rewindmq.namesrv.kv_config import KVConfigManager
+from rewindmq.namesrv.route_info import RouteInfoManager
+from rewindmq.namesrv.rules import CONNECTION_IDLE_SECONDS, RULES
+from rewindmq.protocol.remoting.address import format_address
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
+from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.protocol.remoting.state import CloseReason
+
+_log = logging.getLogger(__name__)
+
+
+class NameServer:
+    """One name server process, or one of several inside a simulation.
+
+    A broker's routes go when it says so (104), when its connection closes or stays silent for 120 s, and
+    when its last registration is older than 120 s at a scan (``behaviour.md`` A.3).
+
+    Raises:
+        ConfigError: the KV file exists but cannot be read.
+    """
+
+    def __init__(self, runtime: Runtime, config: NamesrvConfig) -> None:
+        rules = RULES[config.profile]
+        self._runtime = runtime
+        self.context = NamesrvContext(
+            config, rules, RouteInfoManager(rules), KVConfigManager(config.kv_config_file), runtime.clock
+        )
+        self._server = RemotingServer(
+            runtime,
+            bind_handlers(self.context),
+            idle_seconds=CONNECTION_IDLE_SECONDS,
+            on_close=self._connection_closed,
+        )
+        interval = config.scan_not_active_broker_interval
+        self._scan_seconds = rules.scan_seconds if interval is None else interval / 1_000
+        self._scan: Cancellable | None = None
+
+    @property
+    def address(self) -> str:
+        """``host:port`` as bound; valid after ``start``."""
+        return format_address((self._server.host, self._server.port))
+
+    async def start(self) -> None:
+        """Listen and begin to watch.
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
+        config = self.context.config
+        await self._server.start(config.bind_address, config.listen_port)
+        self._scan = self._runtime.timers.call_later(
+            self.context.rules.first_scan_seconds, self._scan_brokers
+        )
+
+    async def close(self) -> None:
+        """Stop serving; safe to call at any time, also twice."""
+        if self._scan is not None:
+            self._scan.cancel()
+            self._scan = None
+        await self._server.close()
+
+    def _scan_brokers(self) -> None:
+        self._scan = self._runtime.timers.call_later(self._scan_seconds, self._scan_brokers)
+        for address, connection in self.context.routes.remove_expired(self._runtime.clock.monotonic()):
+            _log.warning("broker %s removed: no registration for too long", address)
+            assert isinstance(connection, Connection)
+            connection.close("its broker stopped registering")
+
+    def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
+        for address in self.context.routes.remove_connection(connection):
+            _log.warning("broker %s removed: connection closed (%s)", address, reason)
