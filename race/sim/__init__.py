@@ -1,0 +1,6 @@
+"""Simulation: any number of processes in one event loop under virtual time."""
+
+from rewindmq.race.sim.loop import DeadlockError
+from rewindmq.race.sim.world import World
+
+__all__ = ["DeadlockError", "World"]

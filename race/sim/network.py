@@ -1,0 +1,271 @@
+"""TCP without sockets: connections between the hosts of one world, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+_DEFAULT_HIGH_WATER: Final = 64 * 1024
+_FIRST_EPHEMERAL_PORT: Final = 40_000
+_LOCAL_HOSTS: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "localhost"})  # noqa: S104
+
+Address = tuple[str, int]
+Factory = Callable[[], asyncio.Protocol]
+
+
+class Fabric:
+    """What connects the hosts: who listens where, and how long a message takes.
+
+    Every write travels as one message, with its own latency; messages of one direction of one connection
+    arrive in the order they were written.
+    """
+
+    def __init__(self, rng: random.Random, latency: tuple[float, float]) -> None:
+        self._random = rng
+        self._latency = latency
+        self._next_port: dict[str, int] = {}
+        self.listeners: dict[Address, SimListener] = {}
+
+    def delay(self) -> float:
+        """Seconds until the next message arrives."""
+        return self._random.uniform(*self._latency)
+
+    def free_port(self, host: str) -> int:
+        """A port nobody listens on; never given twice on the same host."""
+        port = self._next_port.get(host, _FIRST_EPHEMERAL_PORT)
+        while (host, port) in self.listeners:
+            port += 1
+        self._next_port[host] = port + 1
+        return port
+
+
+@dataclass(frozen=True, slots=True)
+class SimListener:
+    """A bound endpoint of the simulated network."""
+
+    fabric: Fabric
+    host: str
+    port: int
+    factory: Factory
+
+    def close(self) -> None:
+        self.fabric.listeners.pop((self.host, self.port), None)
+
+
+class SimNetwork:
+    """One host's view of the fabric; implements the ``Network`` seam."""
+
+    def __init__(self, fabric: Fabric, host: str) -> None:
+        self._fabric = fabric
+        self._host = host
+
+    async def listen(self, factory: Factory, host: str, port: int) -> SimListener:
+        """Bind on this host; port 0 picks a free one.
+
+        Raises:
+            OSError: the port is taken, or ``host`` is another machine.
+        """
+        if self._resolve(host) != self._host:
+            raise _os_error(errno.EADDRNOTAVAIL)
+        port = port or self._fabric.free_port(self._host)
+        if (self._host, port) in self._fabric.listeners:
+            raise _os_error(errno.EADDRINUSE)
+        listener = SimListener(self._fabric, self._host, port, factory)
+        self._fabric.listeners[self._host, port] = listener
+        return listener
+
+    async def connect(
+        self, factory: Factory, host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Connect within the world; takes one message there and one back.
+
+        Raises:
+            ConnectionRefusedError: nobody listens there when the first message arrives.
+        """
+        loop = asyncio.get_running_loop()
+        remote = (self._resolve(host), port)
+        await asyncio.sleep(self._fabric.delay())
+        listener = self._fabric.listeners.get(remote)
+        if listener is None:
+            await asyncio.sleep(self._fabric.delay())
+            raise _os_error(errno.ECONNREFUSED)
+        local = (self._host, self._fabric.free_port(self._host))
+        accepted = SimTransport(loop, self._fabric, listener.factory(), remote, local)
+        dialled = SimTransport(loop, self._fabric, factory(), local, remote)
+        accepted.join(dialled)
+        dialled.join(accepted)
+        accepted.open()
+        try:
+            await asyncio.sleep(self._fabric.delay())
+        except asyncio.CancelledError:
+            dialled.abort()
+            raise
+        dialled.open()
+        return dialled, dialled.get_protocol()
+
+    def _resolve(self, host: str) -> str:
+        return self._host if host in _LOCAL_HOSTS else host
+
+
+class SimTransport(asyncio.Transport):
+    """One end of a connection. Unsent bytes are those that have not reached the other end's protocol."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        fabric: Fabric,
+        protocol: asyncio.Protocol,
+        local: Address,
+        remote: Address,
+    ) -> None:
+        super().__init__({"peername": remote, "sockname": local})
+        self._loop = loop
+        self._fabric = fabric
+        self._protocol = protocol
+        self._peer: SimTransport
+        self._opened = False
+        self._closing = False
+        self._lost = False
+        self._reset: ConnectionResetError | None = None
+        self._reading = True
+        self._writing_paused = False
+        self._high = _DEFAULT_HIGH_WATER
+        self._low = _DEFAULT_HIGH_WATER // 4
+        self._unsent = 0
+        self._arrival = 0.0
+        # Arrived, not yet handed to the protocol; None is the end of the stream.
+        self._inbox: deque[bytes | None] = deque()
+        self._travelling: deque[bytes | None] = deque()
+
+    def join(self, peer: SimTransport) -> None:
+        """Say who is at the other end."""
+        self._peer = peer
+
+    def open(self) -> None:
+        """Hand the transport to its protocol, then whatever arrived before."""
+        self._opened = True
+        self._protocol.connection_made(self)
+        self._loop.call_soon(self._deliver)
+        if self._reset is not None:
+            self._loop.call_soon(self._lose, self._reset)
+
+    # What a protocol calls.
+
+    def get_protocol(self) -> asyncio.Protocol:
+        return self._protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._protocol = protocol
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def is_reading(self) -> bool:
+        return self._reading and not self._closing
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._loop.call_soon(self._deliver)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = high if high is not None else _DEFAULT_HIGH_WATER
+        self._low = low if low is not None else self._high // 4
+
+    def get_write_buffer_size(self) -> int:
+        return self._unsent
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        if self._closing or not data:
+            return
+        self._unsent += len(data)
+        self._post(bytes(data))
+        if self._unsent > self._high and not self._writing_paused:
+            self._writing_paused = True
+            self._protocol.pause_writing()
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Close when everything written has been delivered."""
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon(self._deliver)
+            self._post(None)
+            if not self._unsent:
+                self._loop.call_soon(self._lose, None)
+
+    def abort(self) -> None:
+        """Close now; what has not arrived never will, and the other end learns it as a reset."""
+        if self._lost:
+            return
+        self._closing = True
+        self._travelling.clear()
+        self._loop.call_soon(self._lose, None)
+        self._loop.call_later(self._fabric.delay(), self._peer._reset_arrives)
+
+    # The way to the other end.
+
+    def _post(self, message: bytes | None) -> None:
+        self._travelling.append(message)
+        self._arrival = max(self._arrival, self._loop.time() + self._fabric.delay())
+        self._loop.call_at(self._arrival, self._arrive)
+
+    def _arrive(self) -> None:
+        if self._travelling:
+            self._peer._inbox.append(self._travelling.popleft())
+            self._peer._deliver()
+
+    def _deliver(self) -> None:
+        inbox = self._inbox
+        while inbox and self._opened and (self._reading or self._closing):
+            message = inbox.popleft()
+            if message is None:
+                self._end_of_stream()
+                return
+            # Once closed here, what still comes is read and thrown away.
+            if not self._closing:
+                self._protocol.data_received(message)
+            self._peer._delivered(len(message))
+
+    def _delivered(self, size: int) -> None:
+        self._unsent -= size
+        if self._lost:
+            return
+        if self._writing_paused and self._unsent <= self._low:
+            self._writing_paused = False
+            self._protocol.resume_writing()
+        if self._closing and not self._unsent:
+            self._loop.call_soon(self._lose, None)
+
+    def _end_of_stream(self) -> None:
+        if not self._closing and not self._protocol.eof_received():
+            self.close()
+
+    def _reset_arrives(self) -> None:
+        self._reset = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+        self._lose(self._reset)
+
+    def _lose(self, error: Exception | None) -> None:
+        if self._opened and not self._lost:
+            self._lost = self._closing = True
+            self._inbox.clear()
+            self._protocol.connection_lost(error)
+
+
+def _os_error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))

@@ -1,0 +1,109 @@
+"""World: a deterministic stage for whole clusters, in one process and without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.runtime import LoopTimers, Runtime
+from rewindmq.race.sim.loop import VirtualLoop
+from rewindmq.race.sim.network import Fabric, SimNetwork
+
+T = TypeVar("T")
+
+# The wall clock of every host when the world begins: 14 November 2023, 22:13:20 UTC.
+EPOCH_MS: Final = 1_700_000_000_000
+
+
+class World:
+    """Virtual time, an in-memory network and seeded chance for everything started inside ``run``.
+
+    The same seed gives the same schedule, as long as the code under test takes nothing from outside its
+    ``Runtime``. Beware of iterating over sets: objects hash by address and texts by a seed of the
+    interpreter, so the order differs between two runs.
+
+    Args:
+        seed: of the network's latencies and of every runtime's ``random``.
+        latency: seconds a message takes, drawn evenly between the two for each message.
+    """
+
+    def __init__(self, seed: int = 0, *, latency: tuple[float, float] = (0.0, 0.001)) -> None:
+        self.seed = seed
+        self._loop: VirtualLoop | None = None
+        self._fabric = Fabric(random.Random(f"{seed} network"), latency)
+        self._runtimes = 0
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the world began."""
+        return 0.0 if self._loop is None else self._loop.time()
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run ``main`` to its end and return its result; a world runs once.
+
+        Tasks still running then are cancelled, as ``asyncio.run`` does.
+
+        Raises:
+            DeadlockError: ``main`` waits for something that nothing can bring about.
+        """
+        assert self._loop is None, "a world runs once"
+        with asyncio.Runner(loop_factory=self._make_loop) as runner:
+            return runner.run(main)
+
+    def runtime(self, host: str = "10.0.0.1", *, probe: Probe | None = None) -> Runtime:
+        """What one process on ``host`` gets from outside. Timers are not scaled: waiting costs nothing.
+
+        Processes on one host share its ports; "0.0.0.0" and "127.0.0.1" mean the host itself.
+        """
+        self._runtimes += 1
+        return Runtime(
+            clock=_WorldClock(self),
+            timers=LoopTimers(),
+            network=SimNetwork(self._fabric, host),
+            workers=_InlineWorkers(),
+            random=random.Random(f"{self.seed} {host} {self._runtimes}"),
+            probe=probe,
+        )
+
+    def _make_loop(self) -> VirtualLoop:
+        self._loop = VirtualLoop()
+        return self._loop
+
+
+@dataclass(frozen=True, slots=True)
+class _WorldClock:
+    world: World
+
+    def now_ms(self) -> int:
+        return EPOCH_MS + round(self.world.now * 1000)
+
+    def monotonic(self) -> float:
+        return self.world.now
+
+
+class _InlineWorkers:
+    """Workers without threads: the function runs as a callback of the loop, in one step."""
+
+    def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Run ``function(*args)`` in a later turn of the loop."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(self._work, future, function, args)
+        return future
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    @staticmethod
+    def _work(future: asyncio.Future[T], function: Callable[..., T], args: tuple[Any, ...]) -> None:
+        if future.done():
+            return
+        try:
+            result = function(*args)
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
