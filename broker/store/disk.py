@@ -31,9 +31,6 @@ class Disk(Protocol):
     def replace(self, source: Path, target: Path) -> None:
         """Atomic rename."""
 
-    def link(self, source: Path, target: Path) -> None:
-        """A second name for the same bytes."""
-
     def remove(self, path: Path) -> None:
         """Remove a file; a missing one is no error."""
 
@@ -81,9 +78,6 @@ class OsDisk:
 
     def replace(self, source: Path, target: Path) -> None:
         source.replace(target)
-
-    def link(self, source: Path, target: Path) -> None:
-        target.hardlink_to(source)
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)

@@ -35,7 +35,7 @@ class MessageReader:
     def read(
         self, queue: ConsumeQueue, offset: int, max_count: int, tag_codes: frozenset[int] | None
     ) -> GetResult:
-        """At most ``max_count`` messages from ``offset`` on, of those tagged with ``tag_codes`` (None: all)."""
+        """At most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all)."""
         min_offset = queue.min_offset
         max_offset = queue.max_offset
         if offset < min_offset or offset >= max_offset:
@@ -68,8 +68,10 @@ class MessageReader:
         cold_bytes = self._cold_bytes
         status = _NO_MATCHED_MESSAGE
         chunks: list[bytes] = []
-        # Records that follow each other in the log are copied in one piece, from run_start to run_end.
-        run_start = run_end = run_limit = -1
+        # The segment of the last record; records next to each other are copied in one piece.
+        base = limit = 0
+        mapping = log.buffer
+        run_start = run_end = -1
         skip_before = -1
         total = count = scanned = 0
         physical = 0
@@ -83,27 +85,31 @@ class MessageReader:
                         break
                 if tag_codes is None or tags_code in tag_codes:
                     end = physical + size
-                    if physical != run_end or end > run_limit:
-                        segment = log.segments.find(physical)
-                        limit = 0 if segment is None else min(segment.base + segment.size, log.max_offset)
-                        if end > limit or size <= 0:
-                            if not count:
-                                status = _MESSAGE_WAS_REMOVING
-                            if size != FILLER_SIZE:
-                                skip_before = log.next_segment_base(physical)
-                            scanned += 1
-                            continue
+                    if physical != run_end or end > limit:
                         if run_start >= 0:
-                            chunks.append(self._copy(run_start, run_end))
+                            chunks.append(mapping[run_start - base : run_end - base])
+                            run_start = run_end = -1
+                        if physical < base or end > limit or size <= 0:
+                            segment = log.segments.find(physical)
+                            base = 0 if segment is None else segment.base
+                            limit = 0 if segment is None else min(base + segment.size, log.max_offset)
+                            if segment is None or end > limit or size <= 0:
+                                if not count:
+                                    status = _MESSAGE_WAS_REMOVING
+                                if size != FILLER_SIZE:
+                                    skip_before = log.next_segment_base(physical)
+                                scanned += 1
+                                continue
+                            mapping = segment.map or segment.open_map()
                         run_start = physical
-                        run_limit = limit
                     run_end = end
                     total += size
                     count += 1
             scanned += 1
         if count:
             status = _FOUND
-            chunks.append(self._copy(run_start, run_end))
+        if run_start >= 0:
+            chunks.append(mapping[run_start - base : run_end - base])
         return GetResult(
             status,
             offset + scanned,
@@ -113,12 +119,6 @@ class MessageReader:
             count,
             physical < cold_before,
         )
-
-    def _copy(self, start: int, end: int) -> bytes:
-        segment = self._log.segments.find(start)
-        assert segment is not None
-        base = segment.base
-        return (segment.map or segment.open_map())[start - base : end - base]
 
 
 def _out_of_range(offset: int, min_offset: int, max_offset: int) -> GetResult:

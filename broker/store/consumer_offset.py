@@ -1,0 +1,105 @@
+"""Consumer offsets: what each group has consumed of each queue (``behaviour.md`` B.8, ``store.md`` 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.broker.store.config_json import format_config
+from rewindmq.broker.store.disk import Disk, OsDisk
+
+NO_OFFSET: Final = -1
+_SEPARATOR: Final = "@"
+_OS_DISK: Final = OsDisk()
+
+
+class ConsumerOffsetTable:
+    """``topic@group`` to queue to next offset to consume (ConsumerOffsetManager). The last writer wins."""
+
+    def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
+        self._file = ConfigFile(path, disk)
+        self._offsets: dict[str, dict[int, int]] = {}
+        self._is_saved = True
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Store an offset, whatever was there.
+
+        Returns:
+            The offset before, ``NO_OFFSET`` when there was none; RocketMQ warns when it was greater.
+        """
+        key = topic + _SEPARATOR + group
+        offsets = self._offsets.get(key)
+        if offsets is None:
+            offsets = self._offsets[key] = {}
+        previous = offsets.get(queue_id, NO_OFFSET)
+        if previous != offset:
+            offsets[queue_id] = offset
+            self._is_saved = False
+        return previous
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The offset stored, ``NO_OFFSET`` when there is none."""
+        offsets = self._offsets.get(topic + _SEPARATOR + group)
+        return NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
+
+    def offsets_of(self, group: str, topic: str) -> dict[int, int]:
+        """Queue to offset, a copy; empty when the group has none for the topic."""
+        return dict(self._offsets.get(topic + _SEPARATOR + group, ()))
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics the group has offsets for. A key with a second ``@`` belongs to nobody, as in RocketMQ."""
+        return [
+            parts[0]
+            for parts in (key.split(_SEPARATOR) for key in self._offsets)
+            if len(parts) == 2 and parts[1] == group
+        ]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have offsets for the topic."""
+        return [
+            parts[1]
+            for parts in (key.split(_SEPARATOR) for key in self._offsets)
+            if len(parts) == 2 and parts[0] == topic
+        ]
+
+    def load(self) -> None:
+        """Read the file, see ``ConfigFile.load``. StoreError when it cannot be read."""
+        self._offsets = self._file.load(_read_table) or {}
+        self._is_saved = True
+
+    def persist(self) -> bool:
+        """Write the file if anything changed since it was last written.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            StoreError: the disk refused; the next call tries again.
+        """
+        if self._is_saved:
+            return False
+        # Marked before writing: a commit that arrives while another thread writes must not be missed.
+        self._is_saved = True
+        try:
+            self._file.save_text(format_config({"offsetTable": self._offsets}))
+        except BaseException:
+            self._is_saved = False
+            raise
+        return True
+
+
+def _read_table(document: Any) -> dict[str, dict[int, int]]:
+    """The table in a parsed file; keys that other versions add are passed over."""
+    table = document.get("offsetTable") or {}
+    return {key: _read_offsets(offsets) for key, offsets in table.items()}
+
+
+def _read_offsets(offsets: Mapping[Any, Any]) -> dict[int, int]:
+    read = {}
+    for queue_id, offset in offsets.items():
+        if type(offset) is not int:
+            raise ValueError(f"offset {offset!r} of queue {queue_id} is not a whole number")
+        read[int(queue_id)] = offset
+    return read
