@@ -25,9 +25,7 @@ BodyT = TypeVar("BodyT", bound=RemotingBody)
 _UNPACK: Final = msgspec.msgpack.Decoder().decode
 
 
-def encode_body(
-    body: msgspec.Struct, serialize_type: SerializeType, standard_json: bool = False
-) -> bytes:
+def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_json: bool = False) -> bytes:
     """The bytes of a structured body.
 
     Args:
@@ -48,7 +46,7 @@ def encode_body(
 
 
 def _plain(value: Any) -> Any:
-    """Structs as dicts under their wire names without the None members, sets in order; queues stay as keys."""
+    """Structs as dicts under their wire names without the None members, sets in order; keys as they are."""
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         return {

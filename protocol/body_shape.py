@@ -7,7 +7,7 @@ type, derived once from its annotations, knows where such things can stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -32,6 +32,7 @@ def repair_for(body_type: type[RemotingBody]) -> Repair:
 def _repair_of(info: inspect.Type) -> Repair | None:
     if isinstance(info, inspect.StructType):
         members = {field.encode_name: _repair_of(field.type) for field in info.fields}
+        assert issubclass(info.cls, RemotingBody)
         return _struct_repair(members, info.cls.aliases)
     if isinstance(info, inspect.NamedTupleType):
         return _to_queue
@@ -82,6 +83,7 @@ def _sequence_repair(mend: Repair) -> Repair:
 
 def _queue_table_repair(mend: Repair | None) -> Repair:
     def repair(value: Any) -> Any:
+        pairs: Iterable[Any]
         if type(value) is dict:
             pairs = value.items()
         elif isinstance(value, (list, tuple)) and all(_is_pair(entry) for entry in value):

@@ -172,7 +172,10 @@ class RemotingCommand:
     def __repr__(self) -> str:
         kind = "response" if self.is_response else "oneway" if self.is_oneway else "request"
         size = len(self.body) if isinstance(self.body, (bytes, memoryview)) else None
-        return f"<RemotingCommand {kind} code={self.code} opaque={self.opaque} remark={self.remark!r} body={size}>"
+        return (
+            f"<RemotingCommand {kind} code={self.code} opaque={self.opaque} "
+            f"remark={self.remark!r} body={size}>"
+        )
 
 
 def _unpack_ext(raw: bytes | msgspec.Raw) -> dict[str, ExtValue]:

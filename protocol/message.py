@@ -11,7 +11,7 @@ from rewindmq.protocol import properties as names
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_id import offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.properties import parse_properties
+from rewindmq.protocol.properties import find_property, parse_properties
 from rewindmq.protocol.sysflag import (
     COMPRESSION_LZ4,
     COMPRESSION_TYPE_MASK,
@@ -74,12 +74,14 @@ class Message:
         return self.properties.get(names.UNIQ_KEY)
 
     def __repr__(self) -> str:
-        return f"Message(topic={self.topic!r}, tags={self.tags!r}, keys={self.keys!r}, body={len(self.body)} bytes)"
+        size = len(self.body)
+        return f"Message(topic={self.topic!r}, tags={self.tags!r}, keys={self.keys!r}, body={size} bytes)"
 
 
-# (total size, magic, body CRC, queue id, flag, queue offset, physical offset, sys flag, born timestamp,
-#  born host, store timestamp, store host, reconsume times, prepared transaction offset)
-RecordFields = tuple[int, int, int, int, int, int, int, int, int, bytes, int, bytes, int, int]
+# Every fixed field of a record in its order on disk: total size, magic, body CRC, queue id, flag, queue
+# offset, physical offset, sys flag, born timestamp, born host, store timestamp, store host, reconsume times,
+# prepared transaction offset, length of the body.
+RecordFields = tuple[int, int, int, int, int, int, int, int, int, bytes, int, bytes, int, int, int]
 
 
 class MessageExt:
@@ -109,17 +111,60 @@ class MessageExt:
         self._properties: dict[str, str] | None = None
         self._body: bytes | None = None
 
-    store_size = property(lambda self: self._fields[0], doc="Bytes of the whole record.")
-    body_crc = property(lambda self: self._fields[2], doc="CRC-32 of the stored body, 31 bits.")
-    queue_id = property(lambda self: self._fields[3], doc="Queue of the topic it is stored in.")
-    flag = property(lambda self: self._fields[4], doc="The application's own flag.")
-    queue_offset = property(lambda self: self._fields[5], doc="Index in its queue.")
-    commit_log_offset = property(lambda self: self._fields[6], doc="Byte position in the broker's log.")
-    sys_flag = property(lambda self: self._fields[7], doc="See MessageSysFlag.")
-    born_timestamp = property(lambda self: self._fields[8], doc="Producer's clock, ms.")
-    store_timestamp = property(lambda self: self._fields[10], doc="Broker's clock, ms.")
-    reconsume_times = property(lambda self: self._fields[12], doc="Times it was sent back.")
-    prepared_transaction_offset = property(lambda self: self._fields[13], doc="Log position of its half message.")
+    @property
+    def store_size(self) -> int:
+        """Bytes of the whole record."""
+        return self._fields[0]
+
+    @property
+    def body_crc(self) -> int:
+        """CRC-32 of the stored body, cut to 31 bits."""
+        return self._fields[2]
+
+    @property
+    def queue_id(self) -> int:
+        """Queue of the topic it is stored in."""
+        return self._fields[3]
+
+    @property
+    def flag(self) -> int:
+        """The application's own flag."""
+        return self._fields[4]
+
+    @property
+    def queue_offset(self) -> int:
+        """Index in its queue."""
+        return self._fields[5]
+
+    @property
+    def commit_log_offset(self) -> int:
+        """Byte position in the broker's log."""
+        return self._fields[6]
+
+    @property
+    def sys_flag(self) -> int:
+        """See ``MessageSysFlag``."""
+        return self._fields[7]
+
+    @property
+    def born_timestamp(self) -> int:
+        """Producer's clock, ms."""
+        return self._fields[8]
+
+    @property
+    def store_timestamp(self) -> int:
+        """Broker's clock, ms."""
+        return self._fields[10]
+
+    @property
+    def reconsume_times(self) -> int:
+        """How often it was sent back."""
+        return self._fields[12]
+
+    @property
+    def prepared_transaction_offset(self) -> int:
+        """Log position of its half message, else 0."""
+        return self._fields[13]
 
     @property
     def born_host(self) -> str:
@@ -149,7 +194,10 @@ class MessageExt:
 
     @property
     def tags(self) -> str | None:
-        return self.properties.get(names.TAGS)
+        """Its tag; found without parsing the other properties, for every message is asked."""
+        if self._properties is None:
+            return find_property(self._properties_text.decode("utf-8", "replace"), names.TAGS)
+        return self._properties.get(names.TAGS)
 
     @property
     def keys(self) -> str | None:

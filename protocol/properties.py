@@ -36,8 +36,8 @@ def parse_properties(text: str) -> dict[str, str]:
     """Read the text tolerantly: empty and malformed pieces are skipped, of duplicates the last wins."""
     pairs: dict[str, str] = {}
     for piece in text.split(PROPERTY_SEPARATOR):
-        name, separator, value = piece.partition(NAME_VALUE_SEPARATOR)
-        if separator and name and value:
+        name, _, value = piece.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
             pairs[name] = value
     return pairs
 
@@ -60,16 +60,23 @@ def format_properties(properties: Mapping[str, str]) -> str:
 
 def find_property(text: str, name: str) -> str | None:
     """The last value of ``name`` in a properties text, without parsing the rest of it."""
-    needle = name + NAME_VALUE_SEPARATOR
-    start = text.rfind(PROPERTY_SEPARATOR + needle)
-    if start >= 0:
-        start += 1 + len(needle)
-    elif text.startswith(needle):
-        start = len(needle)
-    else:
+    needle = PROPERTY_SEPARATOR + name + NAME_VALUE_SEPARATOR
+    end = len(text)
+    while True:
+        start = text.rfind(needle, 0, end)
+        if start < 0:
+            break
+        value_at = start + len(needle)
+        value_end = text.find(PROPERTY_SEPARATOR, value_at)
+        value = text[value_at:] if value_end < 0 else text[value_at:value_end]
+        if value:
+            return value
+        # An empty value is no value: an earlier pair counts.
+        end = start + 1
+    if not text.startswith(needle[1:]):
         return None
-    end = text.find(PROPERTY_SEPARATOR, start)
-    return (text[start:] if end < 0 else text[start:end]) or None
+    value_end = text.find(PROPERTY_SEPARATOR)
+    return (text[len(needle) - 1 :] if value_end < 0 else text[len(needle) - 1 : value_end]) or None
 
 
 def append_property(text: str, name: str, value: str) -> str:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES, MAX_TOPIC_LENGTH
 from rewindmq.protocol.message import MessageExt, RecordFields
 from rewindmq.protocol.sysflag import MessageSysFlag
 
@@ -38,7 +39,8 @@ _HEAD: Final = struct.Struct(">iIiiiqqiq")
 _TAIL: Final = struct.Struct(">iqi")
 _INT64: Final = struct.Struct(">q")
 _INT16: Final = struct.Struct(">h")
-_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
+_FIXED: Final = FIXED_V4.unpack_from
+_LENGTH_OF_PROPERTIES: Final = _INT16.unpack_from
 _V6_HOSTS: Final = int(MessageSysFlag.BORNHOST_V6 | MessageSysFlag.STOREHOST_V6)
 
 
@@ -74,8 +76,13 @@ def encode_record(
         born_host, store_host: 8 bytes (IPv4) or 20 (IPv6) each; the sysFlag bits that say so are set here.
         properties: the properties text in UTF-8, at most 32 767 bytes.
         topic: at most 127 bytes in UTF-8.
+
+    Raises:
+        RecordError: topic or properties over their limits.
     """
     name = topic.encode()
+    if len(name) > MAX_TOPIC_LENGTH or len(properties) > MAX_PROPERTIES_BYTES:
+        raise RecordError(f"topic of {len(name)} bytes or properties of {len(properties)} are over the limit")
     sys_flag &= ~_V6_HOSTS
     if len(born_host) == 20:
         sys_flag |= MessageSysFlag.BORNHOST_V6
@@ -122,54 +129,76 @@ def decode_record(data: bytes | memoryview, position: int = 0, broker_name: str 
         RecordError: cut short, unknown magic, or lengths that do not add up. The CRC is not checked here,
             see ``crc_ok``.
     """
+    if isinstance(data, memoryview):
+        # Of a whole log segment only this record is copied.
+        total = int.from_bytes(data[position : position + 4], "big", signed=True)
+        data, position = bytes(data[position : position + total]), 0
+    return _decode(data, position, broker_name)
+
+
+def _decode(data: bytes, position: int, broker_name: str) -> MessageExt:
     try:
-        total, magic = _SIZE_AND_MAGIC.unpack_from(data, position)
-        if magic == MAGIC_V1:
-            topic_length_bytes = 1
-        elif magic == MAGIC_V2:
-            topic_length_bytes = 2
+        fields: RecordFields = _FIXED(data, position)
+        if fields[1] == MAGIC_V1 and not fields[7] & _V6_HOSTS:
+            body_at = position + BODY_OFFSET_V4
+            body_end = body_at + fields[14]
+            topic_at = body_end + 1
+            topic_end = topic_at + data[body_end]
         else:
-            raise RecordError(f"magic {magic:#010x} at {position} is no record's")
-        *fields, body_length = FIXED_V4.unpack_from(data, position)
-        body_at = position + BODY_OFFSET_V4
-        if fields[7] & _V6_HOSTS:
-            fields, body_length, body_at = _unpack_v6(data, position)
-        topic_at = body_at + body_length + topic_length_bytes
-        topic_length = int.from_bytes(data[topic_at - topic_length_bytes : topic_at], "big")
-        properties_at = topic_at + topic_length + 2
-        (properties_length,) = _INT16.unpack_from(data, properties_at - 2)
-    except struct.error:
+            fields, body_at, topic_at, topic_end = _unpack_rare(data, position)
+            body_end = body_at + fields[14]
+        (properties_length,) = _LENGTH_OF_PROPERTIES(data, topic_end)
+    except (struct.error, IndexError):
         raise RecordError(f"record at {position} is cut short") from None
+    properties_at = topic_end + 2
     end = properties_at + properties_length
-    if end - position != total or body_length < 0 or properties_length < 0 or end > len(data):
-        raise RecordError(f"lengths of the record at {position} do not add up to {total}")
+    if (
+        end - position != fields[0]
+        or end > len(data)
+        or fields[14] < 0
+        or properties_length < 0
+        or topic_end < topic_at
+    ):
+        raise RecordError(f"lengths of the record at {position} do not add up to {fields[0]}")
     return MessageExt(
-        tuple(fields),
-        bytes(data[body_at : body_at + body_length]),
-        _decode_topic(bytes(data[topic_at : topic_at + topic_length])),
-        bytes(data[properties_at:end]),
+        fields,
+        data[body_at:body_end],
+        _decode_topic(data[topic_at:topic_end]),
+        data[properties_at:end],
         broker_name,
     )
 
 
-def _unpack_v6(data: bytes | memoryview, position: int) -> tuple[list[object], int, int]:
+def _unpack_rare(data: bytes, position: int) -> tuple[RecordFields, int, int, int]:
+    """Fields and places of body and topic in a record with an IPv6 host, a 5.x magic, or no magic at all."""
     head = _HEAD.unpack_from(data, position)
-    born_bytes = 20 if head[7] & MessageSysFlag.BORNHOST_V6 else 8
-    store_bytes = 20 if head[7] & MessageSysFlag.STOREHOST_V6 else 8
+    magic, sys_flag = head[1], head[7]
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise RecordError(f"magic {magic:#010x} at {position} is no record's")
     born_at = position + _HEAD.size
-    store_at = born_at + born_bytes + 8
-    tail_at = store_at + store_bytes
-    (store_timestamp,) = _INT64.unpack_from(data, store_at - 8)
-    reconsume_times, prepared, body_length = _TAIL.unpack_from(data, tail_at)
-    fields = [
+    born_end = born_at + (20 if sys_flag & MessageSysFlag.BORNHOST_V6 else 8)
+    store_at = born_end + _INT64.size
+    store_end = store_at + (20 if sys_flag & MessageSysFlag.STOREHOST_V6 else 8)
+    (store_timestamp,) = _INT64.unpack_from(data, born_end)
+    reconsume_times, prepared_offset, body_length = _TAIL.unpack_from(data, store_end)
+    body_at = store_end + _TAIL.size
+    topic_length_at = body_at + body_length
+    if magic == MAGIC_V1:
+        topic_at = topic_length_at + 1
+        topic_end = topic_at + data[topic_length_at]
+    else:
+        topic_at = topic_length_at + _INT16.size
+        topic_end = topic_at + _INT16.unpack_from(data, topic_length_at)[0]
+    fields = (
         *head,
-        bytes(data[born_at : born_at + born_bytes]),
+        data[born_at:born_end],
         store_timestamp,
-        bytes(data[store_at:tail_at]),
+        data[store_at:store_end],
         reconsume_times,
-        prepared,
-    ]
-    return fields, body_length, tail_at + _TAIL.size
+        prepared_offset,
+        body_length,
+    )
+    return fields, body_at, topic_at, topic_end
 
 
 def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
@@ -180,13 +209,13 @@ def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
     messages: list[MessageExt] = []
     position = 0
     end = len(data)
-    while position < end:
-        try:
-            message = decode_record(data, position, broker_name)
-        except RecordError:
-            break
-        messages.append(message)
-        position += message.store_size
+    try:
+        while position < end:
+            message = _decode(data, position, broker_name)
+            messages.append(message)
+            position += message.store_size
+    except RecordError:
+        pass
     return messages
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from rewindmq.protocol.body import RemotingBody
@@ -11,10 +9,10 @@ from rewindmq.protocol.body.route import BrokerData
 
 
 class ClusterInfo(RemotingBody):
-    """Brokers by name, and broker names by cluster."""
+    """Brokers by name, and broker names by cluster.
+
+    RocketMQ 4.9.4 and 5.3.3 write bare ids here to every client, so there is no strict form.
+    """
 
     broker_addr_table: dict[str, BrokerData] = field(default_factory=dict)
     cluster_addr_table: dict[str, set[str]] = field(default_factory=dict)
-
-    # RocketMQ writes bare ids here unless the request says acceptStandardJsonOnly.
-    may_be_standard_json: ClassVar[bool] = True

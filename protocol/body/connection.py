@@ -14,7 +14,6 @@ from rewindmq.protocol.body.heartbeat import (
 from rewindmq.protocol.integers import Int32, Int64
 
 
-
 class Connection(RemotingBody):
     """One client. ``language`` is the ``LanguageCode`` name, ``client_addr`` is ``host:port``."""
 

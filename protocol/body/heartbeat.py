@@ -48,8 +48,8 @@ EXPRESSION_SQL92: Final = "SQL92"
 class SubscriptionData(RemotingBody):
     """One topic of a subscription.
 
-    ``code_set`` holds the Java hashes of ``tags_set``; both are empty for ``*`` and for SQL92. ``sub_version``
-    is ms (pyrocketmq: ns) and only ever compared.
+    ``code_set`` holds the Java hashes of ``tags_set``; both are empty for ``*`` and for SQL92.
+    ``sub_version`` is ms (pyrocketmq: ns) and only ever compared.
     """
 
     topic: str = ""

@@ -36,7 +36,10 @@ class ResetOffsetBodyForC(RemotingBody):
 
 
 class GetConsumerStatusBody(RemotingBody):
-    """Where consumers stand: a client fills ``message_queue_table``, a broker ``consumer_table`` by client id."""
+    """Where consumers stand.
+
+    A client fills ``message_queue_table``; the broker gathers those in ``consumer_table`` by client id.
+    """
 
     message_queue_table: dict[MessageQueue, Int64] = field(default_factory=dict)
     consumer_table: dict[str, dict[MessageQueue, Int64]] = field(default_factory=dict)

@@ -57,7 +57,7 @@ def decode_header(data: bytes) -> RemotingCommand:
     """Read the header. An empty remark is null; of a key that occurs twice the last value counts.
 
     Raises:
-        FrameError: lengths that do not add up to exactly ``data``, text that is no UTF-8, too many ext fields.
+        FrameError: lengths that do not add up to exactly ``data``, no UTF-8, too many ext fields.
     """
     try:
         code, language, version, opaque, flag, remark_length = _FIXED.unpack_from(data)

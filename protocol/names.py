@@ -1,0 +1,145 @@
+"""Topic and group names: what is allowed, what is reserved, and RocketMQ's words for both.
+
+Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; ``wire.md`` 7.5, ``behaviour.md`` A.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.limits import MAX_GROUP_LENGTH, MAX_TOPIC_LENGTH
+
+# Template for auto-created topics.
+DEFAULT_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+TRANS_HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+TRANS_OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANS_CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
+
+NOT_SENDABLE_TOPICS: Final = frozenset(
+    (
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+    )
+)
+SYSTEM_TOPICS: Final = NOT_SENDABLE_TOPICS | {DEFAULT_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC}
+SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
+
+RETRY_GROUP_TOPIC_PREFIX: Final = "%RETRY%"
+DLQ_GROUP_TOPIC_PREFIX: Final = "%DLQ%"
+CLIENT_INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
+TOOLS_CONSUMER_GROUP: Final = "TOOLS_CONSUMER"
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+
+FAQ_URL: Final = "http://rocketmq.apache.org/docs/faq/"
+
+_LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]*")
+_LEGAL_IN_WORDS: Final = "^[%|a-zA-Z0-9_-]+$"
+
+
+def retry_topic(group: str) -> str:
+    """Where messages go that a group asked to have again."""
+    return RETRY_GROUP_TOPIC_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """Where messages go that a group failed on too often."""
+    return DLQ_GROUP_TOPIC_PREFIX + group
+
+
+def is_system_topic(topic: str) -> bool:
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
+
+
+def topic_fault(topic: str) -> str | None:
+    """Why a broker refuses the name, in ``TopicValidator#validateTopic``'s words, or None."""
+    if not topic.strip():
+        return "The specified topic is blank."
+    if not _LEGAL.fullmatch(topic):
+        return f"The specified topic contains illegal characters, allowing only {_LEGAL_IN_WORDS}"
+    if len(topic) > MAX_TOPIC_LENGTH:
+        return "The specified topic is longer than topic max length."
+    return None
+
+
+def group_fault(group: str) -> str | None:
+    """Why a client refuses the name, in ``Validators#checkGroup``'s words, or None."""
+    if not group.strip():
+        return "the specified group is blank"
+    if len(group) > MAX_GROUP_LENGTH:
+        return f"the specified group is longer than group max length {MAX_GROUP_LENGTH}."
+    if not _LEGAL.fullmatch(group):
+        return f"the specified group[{group}] contains illegal characters, allowing only {_LEGAL_IN_WORDS}"
+    return None
+
+
+def is_valid_group(group: str) -> bool:
+    return group_fault(group) is None
+
+
+def check_topic(topic: str) -> None:
+    """Refuse a name outside RocketMQ's character table: it becomes a directory.
+
+    Raises:
+        RequestError: code 1.
+    """
+    fault = topic_fault(topic)
+    if fault is not None:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, fault)
+
+
+def check_group(group: str) -> None:
+    """Refuse a group name outside the same table.
+
+    Raises:
+        RequestError: code 1.
+    """
+    fault = group_fault(group)
+    if fault is not None:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, fault)
+
+
+def check_not_system_topic(topic: str) -> None:
+    """Refuse to create or delete a reserved topic.
+
+    Raises:
+        RequestError: code 1.
+    """
+    if is_system_topic(topic):
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
+
+
+def check_sendable(topic: str) -> None:
+    """Refuse a client's message to a topic the broker keeps for itself.
+
+    Raises:
+        RequestError: code 16.
+    """
+    if topic in NOT_SENDABLE_TOPICS:
+        raise RequestError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+
+
+def faq_suffix() -> str:
+    """What 4.x appends to some remarks (``FAQUrl#suggestTodo``)."""
+    return f"\nSee {FAQ_URL} for further details."
+
+
+def topic_not_exist_remark(topic: str) -> str:
+    """A broker's words for an unknown topic, code 17 (``AbstractSendMessageProcessor#msgCheck``, 4.9.4)."""
+    return f"topic[{topic}] not exist, apply first please!{faq_suffix()}"
+
+
+def no_route_remark(topic: str) -> str:
+    """The name server's words for a topic without route, code 17 (``behaviour.md`` A.4)."""
+    return f"No topic route info in name server for the topic: {topic}{faq_suffix()}"
