@@ -29,8 +29,8 @@ class RemotingClient(Endpoint):
     Codec: nobody advertises msgpack (``wire.md`` 2.4). A first connection to an address speaks it; when the
     peer closes that connection without having sent a byte, the address is taken for one that speaks JSON,
     and the requests that were waiting are sent once more in JSON. Oneway requests among them are not. The
-    guess is forgotten when JSON gets no byte out of the peer either, so a server of ours that just died is
-    not taken for a JSON speaker for good.
+    guess is forgotten when JSON gets no byte out of the peer either or no connection can be made, so a server
+    of ours that just died is not taken for a JSON speaker for good.
 
     Args:
         handlers: request code to handler, for requests the servers send.
@@ -133,9 +133,9 @@ class RemotingClient(Endpoint):
         try:
             return await connection.invoke(command, deadline - now())
         except ConnectionLostError:
-            if connection.has_received or serialize_type == self._serialize_type(address):
+            speaks_json = self._serialize_type(address) == SerializeType.JSON
+            if serialize_type != SerializeType.MSGPACK or connection.has_received or not speaks_json:
                 raise
-        # In between the address turned out not to speak the codec of this request.
         connection = await self._connected(address, deadline - now())
         return await connection.invoke(command, deadline - now())
 
@@ -155,7 +155,7 @@ class RemotingClient(Endpoint):
         if attempt is None:
             attempt = asyncio.get_running_loop().create_task(self._connect(address))
             self._connecting[address] = attempt
-            attempt.add_done_callback(lambda _: self._connecting.pop(address))
+            attempt.add_done_callback(lambda ended: self._forget_attempt(address, ended))
         done, _ = await asyncio.wait((attempt,), timeout=timeout)
         if not done:
             raise RequestTimeoutError(f"not connected to {address} within {timeout * 1000:.0f} ms")
@@ -173,6 +173,7 @@ class RemotingClient(Endpoint):
             host, port = parse_address(address)
             await self._dial(connection, host, port)
         except (OSError, ValueError) as error:
+            self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
         self._dialled[connection] = address
         self._by_address[address] = connection
@@ -190,6 +191,12 @@ class RemotingClient(Endpoint):
             raise TimeoutError(f"no connection within {self._connect_timeout * 1000:.0f} ms") from None
         finally:
             timer.cancel()
+
+    def _forget_attempt(self, address: str, attempt: asyncio.Task[Connection]) -> None:
+        del self._connecting[address]
+        if not attempt.cancelled():
+            # Looked at here, because all who waited may have given up.
+            attempt.exception()
 
     def _forget_call(self, call: asyncio.Task[RemotingCommand]) -> None:
         del self._slow_calls[call]

@@ -1,4 +1,4 @@
-"""One connection, either end of it: frames in and out, requests, answers, flow control, expiry."""
+"""One connection, either end of it: requests and answers in both directions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
-from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.dispatch import (
     MAX_REQUESTS_IN_PROGRESS,
     busy,
@@ -20,28 +19,20 @@ from rewindmq.protocol.remoting.dispatch import (
     unsupported,
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
-from rewindmq.protocol.remoting.permits import expire
-from rewindmq.protocol.remoting.runtime import Cancellable
-from rewindmq.protocol.remoting.state import TRANSITIONS, CloseReason, ConnectionState
+from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
+from rewindmq.protocol.remoting.stream import MAX_UNSENT_BYTES, FrameStream
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
 
-# Unsent bytes above which requests of the peer wait and ``drain`` blocks, and below which they go on.
-HIGH_WATER_BYTES: Final = 1 << 20
-LOW_WATER_BYTES: Final = 1 << 18
-# Unsent bytes towards one peer above which ``invoke`` refuses and anything else closes the connection.
-MAX_UNSENT_BYTES: Final = 64 << 20
-# How long a closed connection may take to send what was written before, in seconds.
-LINGER_SECONDS: Final = 3.0
-_IDLE_SLACK_SECONDS: Final = 0.001
-
+# None: the request was oneway, or is answered later by ``Connection.reply``.
 Reply = RemotingCommand | Awaitable[RemotingCommand | None] | None
+Handler = Callable[["Connection", RemotingCommand], Reply]
 
 
-class Connection(asyncio.Protocol):
+class Connection(FrameStream):
     """A connection of a ``RemotingServer`` or ``RemotingClient``; compared and hashed by identity.
 
     Requests of the peer go to the endpoint's handlers as they arrive, answers to the futures of ``invoke``.
@@ -52,91 +43,45 @@ class Connection(asyncio.Protocol):
     would wait for ever.
 
     Attributes:
-        remote_address: the peer, ``host:port``.
-        local_address: this end, ``host:port``.
         peer_serialize_type: the codec of the requests sent to this peer; answers mirror their request's.
-        is_closed: nothing can be sent any more.
-        has_received: at least one byte came from the peer.
-        has_sent: at least one byte was written.
     """
 
     __slots__ = (
-        "_accepted",
-        "_active_at",
         "_backlog",
-        "_close_reason",
         "_decoder",
-        "_drain_waiters",
-        "_endpoint",
-        "_flush_due",
         "_handlers",
-        "_idle_timer",
-        "_linger_timer",
-        "_loop",
-        "_monotonic",
-        "_out",
-        "_out_bytes",
         "_pending",
-        "_reading_paused",
-        "_state",
         "_suspended",
         "_tasks",
-        "_transport",
-        "_unsent_permits",
-        "_writing_paused",
-        "has_received",
-        "has_sent",
-        "is_closed",
-        "local_address",
         "peer_serialize_type",
-        "remote_address",
     )
 
     def __init__(self, endpoint: Endpoint, serialize_type: SerializeType, *, accepted: bool) -> None:
-        self._endpoint = endpoint
+        super().__init__(endpoint, accepted=accepted)
         self._handlers = endpoint.handlers
-        self._monotonic = endpoint.runtime.clock.monotonic
-        self._accepted = accepted
-        self._state = ConnectionState.CONNECTING
-        self._close_reason: CloseReason | None = None
         self._decoder = FrameDecoder()
-        self._out: list[bytes] = []
-        self._out_bytes = 0
-        self._flush_due = False
-        self._writing_paused = False
-        self._reading_paused = False
         self._backlog: deque[RemotingCommand] = deque()
-        self._drain_waiters: list[asyncio.Future[None]] = []
-        self._unsent_permits = 0
+        # Requests whose handlers returned None and have not called ``reply`` yet.
         self._suspended = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._linger_timer: Cancellable | None = None
-        self._idle_timer: Cancellable | None = None
         self.peer_serialize_type = serialize_type
-        self.is_closed = True
-        self.has_received = False
-        self.has_sent = False
-        self.remote_address = self.local_address = "unknown"
-
-    def __repr__(self) -> str:
-        return f"<Connection {self.local_address} to {self.remote_address}, {self._state.value}>"
 
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        runtime = self._endpoint.runtime
-        # uvloop's transports do not inherit from asyncio's.
-        self._transport = cast(asyncio.Transport, transport)
-        self._loop = asyncio.get_running_loop()
-        self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES, low=LOW_WATER_BYTES)
-        self.remote_address = format_address(transport.get_extra_info("peername"))
-        self.local_address = format_address(transport.get_extra_info("sockname"))
-        self._pending = PendingRequests(self._loop, runtime.timers, self.remote_address)
-        self._active_at = self._monotonic()
-        self._idle_timer = runtime.timers.call_later(self._endpoint.idle_seconds, self._check_idle)
-        self._enter(ConnectionState.OPEN)
-        self.is_closed = False
+        super().connection_made(transport)
+        self._pending = PendingRequests(self._loop, self._endpoint.runtime.timers, self.remote_address)
         self._endpoint.connection_opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        assert self.close_reason is not None
+        self._endpoint.connection_closed(self, self.close_reason)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._reading_paused:
+            self._loop.call_soon(self._handle_backlog)
 
     def data_received(self, data: bytes) -> None:
         self._active_at = self._monotonic()
@@ -155,30 +100,6 @@ class Connection(asyncio.Protocol):
         if decoder.failure is not None and not self.is_closed:
             logger.warning("closing %s: %s", self.remote_address, decoder.failure)
             self._shut(CloseReason.BAD_FRAME, str(decoder.failure))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        reason = self._close_reason
-        if reason is None:
-            reason = CloseReason.PEER if exc is None else CloseReason.ERROR
-        self._enter(ConnectionState.CLOSED)
-        if self._linger_timer is not None:
-            self._linger_timer.cancel()
-            self._linger_timer = None
-        self._let_go(f"{reason}: {exc}" if exc is not None else str(reason))
-        self._endpoint.connection_closed(self, reason)
-
-    def pause_writing(self) -> None:
-        self._writing_paused = True
-        if self._accepted and not self._reading_paused and not self._transport.is_closing():
-            self._reading_paused = True
-            self._transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        self._writing_paused = False
-        self._release_permits()
-        self._wake_drain_waiters(None)
-        if self._reading_paused:
-            self._loop.call_soon(self._handle_backlog)
 
     # Answering the peer's requests.
 
@@ -292,11 +213,7 @@ class Connection(asyncio.Protocol):
         Raises:
             ConnectionLostError: the connection is closed, or was closed now because the peer does not read.
         """
-        if self._state is not ConnectionState.OPEN:
-            raise ConnectionLostError(f"connection to {self.remote_address} is closed")
-        command.opaque = self._pending.next_opaque()
-        command.flag = FLAG_ONEWAY
-        self._send(encode_frame(command, self.peer_serialize_type))
+        self._send(self._oneway_frame(command))
         if self.is_closed:
             raise ConnectionLostError(f"{self.remote_address} does not read")
 
@@ -316,77 +233,19 @@ class Connection(asyncio.Protocol):
         try:
             if self._writing_paused:
                 await self.drain(deadline - self._loop.time())
-            self.send_oneway(command)
+            frame = self._oneway_frame(command)
         except BaseException:
             permits.release(1)
             raise
         self._unsent_permits += 1
+        self._send(frame)
 
-    async def drain(self, timeout: float) -> None:
-        """Wait until the peer has read enough for more to be written.
-
-        Raises:
-            TooManyRequestsError: it did not within ``timeout`` seconds.
-            ConnectionLostError: the connection went.
-        """
-        text = f"{self.remote_address} did not read for {timeout:g} s"
-        deadline = self._loop.time() + timeout
-        while self._writing_paused and not self.is_closed:
-            waiter = self._loop.create_future()
-            self._drain_waiters.append(waiter)
-            left = deadline - self._loop.time()
-            timer = self._endpoint.runtime.timers.call_timeout(left, expire, waiter, text)
-            try:
-                await waiter
-            finally:
-                timer.cancel()
-
-    # Writing.
-
-    def _send(self, frame: bytes) -> None:
-        self._out.append(frame)
-        self._out_bytes += len(frame)
-        if not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._flush)
-        elif self._out_bytes > HIGH_WATER_BYTES:
-            self._flush()
-            self._flush_due = True
-
-    def _flush(self) -> None:
-        self._flush_due = False
-        out = self._out
-        if not out or self.is_closed:
-            return
-        data = out[0] if len(out) == 1 else b"".join(out)
-        out.clear()
-        self._out_bytes = 0
-        self._active_at = self._monotonic()
-        self.has_sent = True
-        self._transport.write(data)
-        if not self._writing_paused:
-            self._release_permits()
-        elif self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
-            logger.warning("closing %s: it does not read", self.remote_address)
-            self.abort(CloseReason.OVERFLOW)
-
-    def _unsent_bytes(self) -> int:
-        return self._out_bytes + self._transport.get_write_buffer_size()
-
-    def _release_permits(self) -> None:
-        if self._unsent_permits:
-            count, self._unsent_permits = self._unsent_permits, 0
-            self._endpoint.permits.release(count)
-
-    def _wake_drain_waiters(self, error: str | None) -> None:
-        waiters, self._drain_waiters = self._drain_waiters, []
-        for waiter in waiters:
-            if waiter.done():
-                continue
-            if error is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(ConnectionLostError(error))
+    def _oneway_frame(self, command: RemotingCommand) -> bytes:
+        if self._state is not ConnectionState.OPEN:
+            raise ConnectionLostError(f"connection to {self.remote_address} is closed")
+        command.opaque = self._pending.next_opaque()
+        command.flag = FLAG_ONEWAY
+        return encode_frame(command, self.peer_serialize_type)
 
     # Ending.
 
@@ -401,58 +260,12 @@ class Connection(asyncio.Protocol):
             if not self._tasks:
                 self._shut(CloseReason.LOCAL, "shutting down")
 
-    def close(self, reason: str = "") -> None:
-        """Close now: pending requests fail, handlers are cancelled; what was written still leaves."""
-        self._shut(CloseReason.LOCAL, reason or str(CloseReason.LOCAL))
-
-    def abort(self, reason: CloseReason = CloseReason.LOCAL) -> None:
-        """Close without sending what is still unsent."""
-        if self._state is ConnectionState.CONNECTING or self._state is ConnectionState.CLOSED:
-            return
-        if self._state is not ConnectionState.CLOSING:
-            self._out.clear()
-            self._shut(reason, str(reason))
-        self._transport.abort()
-
-    def _shut(self, reason: CloseReason, why: str) -> None:
-        if self._state is not ConnectionState.OPEN and self._state is not ConnectionState.DRAINING:
-            return
-        self._flush()
-        self._enter(ConnectionState.CLOSING)
-        self._close_reason = reason
-        self._let_go(why)
-        self._transport.close()
-        self._linger_timer = self._endpoint.runtime.timers.call_timeout(LINGER_SECONDS, self._transport.abort)
-
     def _let_go(self, why: str) -> None:
-        """Release everyone and everything that depends on this connection."""
-        self.is_closed = True
-        self._out.clear()
+        super()._let_go(why)
         self._backlog.clear()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
         for task in self._tasks:
             task.cancel()
         self._pending.fail_all(why)
-        self._wake_drain_waiters(f"connection to {self.remote_address} lost: {why}")
-        self._release_permits()
-
-    def _check_idle(self) -> None:
-        idle_seconds = self._endpoint.idle_seconds
-        left = idle_seconds - (self._monotonic() - self._active_at)
-        if left <= _IDLE_SLACK_SECONDS:
-            self._shut(CloseReason.IDLE, f"no traffic for {idle_seconds:g} s")
-        else:
-            self._idle_timer = self._endpoint.runtime.timers.call_later(left, self._check_idle)
-
-    def _enter(self, state: ConnectionState) -> None:
-        assert state in TRANSITIONS[self._state], f"{self._state} -> {state}"
-        self._state = state
-
-
-# None: a oneway request, or one that is answered later by ``Connection.reply``.
-Handler = Callable[[Connection, RemotingCommand], Reply]
 
 
 def _failed(error: Exception) -> asyncio.Future[RemotingCommand]:

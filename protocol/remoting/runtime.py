@@ -66,9 +66,7 @@ class Listener(Protocol):
 class Network(Protocol):
     """Where connections come from."""
 
-    async def listen(
-        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
-    ) -> Listener:
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
         """Bind and listen; port 0 picks a free one.
 
         Raises:
