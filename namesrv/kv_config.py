@@ -62,6 +62,10 @@ class KVConfigManager:
             raise _refusal(f"namespace and key must have 1 to {MAX_NAME_LENGTH} characters")
         if len(value) > MAX_VALUE_LENGTH:
             raise _refusal(f"value has {len(value)} characters, more than {MAX_VALUE_LENGTH}")
+        try:
+            (namespace + key + value).encode()
+        except UnicodeEncodeError:
+            raise _refusal("namespace, key and value must be valid Unicode") from None
         if self.get(namespace, key) is None and sum(map(len, self._table.values())) >= MAX_ENTRIES:
             raise _refusal(f"there are {MAX_ENTRIES} config items already")
         self._replace({**self._table, namespace: {**self._table.get(namespace, _EMPTY), key: value}})
@@ -109,7 +113,7 @@ def _save(path: Path, table: dict[str, dict[str, str]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
-        file.write(text.encode("utf-8", "surrogatepass"))
+        file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from rewindmq.protocol.names import FAQ_URL
 from rewindmq.protocol.profile import Profile
 
 # BROKER_CHANNEL_EXPIRED_TIME; 5.x lets a broker announce its own (heartbeatTimeoutMillis).
@@ -38,13 +39,12 @@ class NamesrvRules:
     faq_url: str
 
 
-_FAQ_4: Final = "http://rocketmq.apache.org/docs/faq/"
 _FAQ_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 RULES: Final = MappingProxyType(
     {
-        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, _FAQ_4),
-        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, _FAQ_4),
+        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, FAQ_URL),
+        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, FAQ_URL),
         # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
         Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, _FAQ_5),
     }

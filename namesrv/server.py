@@ -78,4 +78,5 @@ class NameServer:
 
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         for address in self.context.routes.remove_connection(connection):
-            _log.warning("broker %s removed: connection closed (%s)", address, reason)
+            level = logging.INFO if reason is CloseReason.LOCAL else logging.WARNING
+            _log.log(level, "broker %s removed: connection closed (%s)", address, reason)

@@ -2,7 +2,7 @@
 
 Kept: 17 with RocketMQ's remark unless the topic has queues and at least one of their brokers is known; no
 topic is ever created; ``orderTopicConf`` only with ``orderMessageEnable``. Strict or legacy JSON is the
-edge's choice, by the requester's version. Refused: names no topic can have, with the code of the name check.
+edge's choice, by the requester's version. Changed: a name that no topic can have is answered 1 and says why.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rewindmq.protocol.remoting.connection import Connection
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     topic = request.decode_header(GetRouteInfoRequestHeader).topic
-    check_topic(topic)
     route = context.routes.find_route(topic)
     if route is None:
+        check_topic(topic)
         raise RequestError(
             ResponseCode.TOPIC_NOT_EXIST,
             f"No topic route info in name server for the topic: {topic}\n"

@@ -26,14 +26,13 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader, RegisterBrokerResponseHeader
-from rewindmq.protocol.names import check_topic
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.connection import Connection
 
 # RocketMQ has no bound; a client builds one object per queue of a route.
 MAX_QUEUE_NUMS: Final = 65_536
 
-# Broker names default to the host's name, so dots are common; nothing may read as a path.
+# Broker names default to the host's name, and each is a topic too: so dots occur. Nothing may read as a path.
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-][%|a-zA-Z0-9_.-]{0,126}", re.ASCII)
 MAX_ADDRESS_LENGTH: Final = 262
 
@@ -74,17 +73,23 @@ def _bytes(request: RemotingCommand) -> bytes | memoryview:
 
 
 def _check_identity(header: RegisterBrokerRequestHeader) -> None:
-    for name in (header.cluster_name, header.broker_name):
-        if _NAME.fullmatch(name) is None:
-            raise _refusal(f"not a name of a cluster or broker: {name[:128]!r}")
+    _check_name(header.cluster_name)
+    _check_name(header.broker_name)
     _check_address(header.broker_addr)
+    if header.ha_server_addr:
+        _check_address(header.ha_server_addr)
     if header.broker_id < 0:
         raise _refusal(f"not a broker id: {header.broker_id}")
 
 
+def _check_name(name: str) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise _refusal(f"not a name of a cluster, broker or topic: {name[:128]!r}")
+
+
 def _check_address(address: str) -> None:
     try:
-        if len(address) > MAX_ADDRESS_LENGTH or not address.isprintable():
+        if len(address) > MAX_ADDRESS_LENGTH or not address.isprintable() or " " in address:
             raise ValueError(f"not an address: {address[:128]!r}")
         parse_address(address)
     except ValueError as error:
@@ -96,7 +101,7 @@ def _registration(
 ) -> Registration:
     queues = {}
     for topic, config in body.topic_config_serialize_wrapper.topic_config_table.items():
-        check_topic(topic)
+        _check_name(topic)
         if not (
             0 <= config.read_queue_nums <= MAX_QUEUE_NUMS and 0 <= config.write_queue_nums <= MAX_QUEUE_NUMS
         ):
@@ -108,6 +113,8 @@ def _registration(
             perm=config.perm,
             topic_sys_flag=config.topic_sys_flag,
         )
+    for filter_server in body.filter_server_list:
+        _check_address(filter_server)
     expiry = header.heartbeat_timeout_millis
     return Registration(
         cluster=header.cluster_name,

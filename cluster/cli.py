@@ -1,0 +1,161 @@
+"""``rewindmq up``: a local cluster in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process_options import LOG_LEVELS, port_number, positive_factor
+
+if TYPE_CHECKING:
+    from rewindmq.cluster.local_cluster import LocalCluster
+
+NAMESRV_PORT: Final = 9876
+_WATCH_SECONDS: Final = 0.5
+
+EPILOG: Final = """\
+examples:
+  rewindmq up                                   a name server at 9876 and two brokers
+  rewindmq up --brokers 3 --dir ./rewindmq-data keep stores, configurations and logs
+  rewindmq up -p 0 --ready-json                 any free ports, one line of JSON says which
+  rewindmq up --flush SYNC_FLUSH --time-scale 0.05
+
+Ctrl-C or SIGTERM stops all members. Exit codes: 0 stopped, 1 a member could not start, 2 wrong usage.
+"""
+
+
+class _StopRequested(BaseException):
+    """SIGINT or SIGTERM arrived; not an error, and nothing may take it for one."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of ``rewindmq up``."""
+    parser.add_argument("--brokers", type=int, default=2, metavar="N", help="1 to 26 (default: 2)")
+    parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="keep everything here (default: a temporary directory)"
+    )
+    parser.add_argument(
+        "-p",
+        "--port",
+        type=port_number,
+        default=NAMESRV_PORT,
+        metavar="PORT",
+        help="the name server's port, 0 takes a free one (default: 9876)",
+    )
+    parser.add_argument(
+        "--broker-port",
+        type=port_number,
+        default=0,
+        metavar="PORT",
+        help="broker-a's port, the next ones 10 apart (default: 0, any free ones)",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--flush",
+        choices=("ASYNC_FLUSH", "SYNC_FLUSH"),
+        default="ASYNC_FLUSH",
+        help="whether a send waits for the disk (default: ASYNC_FLUSH)",
+    )
+    parser.add_argument(
+        "--time-scale",
+        type=positive_factor,
+        default=1.0,
+        metavar="X",
+        help="shorten every wait of every member: 0.01 turns 10 s into 0.1 s (default: 1)",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=[profile.value for profile in Profile],
+        default=Profile.V49.value,
+        help="release to imitate (default: v49)",
+    )
+    parser.add_argument(
+        "--log-level", choices=LOG_LEVELS, default="info", help="of the members' log files (default: info)"
+    )
+    parser.add_argument("--ready-json", action="store_true", help="print one line of JSON, and no table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a cluster until SIGINT or SIGTERM.
+
+    Raises:
+        ClusterError: a member could not start; nothing is left running.
+        OSError: the directory cannot be written.
+    """
+    from rewindmq.cluster.local_cluster import LocalCluster
+
+    cluster = LocalCluster(
+        arguments.brokers,
+        directory=arguments.dir,
+        namesrv_port=arguments.port,
+        broker_port=arguments.broker_port,
+        host=arguments.host,
+        time_scale=arguments.time_scale,
+        profile=Profile(arguments.profile),
+        broker_config={"flushDiskType": arguments.flush},
+        log_level=arguments.log_level,
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _request_stop)
+    try:
+        with cluster:
+            print(_ready_json(cluster) if arguments.ready_json else _table(cluster), flush=True)
+            _watch(cluster)
+    except _StopRequested:
+        return 0
+
+
+def _request_stop(number: int, frame: FrameType | None) -> None:
+    # A second signal must not interrupt the stop that the first one began.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise _StopRequested
+
+
+def _watch(cluster: LocalCluster) -> NoReturn:
+    """Say once when a member ends by itself; the others go on."""
+    running = {member.name: member for member in (cluster.namesrv, *cluster.brokers.values())}
+    tick = threading.Event()
+    while True:
+        tick.wait(_WATCH_SECONDS)
+        for name, member in list(running.items()):
+            if not member.is_running:
+                del running[name]
+                print(f"rewindmq up: {name} has ended, see {member.log_path}", file=sys.stderr)
+
+
+def _ready_json(cluster: LocalCluster) -> str:
+    ready = {
+        "ready": "cluster",
+        "namesrv": {"address": cluster.namesrv_address, "pid": cluster.namesrv.pid},
+        "brokers": {
+            name: {"address": broker.address, "pid": broker.pid} for name, broker in cluster.brokers.items()
+        },
+        "directory": str(cluster.directory),
+        "pid": os.getpid(),
+    }
+    return json.dumps(ready, separators=(",", ":"))
+
+
+def _table(cluster: LocalCluster) -> str:
+    members = (cluster.namesrv, *cluster.brokers.values())
+    rows = [("member", "address", "pid", "log")]
+    rows += [(member.name, member.address, str(member.pid), str(member.log_path)) for member in members]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(
+        [
+            *(line.rstrip() for line in lines),
+            "",
+            f"export NAMESRV_ADDR={cluster.namesrv_address}",
+            "ready; Ctrl-C stops all members",
+        ]
+    )

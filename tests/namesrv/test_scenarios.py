@@ -1,0 +1,226 @@
+"""The name server's scenarios, ``behaviour.md`` F-A, in every profile they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from rewindmq.protocol.body.registration import DataVersion
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.header.namesrv import PutKVConfigRequestHeader
+from rewindmq.protocol.profile import Profile
+
+Simulate = Callable[..., None]
+
+every_profile = pytest.mark.parametrize("profile", list(Profile))
+with_4_scan = pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
+since_v49 = pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+
+
+async def keep_busy(stage, until: float) -> None:
+    """Unrelated requests on the broker's connection, so that it never counts as idle."""
+    second = 0.0
+    while second + 50.0 < until:
+        second += 50.0
+        await stage.at(second)
+        await stage.broker.cluster_info()
+    await stage.at(until)
+
+
+@with_4_scan
+def test_A01_silent_broker_goes_at_the_first_10s_tick_after_120s(
+    simulate: Simulate, profile: Profile
+) -> None:
+    async def scenario(stage) -> None:
+        (await stage.broker.register()).require_success()
+        await keep_busy(stage, until=120.0)
+        await stage.client.route()
+        await stage.at(124.999)
+        await stage.client.route()
+        await stage.at(125.001)
+        assert (await stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulate(scenario, profile=profile)
+
+
+def test_A02_silent_broker_goes_at_the_first_5s_tick_after_120s_v53(simulate: Simulate) -> None:
+    async def scenario(stage) -> None:
+        (await stage.broker.register()).require_success()
+        await keep_busy(stage, until=120.0)
+        await stage.client.route()
+        # The first tick is at 5 ms, so that this one is at 120.005.
+        await stage.at(120.006)
+        assert (await stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulate(scenario, profile=Profile.V53)
+
+
+def test_A02_broker_that_announced_10s_goes_after_10s_v53(simulate: Simulate) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register(expiry_ms=10_000)
+        await stage.at(10.004)
+        await stage.client.route()
+        await stage.at(10.006)
+        assert (await stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulate(scenario, profile=Profile.V53)
+
+
+async def test_A03_closed_connection_takes_topic_broker_and_cluster_along(real_stage) -> None:
+    await real_stage.broker.register()
+    await real_stage.client.route()
+    await real_stage.broker.client.close()
+    for _ in range(1_000):
+        info = await real_stage.client.cluster_info()
+        if not info.broker_addr_table:
+            break
+    assert info.broker_addr_table == {}
+    assert info.cluster_addr_table == {}
+    assert (await real_stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+
+
+@every_profile
+def test_A03_removal_is_immediate_at_7s(simulate: Simulate, profile: Profile) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register()
+        await stage.at(7.0)
+        await stage.client.route()
+        await stage.broker.client.close()
+        await stage.at(7.001)
+        assert (await stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+        assert (await stage.client.cluster_info()).broker_addr_table == {}
+
+    simulate(scenario, profile=profile)
+
+
+@every_profile
+def test_A05_same_version_refreshes_and_leaves_topics_alone(simulate: Simulate, profile: Profile) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register()
+        await stage.at(60.0)
+        await stage.broker.register(topics=("A", "B"))
+        # Without the refresh it would be gone by 130 in every profile.
+        await stage.at(130.1)
+        await stage.client.route()
+        assert (await stage.client.find_route("A")).code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulate(scenario, profile=profile)
+
+
+@every_profile
+def test_A06_new_version_adds_topics_and_removes_none(simulate: Simulate, profile: Profile) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register()
+        await stage.broker.register(topics=("A", "B"), version=(1, 2))
+        await stage.client.route("T")
+        await stage.client.route("A")
+
+    simulate(scenario, profile=profile)
+
+
+@every_profile
+def test_A06b_silent_connection_is_removed_at_120s(simulate: Simulate, profile: Profile) -> None:
+    async def scenario(stage) -> None:
+        await stage.at(3.0)
+        await stage.broker.register()
+        await stage.at(122.99)
+        await stage.client.route()
+        # The scans are at 120 and 125 (v53: 120.005 and 125.005).
+        await stage.at(123.01)
+        assert (await stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulate(scenario, profile=profile)
+
+
+@since_v49
+def test_A07_promoted_slave_appears_once(simulate: Simulate, profile: Profile) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register(broker_id=1)
+        await stage.broker.register(broker_id=0)
+        (broker,) = (await stage.client.route()).broker_datas
+        assert broker.broker_addrs == {0: "10.0.0.2:10911"}
+
+    simulate(scenario, profile=profile)
+
+
+def test_A07_promoted_slave_appears_twice_v42(simulate: Simulate) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register(broker_id=1)
+        await stage.broker.register(broker_id=0)
+        (broker,) = (await stage.client.cluster_info()).broker_addr_table.values()
+        assert broker.broker_addrs == {0: "10.0.0.2:10911", 1: "10.0.0.2:10911"}
+
+    simulate(scenario, profile=Profile.V42)
+
+
+@since_v49
+def test_A08_wrong_crc_changes_nothing(simulate: Simulate, profile: Profile) -> None:
+    async def scenario(stage) -> None:
+        answer = await stage.broker.register(crc=12_345)
+        assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        info = await stage.client.cluster_info()
+        assert (info.broker_addr_table, info.cluster_addr_table) == ({}, {})
+        (await stage.broker.register(crc=0)).require_success()
+
+    simulate(scenario, profile=profile)
+
+
+def test_A08_crc_is_not_looked_at_v42(simulate: Simulate) -> None:
+    async def scenario(stage) -> None:
+        (await stage.broker.register(crc=12_345)).require_success()
+        await stage.client.route()
+
+    simulate(scenario, profile=Profile.V42)
+
+
+@pytest.mark.parametrize(
+    ("profile", "faq"),
+    [
+        (Profile.V42, "http://rocketmq.apache.org/docs/faq/"),
+        (Profile.V49, "http://rocketmq.apache.org/docs/faq/"),
+        (Profile.V53, "https://rocketmq.apache.org/docs/bestPractice/06FAQ"),
+    ],
+)
+def test_A09_unknown_topic(simulate: Simulate, profile: Profile, faq: str) -> None:
+    async def scenario(stage) -> None:
+        answer = await stage.client.find_route("X")
+        assert answer.code == ResponseCode.TOPIC_NOT_EXIST
+        assert answer.remark == (
+            f"No topic route info in name server for the topic: X\nSee {faq} for further details."
+        )
+
+    simulate(scenario, profile=profile)
+
+
+@every_profile
+@pytest.mark.parametrize(("enabled", "expected"), [(False, None), (True, "broker-a:4")])
+def test_A11_order_topic_conf_needs_the_switch(
+    simulate: Simulate, profile: Profile, enabled: bool, expected: str | None
+) -> None:
+    async def scenario(stage) -> None:
+        await stage.broker.register()
+        put = PutKVConfigRequestHeader(namespace=ORDER_TOPIC_CONFIG, key="T", value="broker-a:4")
+        (await stage.client.ask(RequestCode.PUT_KV_CONFIG, put)).require_success()
+        assert (await stage.client.route()).order_topic_conf == expected
+
+    simulate(scenario, profile=profile, order_message_enable=enabled)
+
+
+def test_first_registration_with_one_topic_is_refused_v53(simulate: Simulate) -> None:
+    async def scenario(stage) -> None:
+        answer = await stage.broker.register(topics=("T",))
+        assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "register broker failed")
+        assert (await stage.client.cluster_info()).cluster_addr_table == {}
+        (await stage.broker.register()).require_success()
+        (await stage.broker.register(topics=("N",), version=(1, 2))).require_success()
+        await stage.client.route("N")
+
+    simulate(scenario, profile=Profile.V53)
+
+
+def test_versions_are_equal_when_timestamp_and_counter_are() -> None:
+    assert DataVersion(timestamp=1, counter=2) == DataVersion(timestamp=1, counter=2)
+    assert DataVersion(timestamp=1, counter=2) != DataVersion(timestamp=1, counter=3)
+    assert DataVersion(timestamp=1, counter=2) != DataVersion(timestamp=2, counter=2)
