@@ -207,6 +207,11 @@ class MessageExt:
     def message_queue(self) -> MessageQueue:
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
+    def with_reconsume_times(self, reconsume_times: int) -> MessageExt:
+        """The same message, delivered that many times before."""
+        fields = (*self._fields[:12], reconsume_times, self._fields[13])
+        return MessageExt(fields, self.stored_body, self.topic, self._properties_text, self.broker_name)
+
     @property
     def body(self) -> bytes:
         """The body as it was sent.

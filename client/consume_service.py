@@ -1,0 +1,252 @@
+"""Handing pulled messages to the listener, many batches at a time (``behaviour.md`` C.10).
+
+Source: RocketMQ 4.9.4 ``ConsumeMessageConcurrentlyService``. Where Java has a thread pool, this has up to
+``consume_thread_max`` worker tasks that live while there is work; plain listeners run on the runtime's
+worker threads, so that none of them can hold up the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import types
+from collections import deque
+from collections.abc import Awaitable, Generator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener
+from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.properties import RETRY_TOPIC
+from rewindmq.protocol.remoting.runtime import Cancellable
+
+if TYPE_CHECKING:
+    from rewindmq.client.push_consumer import PushConsumer
+
+RESUBMIT_SECONDS: Final = 5.0
+DEFAULT_MAX_RECONSUME_TIMES: Final = 16
+# Messages a worker consumes before it lets others have a turn of the event loop.
+_MESSAGES_PER_TURN: Final = 256
+
+_log = logging.getLogger(__name__)
+
+
+class _Batch(NamedTuple):
+    messages: Sequence[MessageExt]
+    queue: MessageQueue
+    process_queue: ProcessQueue
+
+
+@types.coroutine
+def _next_turn() -> Generator[None, None, None]:
+    """Let the event loop do everything else that is ready."""
+    yield
+
+
+class ConsumeConcurrentlyService:
+    """The concurrent consumption of one push consumer.
+
+    Args:
+        limit: batches in listeners at the same time.
+    """
+
+    def __init__(self, consumer: PushConsumer, listener: MessageListener, limit: int) -> None:
+        self._consumer = consumer
+        self._listener = listener
+        self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+            getattr(listener, "__call__", None)  # noqa: B004 - the method itself is wanted
+        )
+        self._limit = limit
+        self._batch_size = consumer.options.consume_message_batch_max_size
+        self._retry_topic = retry_topic(consumer.group)
+        self._pending: deque[_Batch] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        # A worker that was started and has not taken a batch yet.
+        self._one_is_starting = False
+        self._resubmissions: set[Cancellable] = set()
+        self._is_stopped = False
+
+    def submit(
+        self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
+    ) -> None:
+        """Queue messages for the listener, in batches of at most ``consume_message_batch_max_size``."""
+        size = self._batch_size
+        if len(messages) <= size:
+            self._pending.append(_Batch(messages, queue, process_queue))
+        else:
+            self._pending.extend(
+                _Batch(messages[start : start + size], queue, process_queue)
+                for start in range(0, len(messages), size)
+            )
+        self._start_worker()
+
+    async def stop(self) -> None:
+        """Take no more work and end the workers; an async listener that runs is cancelled.
+
+        Java does not wait for its listeners either (``awaitTerminationMillisWhenShutdown`` 0); a plain one
+        goes on in its thread, and its result is discarded.
+        """
+        self._is_stopped = True
+        self._pending.clear()
+        for resubmission in self._resubmissions:
+            resubmission.cancel()
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+
+    def _start_worker(self) -> None:
+        if self._one_is_starting or self._is_stopped or len(self._workers) >= self._limit:
+            return
+        self._one_is_starting = True
+        worker = asyncio.get_running_loop().create_task(self._work())
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        self._one_is_starting = False
+        pending = self._pending
+        since_turn = 0
+        while pending:
+            batch = pending.popleft()
+            if pending:
+                self._start_worker()
+            try:
+                await self._consume(batch)
+            except Exception:
+                _log.exception("consumption of %s failed", batch.queue)
+            since_turn += len(batch.messages)
+            if since_turn >= _MESSAGES_PER_TURN:
+                since_turn = 0
+                await _next_turn()
+
+    async def _consume(self, batch: _Batch) -> None:
+        """One batch; ``dropped`` is looked at before and after the listener (G1 and G2 of E.2)."""
+        messages, queue, process_queue = batch
+        if process_queue.dropped:
+            return
+        if queue.topic == self._retry_topic:
+            _restore_topics(messages)
+        process_queue.last_consume = self._consumer.runtime.clock.monotonic()
+        self._emit(Point.LISTENER_CALLED, batch)
+        status = await self._call_listener(messages, queue)
+        self._emit(Point.LISTENER_RETURNED, batch, str(status))
+        await self._process_result(batch, status)
+
+    async def _process_result(self, batch: _Batch, status: ConsumeConcurrentlyStatus) -> None:
+        messages, queue, process_queue = batch
+        if process_queue.dropped:
+            _log.info("processQueue is dropped without process consume result. messageQueue=%s", queue)
+            return
+        if status is not ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
+            messages = await self._handle_failure(batch)
+        self._finish(messages, queue, process_queue)
+
+    async def _call_listener(
+        self, messages: Sequence[MessageExt], queue: MessageQueue
+    ) -> ConsumeConcurrentlyStatus:
+        """The listener's verdict; an exception, None or anything unknown means RECONSUME_LATER."""
+        try:
+            answer = (
+                self._listener(messages)
+                if self._is_async
+                else await self._consumer.runtime.workers.run(self._listener, messages)
+            )
+            result = await answer if isinstance(answer, Awaitable) else answer
+        except Exception:
+            _log.warning("consumeMessage exception, group %s, %s", self._consumer.group, queue, exc_info=True)
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER
+        if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+        return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+    def _finish(
+        self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
+    ) -> None:
+        """Progress, unless the queue was given up or emptied meanwhile (G3)."""
+        offset = process_queue.remove_messages(messages)
+        if offset >= 0 and not process_queue.dropped:
+            self._consumer.offset_store.update(queue, offset, increase_only=True)
+
+    # What failed.
+
+    async def _handle_failure(self, batch: _Batch) -> Sequence[MessageExt]:
+        """Send failed messages back; those that could not be are tried again here after 5 s.
+
+        Returns:
+            The messages this client is done with. A broadcasting member just drops failed ones.
+        """
+        if self._consumer.options.message_model is MessageModel.BROADCASTING:
+            _log.warning("BROADCASTING, the message consume failed, drop it, %s", batch.messages)
+            return batch.messages
+        done: list[MessageExt] = []
+        again: list[MessageExt] = []
+        for message in batch.messages:
+            if await self._send_back(message, batch.queue):
+                done.append(message)
+            else:
+                again.append(message.with_reconsume_times(message.reconsume_times + 1))
+        if again and not self._is_stopped:
+            self._resubmit_later(_Batch(again, batch.queue, batch.process_queue))
+        return done
+
+    async def _send_back(self, message: MessageExt, queue: MessageQueue) -> bool:
+        """Have the broker deliver it again later, 36; False when it did not take it."""
+        consumer = self._consumer
+        limit = consumer.options.max_reconsume_times
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=message.commit_log_offset,
+            group=consumer.group,
+            delay_level=0,
+            origin_msg_id=message.msg_id,
+            origin_topic=message.topic,
+            max_reconsume_times=DEFAULT_MAX_RECONSUME_TIMES if limit is None else limit,
+        )
+        try:
+            address = await consumer.instance.routes.subscribe_address(queue.topic, queue.broker_name)
+            await consumer.instance.api.send_message_back(address, header)
+        except RewindMQError as error:
+            unsupported = (
+                isinstance(error, ResponseError) and error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            )
+            _log.log(
+                logging.DEBUG if unsupported else logging.WARNING,
+                "sendMessageBack exception, group %s, %s: %s",
+                consumer.group,
+                message.msg_id,
+                error,
+            )
+            return False
+        return True
+
+    def _resubmit_later(self, batch: _Batch) -> None:
+        def resubmit() -> None:
+            self._resubmissions.discard(timer)
+            self.submit(*batch)
+
+        timer = self._consumer.runtime.timers.call_later(RESUBMIT_SECONDS, resubmit)
+        self._resubmissions.add(timer)
+
+    def _emit(self, point: Point, batch: _Batch, status: str = "") -> None:
+        probe = self._consumer.runtime.probe
+        if probe is None:
+            return
+        first = batch.messages[0].queue_offset
+        details = self._consumer.offset_store.details(batch.queue, first)
+        details["count"] = len(batch.messages)
+        if status:
+            details["status"] = status
+        probe(point, details)
+
+
+def _restore_topics(messages: Sequence[MessageExt]) -> None:
+    """A retried message shows the topic it was first sent to (``resetRetryAndNamespace``)."""
+    for message in messages:
+        message.topic = message.properties.get(RETRY_TOPIC, message.topic)

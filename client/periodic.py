@@ -1,0 +1,45 @@
+"""Work repeated at a fixed rate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from rewindmq.protocol.remoting.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+
+class PeriodicTask:
+    """Runs an action at ``first`` seconds from now and then every ``period`` seconds.
+
+    A run that takes longer than the period delays the next one; runs never overlap, missed ones are not
+    made up for. An exception is logged and the task goes on.
+    """
+
+    def __init__(
+        self, runtime: Runtime, first: float, period: float, action: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._runtime = runtime
+        self._period = period
+        self._action = action
+        self._due = runtime.clock.monotonic() + first
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Cancel it and wait until it has ended."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _run(self) -> None:
+        clock, timers = self._runtime.clock, self._runtime.timers
+        while True:
+            await timers.sleep(max(0.0, self._due - clock.monotonic()))
+            try:
+                await self._action()
+            except Exception:
+                _log.exception("a periodic task failed")
+            self._due = max(self._due + self._period, clock.monotonic())

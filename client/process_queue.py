@@ -1,0 +1,112 @@
+"""ProcessQueue: the client's cache of one queue, and the measure of its progress (``behaviour.md`` C.6)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from rewindmq.protocol.message import MessageExt
+
+PULL_EXPIRED_SECONDS = 120.0
+
+
+class ProcessQueue:
+    """Messages pulled and not yet consumed, by offset.
+
+    A queue given up is never revived: ``dropped`` stays set, and a later assignment gets a new object. That
+    is what keeps the results of slow listeners out (guards G1 to G3 of ``behaviour.md`` E.2).
+
+    Attributes:
+        dropped: this queue is no longer ours; results of running listeners are discarded.
+        last_pull: protocol seconds of the last attempt to pull.
+        last_consume: protocol seconds of the last hand-over to the listener.
+        cached_bytes: stored size of the cached bodies (compressed ones count as they came).
+    """
+
+    __slots__ = (
+        "_messages",
+        "_offsets",
+        "cached_bytes",
+        "dropped",
+        "highest_offset",
+        "last_consume",
+        "last_pull",
+    )
+
+    def __init__(self, now: float) -> None:
+        self._messages: dict[int, MessageExt] = {}
+        # Offsets in ascending order; its head may name messages already removed.
+        self._offsets: deque[int] = deque()
+        self.cached_bytes = 0
+        self.highest_offset = 0
+        self.dropped = False
+        self.last_pull = now
+        self.last_consume = now
+
+    @property
+    def cached_count(self) -> int:
+        return len(self._messages)
+
+    @property
+    def span(self) -> int:
+        """Distance between the first and the last cached offset; 0 when at most one is cached."""
+        if not self._messages:
+            return 0
+        return self._offsets[-1] - self._offsets[0]
+
+    def is_pull_expired(self, now: float) -> bool:
+        """No attempt to pull for 120 s: the chain of pulls must have broken."""
+        return now - self.last_pull > PULL_EXPIRED_SECONDS
+
+    def put_messages(self, messages: Sequence[MessageExt]) -> None:
+        """Cache what a pull brought; an offset already cached is replaced and counted once."""
+        if not messages:
+            return
+        cached = self._messages
+        offsets = [message.queue_offset for message in messages]
+        if self._offsets and offsets[0] <= self._offsets[-1]:
+            self._merge(offsets, messages)
+            return
+        cached.update(zip(offsets, messages, strict=True))
+        self._offsets.extend(offsets)
+        self.highest_offset = offsets[-1]
+        self.cached_bytes += sum([len(message.stored_body) for message in messages])
+
+    def _merge(self, offsets: Sequence[int], messages: Sequence[MessageExt]) -> None:
+        for offset, message in zip(offsets, messages, strict=True):
+            if offset not in self._messages:
+                self.cached_bytes += len(message.stored_body)
+                self.highest_offset = offset
+            self._messages[offset] = message
+        self._offsets = deque(sorted(self._messages))
+
+    def remove_messages(self, messages: Iterable[MessageExt]) -> int:
+        """Forget consumed messages.
+
+        Returns:
+            The offset consumption may resume at: the smallest still cached, one past the highest ever put
+            when none is left, or -1 when nothing was cached to begin with (as after ``clear``).
+        """
+        cached = self._messages
+        if not cached:
+            return -1
+        for message in messages:
+            removed = cached.pop(message.queue_offset, None)
+            if removed is not None:
+                self.cached_bytes -= len(removed.stored_body)
+        if not cached:
+            self._offsets.clear()
+            return self.highest_offset + 1
+        offsets = self._offsets
+        while offsets[0] not in cached:
+            offsets.popleft()
+        while offsets[-1] not in cached:
+            offsets.pop()
+        return offsets[0]
+
+    def clear(self) -> None:
+        """Empty the cache and forget the highest offset; ``dropped`` is left as it is."""
+        self._messages.clear()
+        self._offsets.clear()
+        self.cached_bytes = 0
+        self.highest_offset = 0

@@ -1,0 +1,276 @@
+"""PullConsumer: the application asks for messages and keeps the offsets (``behaviour.md`` C.13).
+
+Source: RocketMQ 4.9.4 ``DefaultMQPullConsumer`` and ``DefaultMQPullConsumerImpl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from pathlib import Path
+from typing import Final, Unpack
+
+from rewindmq.client import replay
+from rewindmq.client.allocate import AllocateAveragely, AllocateStrategy
+from rewindmq.client.checks import make_subscription
+from rewindmq.client.lifecycle import Client, ClientKwargs
+from rewindmq.client.local_offset_store import LocalFileOffsetStore, default_offset_root
+from rewindmq.client.offset_store import RemoteOffsetStore
+from rewindmq.client.pull_result import PullResult, decode_pull_response
+from rewindmq.client.rebalance import PullTarget, Rebalance
+from rewindmq.client.route import subscribe_queues
+from rewindmq.protocol.body.heartbeat import (
+    EXPRESSION_TAG,
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    MessageModel,
+    SubscriptionData,
+)
+from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.sysflag import PullSysFlag
+
+PULL_TIMEOUT: Final = 10.0
+BLOCK_HOLD_MS: Final = 20_000
+BLOCK_TIMEOUT: Final = 30.0
+
+
+class PullConsumer(Client):
+    """A consumer that asks. A reset, code 220, does not reach it: its offsets are the application's.
+
+    Args:
+        group: the consumer group.
+        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
+        runtime: None takes the system's.
+        message_model: where ``update_consume_offset`` keeps offsets: at the broker or in a local file.
+        client: see ``ClientConfig``.
+
+    Raises:
+        ClientError: a bad group name, no or a bad name server address.
+    """
+
+    KIND = "consumer"
+    DEFAULT_GROUP = "DEFAULT_CONSUMER"
+
+    rebalancer: Rebalance
+    offset_store: RemoteOffsetStore | LocalFileOffsetStore
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str | None = None,
+        *,
+        runtime: Runtime | None = None,
+        message_model: MessageModel = MessageModel.CLUSTERING,
+        allocate_strategy: AllocateStrategy | None = None,
+        offset_root: Path | None = None,
+        **client: Unpack[ClientKwargs],
+    ) -> None:
+        super().__init__(group, namesrv_addr, runtime, **client)
+        self._model = MessageModel(message_model)
+        self._strategy = allocate_strategy or AllocateAveragely()
+        self._offset_root = offset_root
+        # Topics whose queues are divided among the group and whose offsets the 5 s timer persists.
+        self._registered: dict[str, SubscriptionData] = {}
+
+    def register_topic(self, topic: str) -> None:
+        """Have this topic's queues divided among the group's members and their offsets persisted.
+
+        Raises:
+            ClientError: a bad topic name.
+        """
+        self._registered[topic] = make_subscription(topic, "*", self.runtime.clock.now_ms())
+
+    # Queues and offsets.
+
+    async def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
+        """Every readable queue of a topic, sorted.
+
+        Raises:
+            ClientError: the topic has no route.
+            RewindMQError: no name server answered.
+        """
+        self._require_running()
+        route = await self.instance.api.topic_route(topic)
+        queues = subscribe_queues(topic, route)
+        if not queues:
+            raise ClientError(f"Can not find Message Queue for this topic, {topic}")
+        self.instance.routes.accept(topic, route)
+        return queues
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """The first message still kept; 0 for an empty queue."""
+        return await self.instance.api.min_offset(await self._address(queue), queue)
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """One past the last message."""
+        return await self.instance.api.max_offset(await self._address(queue), queue)
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int, boundary: str | None = None) -> int:
+        """The offset at a moment, with the semantics of the broker's search mode (``behaviour.md`` B.10).
+
+        Args:
+            timestamp: ms.
+            boundary: LOWER or UPPER, for brokers that know it (5.1.1).
+        """
+        address = await self._address(queue)
+        return await self.instance.api.search_offset(address, queue, timestamp, boundary)
+
+    def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Note progress in memory; ``persist_consume_offset`` or, for registered topics, the 5 s timer
+        stores it."""
+        self._require_running()
+        self.offset_store.update(queue, offset, increase_only=False)
+
+    async def fetch_consume_offset(self, queue: MessageQueue, *, from_store: bool = False) -> int:
+        """The group's offset, -1 when there is none; from memory first unless ``from_store``."""
+        self._require_running()
+        if from_store:
+            return await self.offset_store.read_store(queue)
+        return await self.offset_store.read(queue)
+
+    async def persist_consume_offset(self, queue: MessageQueue) -> None:
+        """Store one queue's offset now."""
+        self._require_running()
+        await self.offset_store.persist(queue)
+
+    # Messages.
+
+    async def pull(
+        self, queue: MessageQueue, expression: str, offset: int, max_nums: int, timeout: float = PULL_TIMEOUT
+    ) -> PullResult:
+        """Ask once; answered at once, NO_NEW_MSG at the end of the queue.
+
+        Args:
+            expression: ``*``, or tags separated by ``||``.
+            offset: of the first message wanted, at least 0.
+            max_nums: at least 1; brokers give 32 messages or 256 KiB at most.
+            timeout: seconds.
+
+        Raises:
+            ClientError: an argument out of range, or an unknown broker.
+            ResponseError: the broker refused.
+            RemotingError: no answer.
+        """
+        return await self._pull(queue, expression, offset, max_nums, 0, timeout)
+
+    async def pull_block_if_not_found(
+        self, queue: MessageQueue, expression: str, offset: int, max_nums: int
+    ) -> PullResult:
+        """Ask once; at the end of the queue the broker waits 20 to 25 s for a message.
+
+        Arguments and errors are those of ``pull``.
+        """
+        return await self._pull(queue, expression, offset, max_nums, BLOCK_HOLD_MS, BLOCK_TIMEOUT)
+
+    def replay(
+        self, topic: str, begin_ms: int, end_ms: int, expression: str = "*"
+    ) -> AsyncIterator[MessageExt]:
+        """Every message stored in ``[begin_ms, end_ms]``, queue after queue; see ``replay``."""
+        return replay.replay(self, topic, begin_ms, end_ms, expression)
+
+    async def _pull(
+        self, queue: MessageQueue, expression: str, offset: int, max_nums: int, hold_ms: int, timeout: float
+    ) -> PullResult:
+        self._require_running()
+        if offset < 0:
+            raise ClientError("offset < 0")
+        if max_nums <= 0:
+            raise ClientError("maxNums <= 0")
+        subscription = make_subscription(queue.topic, expression, 0)
+        sys_flag = PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if hold_ms else 0)
+        header = PullMessageRequestHeader(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=max_nums,
+            sys_flag=int(sys_flag),
+            commit_offset=0,
+            suspend_timeout_millis=hold_ms,
+            sub_version=0,
+            subscription=subscription.sub_string,
+            expression_type=EXPRESSION_TAG,
+        )
+        command = self.instance.api.command(RequestCode.PULL_MESSAGE, header)
+        response = await self.instance.remoting.invoke(await self._address(queue), command, timeout)
+        return decode_pull_response(response, queue.broker_name, subscription)
+
+    async def _address(self, queue: MessageQueue) -> str:
+        self._require_running()
+        return await self.instance.routes.subscribe_address(queue.topic, queue.broker_name)
+
+    # Life.
+
+    def _owns_instance_name(self) -> bool:
+        return self._model is MessageModel.CLUSTERING
+
+    async def _start(self) -> None:
+        instance = self.instance
+        if self._model is MessageModel.CLUSTERING:
+            self.offset_store = RemoteOffsetStore(instance, self.group)
+        else:
+            root = self._offset_root or default_offset_root()
+            self.offset_store = LocalFileOffsetStore(instance, self.group, root)
+        await self.offset_store.load()
+        self.rebalancer = Rebalance(
+            instance,
+            self.group,
+            self._model,
+            self._strategy,
+            self.offset_store,
+            start_offset=_no_start_offset,
+            dispatch=_no_dispatch,
+            on_change=self._queues_changed,
+            replaces_stuck=False,
+        )
+        instance.register_consumer(self)
+        await instance.start()
+
+    async def _stop(self) -> None:
+        await self.persist_offsets()
+        await self.instance.unregister_consumer(self.group)
+        self.rebalancer.drop_all()
+
+    # What the instance asks (``GroupConsumer``).
+
+    def topics(self) -> Collection[str]:
+        return self._registered.keys()
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if topic in self._registered:
+            self.rebalancer.topic_queues[topic] = subscribe_queues(topic, route)
+
+    def heartbeat_data(self) -> ConsumerData:
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_ACTIVELY,
+            self._model,
+            ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            list(self._registered.values()),
+        )
+
+    async def rebalance(self) -> bool:
+        return await self.rebalancer.run(self._registered)
+
+    async def persist_offsets(self) -> None:
+        await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
+
+    def resettable(self) -> None:
+        """A reset passes it by (``behaviour.md`` D.6)."""
+
+    async def _queues_changed(self, topic: str) -> None:
+        """Nobody is told: the application asks for its queues."""
+
+
+async def _no_start_offset(queue: MessageQueue) -> int:
+    return 0
+
+
+def _no_dispatch(targets: list[PullTarget]) -> None:
+    """The application pulls, not the client."""

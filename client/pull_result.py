@@ -1,0 +1,77 @@
+"""The outcome of one pull (``behaviour.md`` C.7, C.13; ``wire.md`` 3.4, 6.2)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from rewindmq.protocol.body.heartbeat import SubscriptionData
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.header.pull import PullMessageResponseHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.record import decode_records
+
+
+class PullStatus(StrEnum):
+    """What a pull brought."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_STATUS_OF: Final = {
+    int(ResponseCode.SUCCESS): PullStatus.FOUND,
+    int(ResponseCode.PULL_NOT_FOUND): PullStatus.NO_NEW_MSG,
+    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PullStatus.NO_MATCHED_MSG,
+    int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class PullResult(NamedTuple):
+    """Attributes:
+    next_begin_offset: what to ask for next.
+    min_offset, max_offset: of the queue, at the time of the answer.
+    messages: those that match the subscription's tags by text; FOUND may have none.
+    suggested_broker_id: the broker to ask next, 0 for the master.
+    """
+
+    status: PullStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    messages: list[MessageExt]
+    suggested_broker_id: int = 0
+
+
+def decode_pull_response(
+    response: RemotingCommand, broker_name: str, subscription: SubscriptionData
+) -> PullResult:
+    """Read a pull answer and filter it by tag text: the broker compares hashes only.
+
+    Raises:
+        ResponseError: a code that is no outcome of a pull.
+        HeaderError: a field is missing.
+    """
+    status = _STATUS_OF.get(response.code)
+    if status is None:
+        raise ResponseError(response.code, response.remark)
+    header = response.decode_header(PullMessageResponseHeader)
+    messages: list[MessageExt] = []
+    body = response.body
+    if status is PullStatus.FOUND and isinstance(body, bytes):
+        messages = decode_records(body, broker_name)
+        tags = subscription.tags_set
+        if tags and not subscription.class_filter_mode:
+            messages = [message for message in messages if message.tags in tags]
+    return PullResult(
+        status,
+        header.next_begin_offset,
+        header.min_offset,
+        header.max_offset,
+        messages,
+        header.suggest_which_broker_id,
+    )

@@ -1,0 +1,292 @@
+"""PushConsumer: messages come to a listener (``behaviour.md`` C.2 to C.12).
+
+Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl``, concurrent consumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from rewindmq.client.allocate import AllocateStrategy
+from rewindmq.client.checks import make_subscription
+from rewindmq.client.consume_service import ConsumeConcurrentlyService
+from rewindmq.client.lifecycle import Client, ClientKwargs
+from rewindmq.client.listener import MessageListener
+from rewindmq.client.local_offset_store import LocalFileOffsetStore
+from rewindmq.client.offset_store import RemoteOffsetStore
+from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.pull_loop import PullChain
+from rewindmq.client.push_options import PushOptions, parse_consume_timestamp
+from rewindmq.client.rebalance import PullTarget, Rebalance
+from rewindmq.client.reset import ResetState
+from rewindmq.client.route import subscribe_queues
+from rewindmq.client.start_offset import start_offset
+from rewindmq.protocol.body.heartbeat import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    MessageModel,
+    SubscriptionData,
+)
+from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.remoting.runtime import Runtime
+
+_HALF_HOUR_MS = 30 * 60 * 1000
+
+
+class PushOptionKwargs(ClientKwargs, total=False):
+    """Keyword arguments of ``PushConsumer``: those of ``PushOptions`` and of ``ClientKwargs``."""
+
+    consume_from_where: ConsumeFromWhere
+    consume_timestamp: str | int | None
+    message_model: MessageModel
+    consume_thread_max: int | None
+    consume_message_batch_max_size: int
+    pull_batch_size: int
+    pull_interval: int
+    pull_threshold_for_queue: int
+    pull_threshold_size_for_queue: int
+    consume_concurrently_max_span: int
+    max_reconsume_times: int | None
+    allocate_strategy: AllocateStrategy
+    offset_root: Path
+
+
+class PushConsumer(Client):
+    """A member of a consumer group whose listener is called with messages as they come.
+
+    ::
+
+        consumer = PushConsumer("G", "127.0.0.1:9876")
+        consumer.subscribe("TopicTest", "TagA || TagB")
+        consumer.register_message_listener(listener)
+        async with consumer:
+            ...
+
+    Args:
+        group: the consumer group.
+        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
+        runtime: None takes the system's.
+        options: see ``PushOptions`` and ``ClientConfig``.
+
+    Raises:
+        ClientError: a bad group name, no or a bad name server address, an option out of range.
+    """
+
+    KIND = "consumer"
+    DEFAULT_GROUP = "DEFAULT_CONSUMER"
+
+    consume_service: ConsumeConcurrentlyService
+    rebalancer: Rebalance
+    offset_store: RemoteOffsetStore | LocalFileOffsetStore
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str | None = None,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[PushOptionKwargs],
+    ) -> None:
+        own = {name: options.pop(name) for name in PushOptions.__slots__ if name in options}  # type: ignore[misc]
+        super().__init__(group, namesrv_addr, runtime, **options)  # type: ignore[misc]
+        self.options = replace(PushOptions(), **own)
+        self.options.check()
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self.is_suspended = False
+        self.reset_state = ResetState.RUNNING
+        self._listener: MessageListener | None = None
+        self._chains: set[PullChain] = set()
+        self._made_at = self.runtime.clock.now_ms()
+
+    # What an application calls before the start.
+
+    def subscribe(self, topic: str, expression: str = "*") -> None:
+        """Consume a topic; calling it again replaces the expression.
+
+        Args:
+            expression: ``*``, or tags separated by ``||``.
+
+        Raises:
+            ClientError: a bad topic name or expression.
+        """
+        self.subscriptions[topic] = make_subscription(topic, expression, self.runtime.clock.now_ms())
+        if self.is_running:
+            self.instance.spawn(self._announce(topic))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Stop consuming a topic; its queues are given up at the next rebalance, without a commit."""
+        self.subscriptions.pop(topic, None)
+
+    def register_message_listener(self, listener: MessageListener) -> None:
+        """Say what is called with messages; see ``listener.MessageListener``."""
+        self._listener = listener
+
+    # What an application may call while it runs.
+
+    def suspend(self) -> None:
+        """Stop pulling and rebalancing. Listeners, persisting, heartbeats and pulls in flight go on."""
+        self.is_suspended = True
+
+    async def resume(self) -> None:
+        """Undo ``suspend``, and rebalance at once."""
+        self.is_suspended = False
+        await self.rebalance()
+
+    async def reset_offset_by_timestamp(self, timestamp: int) -> None:
+        """Rewind this consumer alone, topic after topic (``behaviour.md`` D.13); 10 s each.
+
+        Args:
+            timestamp: ms.
+
+        Raises:
+            RewindMQError: a broker could not be asked for its offsets.
+        """
+        for topic in list(self.subscriptions):
+            targets = {
+                queue: await self.search_offset(queue, timestamp)
+                for queue in self.rebalancer.topic_queues.get(topic, [])
+            }
+            if targets:
+                await self.instance.reset_offsets(topic, self.group, targets)
+
+    # Life.
+
+    def _check(self) -> None:
+        if self._listener is None:
+            raise ClientError("messageListener is null")
+
+    def _owns_instance_name(self) -> bool:
+        # A broadcasting member keeps its name, and so the directory of its offsets.
+        return self.options.message_model is MessageModel.CLUSTERING
+
+    async def _start(self) -> None:
+        assert self._listener is not None
+        options, instance = self.options, self.instance
+        if options.message_model is MessageModel.CLUSTERING:
+            self.offset_store = RemoteOffsetStore(instance, self.group)
+            retry = retry_topic(self.group)
+            now = self.runtime.clock.now_ms()
+            self.subscriptions[retry] = make_subscription(retry, "*", now)
+        else:
+            self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root)
+        await self.offset_store.load()
+        limit = options.consume_thread_max or self.config.switches.consume_thread_max
+        self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
+        self.rebalancer = Rebalance(
+            instance,
+            self.group,
+            options.message_model,
+            options.allocate_strategy,
+            self.offset_store,
+            start_offset=self._start_offset,
+            dispatch=self._dispatch,
+            on_change=self._queues_changed,
+            replaces_stuck=True,
+        )
+        instance.register_consumer(self)
+        await instance.start()
+
+    async def _started(self) -> None:
+        for topic in list(self.subscriptions):
+            await self.instance.routes.refresh(topic)
+        await self.instance.send_heartbeats()
+        self.instance.rebalance_service.wake()
+
+    async def _stop(self) -> None:
+        await self.consume_service.stop()
+        await self.persist_offsets()
+        await self.instance.unregister_consumer(self.group)
+        self.rebalancer.drop_all()
+        for chain in list(self._chains):
+            chain.stop()
+        self._chains.clear()
+
+    # What the instance asks (``GroupConsumer``).
+
+    def topics(self) -> Collection[str]:
+        return self.subscriptions.keys()
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if topic in self.subscriptions:
+            self.rebalancer.topic_queues[topic] = subscribe_queues(topic, route)
+
+    def heartbeat_data(self) -> ConsumerData:
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_PASSIVELY,
+            self.options.message_model,
+            self.options.consume_from_where,
+            list(self.subscriptions.values()),
+        )
+
+    async def rebalance(self) -> bool:
+        if self.is_suspended:
+            return False
+        return await self.rebalancer.run(self.subscriptions)
+
+    async def persist_offsets(self) -> None:
+        await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
+
+    def resettable(self) -> PushConsumer:
+        return self
+
+    # What a reset asks (``ResettableConsumer``).
+
+    @property
+    def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
+        return self.rebalancer.process_queues
+
+    def update_offset(self, queue: MessageQueue, offset: int) -> None:
+        self.offset_store.update(queue, offset, increase_only=False)
+
+    async def give_up_queue(self, queue: MessageQueue) -> None:
+        await self.rebalancer.remove_unnecessary(queue)
+
+    # What the rebalance asks.
+
+    async def _start_offset(self, queue: MessageQueue) -> int:
+        value = self.options.consume_timestamp
+        moment = self._made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
+        return await start_offset(queue, self.options.consume_from_where, moment, self)
+
+    async def stored_offset(self, queue: MessageQueue) -> int:
+        """See ``start_offset.OffsetSource``."""
+        return await self.offset_store.read_store(queue)
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """One past the queue's last message."""
+        address = await self.instance.routes.subscribe_address(queue.topic, queue.broker_name)
+        return await self.instance.api.max_offset(address, queue)
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """The queue's offset at a moment, ms."""
+        address = await self.instance.routes.subscribe_address(queue.topic, queue.broker_name)
+        return await self.instance.api.search_offset(address, queue, timestamp)
+
+    def _dispatch(self, targets: list[PullTarget]) -> None:
+        for target in targets:
+            chain = PullChain(self, target)
+            self._chains.add(chain)
+            chain.start(self.config.switches.dispatch_delay)
+
+    def forget_chain(self, chain: PullChain) -> None:
+        """A chain of pulls has ended."""
+        self._chains.discard(chain)
+
+    async def _queues_changed(self, topic: str) -> None:
+        """Tell the brokers by a newer subscription version."""
+        subscription = self.subscriptions.get(topic)
+        if subscription is not None:
+            subscription.sub_version = self.runtime.clock.now_ms()
+        await self.instance.send_heartbeats()
+
+    async def _announce(self, topic: str) -> None:
+        await self.instance.routes.refresh(topic)
+        await self.instance.send_heartbeats()

@@ -1,0 +1,192 @@
+"""Taking over and giving up queues (``behaviour.md`` C.5). Source: ``RebalanceImpl`` of 4.9.4 and 5.3.3."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rewindmq.client.allocate import AllocateStrategy
+from rewindmq.client.instance import ClientInstance
+from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.protocol.body.heartbeat import MessageModel, SubscriptionData
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+
+_log = logging.getLogger(__name__)
+
+
+class QueueOffsets(Protocol):
+    """What rebalancing needs of an offset store."""
+
+    async def persist(self, queue: MessageQueue) -> None: ...
+
+    async def remove(self, queue: MessageQueue) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PullTarget:
+    """A queue taken over, and where to begin."""
+
+    queue: MessageQueue
+    process_queue: ProcessQueue
+    offset: int
+
+
+class Rebalance:
+    """The queues one consumer owns.
+
+    Args:
+        start_offset: where a new queue begins; raises ``RewindMQError`` to leave it for the next time.
+        dispatch: told of the queues taken over in one topic, to start pulling them.
+        on_change: told, after the queues of a topic changed, of all its queues and of the owned ones.
+        replaces_stuck: replace queues that were not pulled for 120 s (push consumers).
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        model: MessageModel,
+        strategy: AllocateStrategy,
+        offsets: QueueOffsets,
+        *,
+        start_offset: Callable[[MessageQueue], Awaitable[int]],
+        dispatch: Callable[[list[PullTarget]], None],
+        on_change: Callable[[str], Awaitable[None]],
+        replaces_stuck: bool,
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self._model = model
+        self._strategy = strategy
+        self._offsets = offsets
+        self._start_offset = start_offset
+        self._dispatch = dispatch
+        self._on_change = on_change
+        self._replaces_stuck = replaces_stuck
+        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
+        # Topic to its readable queues, as the route says; filled by the consumer.
+        self.topic_queues: dict[str, list[MessageQueue]] = {}
+
+    async def run(self, subscriptions: Mapping[str, SubscriptionData]) -> bool:
+        """One pass over all subscribed topics; returns whether every topic has what it should."""
+        balanced = True
+        for topic in list(subscriptions):
+            try:
+                balanced = await self._run_topic(topic) and balanced
+            except RewindMQError as error:
+                _log.warning("rebalance of %s in group %s: %s", topic, self._group, error)
+                balanced = False
+        for queue in [queue for queue in self.process_queues if queue.topic not in subscriptions]:
+            self.process_queues.pop(queue).dropped = True
+        return balanced
+
+    async def _run_topic(self, topic: str) -> bool:
+        queues = self.topic_queues.get(topic)
+        if not queues:
+            _log.debug("doRebalance, %s, but the topic[%s] not exist.", self._group, topic)
+            return self._model is MessageModel.BROADCASTING
+        mine: Sequence[MessageQueue] = queues
+        if self._model is MessageModel.CLUSTERING:
+            client_ids = await self._consumer_ids(topic)
+            mine = self._strategy.allocate(self._group, self._instance.client_id, queues, client_ids)
+        changed = await self._give_up(topic, frozenset(mine))
+        changed = await self._take_over(mine) or changed
+        probe = self._instance.runtime.probe
+        if probe is not None:
+            details = {"client_id": self._instance.client_id, "group": self._group, "topic": topic}
+            probe(Point.REBALANCED, {**details, "queues": len(mine), "changed": changed})
+        if changed:
+            await self._on_change(topic)
+        return all(queue in self.process_queues for queue in mine)
+
+    async def _consumer_ids(self, topic: str) -> list[str]:
+        """The group's members, from a random broker of the topic.
+
+        Raises:
+            RewindMQError: nobody could say.
+        """
+        instance = self._instance
+        names = sorted({queue.broker_name for queue in self.topic_queues[topic]})
+        address = await instance.routes.subscribe_address(topic, instance.runtime.random.choice(names))
+        return sorted(await instance.api.consumer_ids(address, self._group))
+
+    async def _give_up(self, topic: str, mine: frozenset[MessageQueue]) -> bool:
+        now = self._instance.runtime.clock.monotonic()
+        changed = False
+        for queue, process_queue in list(self.process_queues.items()):
+            if queue.topic != topic:
+                continue
+            is_stuck = self._replaces_stuck and process_queue.is_pull_expired(now)
+            if queue in mine and not is_stuck:
+                continue
+            if is_stuck:
+                _log.error(
+                    "[BUG]doRebalance, %s, remove unnecessary mq, %s, because pull is pause",
+                    self._group,
+                    queue,
+                )
+            process_queue.dropped = True
+            await self.remove_unnecessary(queue)
+            # A reset may have replaced or removed it while the offset was being committed.
+            if self.process_queues.get(queue) is process_queue:
+                del self.process_queues[queue]
+            changed = True
+        return changed
+
+    async def _take_over(self, mine: Sequence[MessageQueue]) -> bool:
+        targets: list[PullTarget] = []
+        for queue in mine:
+            if queue in self.process_queues:
+                continue
+            await self._offsets.remove(queue)
+            try:
+                offset = await self._start_offset(queue)
+            except RewindMQError as error:
+                _log.warning("doRebalance, %s, compute offset failed, %s: %s", self._group, queue, error)
+                continue
+            if queue in self.process_queues:
+                _log.info("doRebalance, %s, mq already exists, %s", self._group, queue)
+                continue
+            process_queue = ProcessQueue(self._instance.runtime.clock.monotonic())
+            self.process_queues[queue] = process_queue
+            targets.append(PullTarget(queue, process_queue, offset))
+            self._emit_added(queue, offset)
+        self._dispatch(targets)
+        return bool(targets)
+
+    def _emit_added(self, queue: MessageQueue, offset: int) -> None:
+        probe = self._instance.runtime.probe
+        if probe is not None:
+            probe(
+                Point.QUEUE_ADDED,
+                {
+                    "client_id": self._instance.client_id,
+                    "group": self._group,
+                    "topic": queue.topic,
+                    "broker_name": queue.broker_name,
+                    "queue_id": queue.queue_id,
+                    "offset": offset,
+                },
+            )
+
+    async def remove_unnecessary(self, queue: MessageQueue) -> None:
+        """Commit the queue's offset in memory and forget it."""
+        await self._offsets.persist(queue)
+        await self._offsets.remove(queue)
+
+    async def remove_process_queue(self, queue: MessageQueue) -> None:
+        """Drop whatever is in the table for this queue now, with its offset committed."""
+        process_queue = self.process_queues.pop(queue, None)
+        if process_queue is not None:
+            process_queue.dropped = True
+            await self.remove_unnecessary(queue)
+
+    def drop_all(self) -> None:
+        """Give up everything without a word to the broker; the last act of a shutdown."""
+        for process_queue in self.process_queues.values():
+            process_queue.dropped = True
+        self.process_queues.clear()

@@ -1,0 +1,106 @@
+"""What a client makes of a topic's route (``wire.md`` 5.1, 7.6; ``behaviour.md`` B.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rewindmq.protocol.body.route import QueueData, TopicRouteData
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.sysflag import Perm
+
+MASTER_ID = 0
+
+
+def broker_addresses(route: TopicRouteData) -> dict[str, dict[int, str]]:
+    """Broker name to (broker id to address)."""
+    return {broker.broker_name: dict(broker.broker_addrs) for broker in route.broker_datas}
+
+
+def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Queues a producer may write to: of brokers with write permission and a master.
+
+    An order configuration, where the name server sends one, replaces the queue counts
+    (``MQClientInstance#topicRouteData2TopicPublishInfo``).
+    """
+    if route.order_topic_conf:
+        return _ordered_queues(topic, route.order_topic_conf)
+    with_master = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    return [
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+        if data.perm & Perm.WRITE and data.broker_name in with_master
+        for queue_id in range(data.write_queue_nums)
+    ]
+
+
+def _ordered_queues(topic: str, order_conf: str) -> list[MessageQueue]:
+    queues: list[MessageQueue] = []
+    for part in order_conf.split(";"):
+        name, _, count = part.partition(":")
+        if count.isascii() and count.isdecimal():
+            queues.extend(MessageQueue(topic, name, queue_id) for queue_id in range(int(count)))
+    return queues
+
+
+def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Queues a consumer may read, sorted."""
+    return sorted(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        if data.perm & Perm.READ
+        for queue_id in range(data.read_queue_nums)
+    )
+
+
+def template_route(route: TopicRouteData, default_topic_queue_nums: int) -> TopicRouteData:
+    """The route of the auto-create template as a new topic's: no more queues than the producer asks for."""
+    queues = [
+        QueueData(
+            broker_name=data.broker_name,
+            read_queue_nums=min(default_topic_queue_nums, data.read_queue_nums),
+            write_queue_nums=min(default_topic_queue_nums, data.read_queue_nums),
+            perm=data.perm,
+        )
+        for data in route.queue_datas
+    ]
+    return TopicRouteData(queue_datas=queues, broker_datas=route.broker_datas)
+
+
+class PublishInfo:
+    """A producer's view of a topic: its queues, and whose turn it is."""
+
+    __slots__ = ("_turn", "queues")
+
+    def __init__(self, queues: Sequence[MessageQueue], turn: int) -> None:
+        self.queues = queues
+        self._turn = turn
+
+    def select(self, failed_broker: str | None = None) -> MessageQueue:
+        """The next queue in turn, on another broker than ``failed_broker`` where there is one."""
+        queues = self.queues
+        count = len(queues)
+        if failed_broker is not None:
+            for _ in range(count):
+                self._turn += 1
+                queue = queues[self._turn % count]
+                if queue.broker_name != failed_broker:
+                    return queue
+        self._turn = turn = self._turn + 1
+        return queues[turn % count]
+
+
+def find_address(
+    table: Mapping[str, Mapping[int, str]],
+    broker_name: str,
+    broker_id: int = MASTER_ID,
+    *,
+    exact: bool = False,
+) -> str | None:
+    """The address of a broker: of the id asked for, else, unless ``exact``, of its lowest id."""
+    addresses = table.get(broker_name)
+    if not addresses:
+        return None
+    address = addresses.get(broker_id)
+    if address is None and not exact:
+        address = addresses[min(addresses)]
+    return address
