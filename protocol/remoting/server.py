@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from rewindmq.protocol.command import SerializeType
@@ -47,10 +48,15 @@ class RemotingServer(Endpoint):
         """Bind and serve; port 0 takes any free one.
 
         Raises:
-            OSError: the address cannot be bound.
+            OSError: the address cannot be bound; ``strerror`` says which and why, for the user.
         """
         assert self._listener is None, "already started"
-        self._listener = await self.runtime.network.listen(self._accept, host, port)
+        try:
+            self._listener = await self.runtime.network.listen(self._accept, host, port)
+        except OSError as error:
+            # Event loops word this differently, and some leave the address out; resolvers' codes are negative.
+            reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+            raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
         self._address = (self._listener.host, self._listener.port)
 
     async def close(self, grace_seconds: float = 3.0) -> None:
