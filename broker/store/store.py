@@ -109,7 +109,7 @@ class MessageStore:
             self.flush_all()
             self._disk.remove(self._layout.abort)
         except OSError as error:
-            raise StoreError(f"cannot flush the store {self._layout.root}: {error.strerror}") from None
+            raise self._cannot_flush(error) from None
         finally:
             self._release()
 
@@ -221,19 +221,25 @@ class MessageStore:
         try:
             return self._log.flush()
         except OSError as error:
-            raise StoreError(f"cannot flush the commit log: {error.strerror}") from None
+            raise self._cannot_flush(error) from None
 
     def flush_all(self) -> None:
         """Make log, consume queues and checkpoint durable; may run on a worker thread.
 
         Raises:
-            OSError: the disk refused.
+            StoreError: the disk refused.
         """
         timestamp = self._log.last_store_timestamp
-        self._log.flush()
-        self._log.save_mtimes(timestamp)
-        for queue in self._queues:
-            queue.flush()
-        self._checkpoint.physic_msg_timestamp = timestamp
-        self._checkpoint.logics_msg_timestamp = timestamp
-        self._checkpoint.save()
+        try:
+            self._log.flush()
+            self._log.save_mtimes(timestamp)
+            for queue in self._queues:
+                queue.flush()
+            self._checkpoint.physic_msg_timestamp = timestamp
+            self._checkpoint.logics_msg_timestamp = timestamp
+            self._checkpoint.save()
+        except OSError as error:
+            raise self._cannot_flush(error) from None
+
+    def _cannot_flush(self, error: OSError) -> StoreError:
+        return StoreError(f"cannot flush the store {self._layout.root}: {error.strerror}")
