@@ -10,13 +10,11 @@ import sys
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
+from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process_options import LOG_LEVELS, port_number, positive_factor
-
-if TYPE_CHECKING:
-    from rewindmq.cluster.local_cluster import LocalCluster
 
 NAMESRV_PORT: Final = 9876
 _WATCH_SECONDS: Final = 0.5
@@ -90,8 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
         ClusterError: a member could not start; nothing is left running.
         OSError: the directory cannot be written.
     """
-    from rewindmq.cluster.local_cluster import LocalCluster
-
     cluster = LocalCluster(
         arguments.brokers,
         directory=arguments.dir,

@@ -54,8 +54,9 @@ class RemotingServer(Endpoint):
         try:
             self._listener = await self.runtime.network.listen(self._accept, host, port)
         except OSError as error:
-            # Event loops word this differently, and some leave the address out; resolvers' codes are negative.
-            reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+            # Event loops word this differently, some without the address; resolvers' codes are negative.
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror or str(error)
             raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
         self._address = (self._listener.host, self._listener.port)
 

@@ -1,0 +1,135 @@
+"""The name server as a process: ready line, exit codes, one-line errors, lifeline."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TIMEOUT = 20
+
+
+@contextlib.contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+    """A name server that has printed its ready line; killed at the end if it is still there."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rewindmq", "namesrv", "-p", "0", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def fails(*arguments: str) -> tuple[int, str]:
+    """The exit code and standard error of a name server that does not start."""
+    result = subprocess.run(
+        [sys.executable, "-m", "rewindmq", "namesrv", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert result.stdout == ""
+    return result.returncode, result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ready_line_and_orderly_stop(tmp_path: Path, number: signal.Signals) -> None:
+    with running("--root", str(tmp_path)) as (process, ready):
+        assert ready["ready"] == "namesrv"
+        assert ready["pid"] == process.pid
+        host, port = str(ready["address"]).split(":")
+        socket.create_connection((host, int(port)), TIMEOUT).close()
+        process.send_signal(number)
+        assert process.wait(TIMEOUT) == 0
+        log = process.stderr.read().splitlines()
+    assert [line.split(" ", 4)[-1] for line in log] == [f"namesrv serves at {host}:{port}", "namesrv stops"]
+
+
+def test_lifeline_of_the_parent(tmp_path: Path) -> None:
+    with running("--root", str(tmp_path), "--exit-with-parent") as (process, _):
+        process.stdin.close()
+        assert process.wait(TIMEOUT) == 0
+        assert "the parent process is gone" in process.stderr.read()
+        process.stdin = None
+
+
+def test_lifeline_needs_a_pipe() -> None:
+    assert fails("-p", "0", "--exit-with-parent") == (
+        1,
+        "rewindmq namesrv: --exit-with-parent needs a pipe on standard input\n",
+    )
+
+
+def test_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert fails("-p", str(port), "--root", str(tmp_path)) == (
+            1,
+            f"rewindmq namesrv: cannot listen on 127.0.0.1:{port}: Address already in use\n",
+        )
+
+
+def test_unusable_files_are_one_line(tmp_path: Path) -> None:
+    config = tmp_path / "namesrv.properties"
+    assert fails("-c", str(config)) == (1, f"rewindmq namesrv: {config}: No such file or directory\n")
+    config.write_text("orderMessageEnable = true\nlistenPort = many\n")
+    code, text = fails("-c", str(config))
+    assert code == 1
+    assert text.startswith(f"rewindmq namesrv: {config}:2: listenPort = 'many': ")
+    assert text.count("\n") == 1
+    damaged = tmp_path / "namesrv" / "kvConfig.json"
+    damaged.parent.mkdir()
+    damaged.write_text("{")
+    code, text = fails("-p", "0", "--root", str(tmp_path))
+    assert code == 1
+    assert text.startswith(f"rewindmq namesrv: {damaged}: not a kvConfig.json: ")
+    assert text.count("\n") == 1
+
+
+def test_unknown_keys_are_one_warning(tmp_path: Path) -> None:
+    config = tmp_path / "namesrv.properties"
+    config.write_text(f"clusterTest=true\nkvConfigPath={tmp_path / 'kv.json'}\nproductEnvName=center\n")
+    with running("-c", str(config)) as (process, _):
+        process.terminate()
+        assert process.wait(TIMEOUT) == 0
+        warnings = [line for line in process.stderr.read().splitlines() if " WARNING " in line]
+    assert len(warnings) == 1
+    assert warnings[0].endswith(f"{config}: ignored unknown keys: clusterTest, productEnvName")
+
+
+@pytest.mark.parametrize("arguments", [("-p", "65536"), ("-p", "x"), ("--time-scale", "0"), ("--nope",)])
+def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+    code, text = fails(*arguments)
+    assert code == 2
+    assert "Traceback" not in text
+
+
+def test_garbage_on_the_wire_costs_only_its_connection(tmp_path: Path) -> None:
+    with running("--root", str(tmp_path)) as (process, ready):
+        host, port = str(ready["address"]).split(":")
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(64), b"\0\0\0\x05\x07\0\0\x01x", b"\x7f" * 8):
+            with socket.create_connection((host, int(port)), TIMEOUT) as connection:
+                connection.sendall(garbage)
+                connection.shutdown(socket.SHUT_WR)
+                connection.settimeout(TIMEOUT)
+                with contextlib.suppress(ConnectionResetError):
+                    assert connection.recv(1) == b""
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(TIMEOUT) == 0
+        assert "Traceback" not in process.stderr.read()

@@ -1,0 +1,164 @@
+"""The entry point: what it loads, what it says, how it ends."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rewindmq
+from rewindmq.__main__ import COMMANDS, main
+
+TIMEOUT = 20
+
+
+def rewindmq_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rewindmq", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        env={**os.environ, **environment},
+    )
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, rewindmq.__main__ as entry\n"
+        "assert entry.main(['--help']) == 0\n"
+        "heavy = {'asyncio', 'msgspec', 'msgpack', 'uvloop', 'rich', 'logging', 'socket', 'json'}\n"
+        "print('LOADED', sorted(heavy & set(sys.modules)))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[-1] == "LOADED []"
+
+
+def test_help_is_instant() -> None:
+    def once() -> float:
+        begin = time.perf_counter()
+        assert rewindmq_command("--help").returncode == 0
+        return time.perf_counter() - begin
+
+    def empty() -> float:
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", ""], timeout=TIMEOUT, check=True)
+        return time.perf_counter() - begin
+
+    # What the interpreter itself takes is not ours; the best of five keeps other load out.
+    assert min(once() for _ in range(5)) - min(empty() for _ in range(5)) < 0.060
+
+
+def test_help_names_every_command_with_examples() -> None:
+    text = rewindmq_command("--help").stdout
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert "examples:" in text
+    assert "exit codes:" in text
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_of_each_command(name: str) -> None:
+    result = rewindmq_command(name, "--help")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"usage: rewindmq {name}")
+    assert "examples:" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["namesrv", "broker"])
+def test_help_of_a_server_loads_no_event_loop(name: str) -> None:
+    code = (
+        "import sys, rewindmq.__main__ as entry\n"
+        f"entry.build_parser({name!r})\n"
+        "print(sorted({'asyncio', 'uvloop'} & set(sys.modules)))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
+    assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+def test_version() -> None:
+    result = rewindmq_command("--version")
+    assert (result.returncode, result.stdout) == (0, f"rewindmq {rewindmq.__version__}\n")
+
+
+def test_no_command_is_wrong_usage() -> None:
+    result = rewindmq_command()
+    assert result.returncode == 2
+    assert result.stdout.startswith("usage: rewindmq")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("namesvr", " Did you mean 'namesrv'?"), ("brokre", " Did you mean 'broker'?"), ("xyzzy", "")],
+)
+def test_unknown_command(name: str, hint: str) -> None:
+    result = rewindmq_command(name)
+    assert result.returncode == 2
+    assert result.stderr == f"rewindmq: there is no command {name!r}.{hint} See rewindmq --help.\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion(shell: str) -> None:
+    if importlib.util.find_spec("shtab") is None:
+        pytest.skip("shtab is not installed")
+    result = rewindmq_command("completion", shell)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "namesrv" in result.stdout
+    assert "time-scale" in result.stdout
+
+
+def test_completion_without_shtab(tmp_path: Path) -> None:
+    (tmp_path / "shtab.py").write_text("raise ImportError\n")
+    result = rewindmq_command("completion", "bash", PYTHONPATH=str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr == "rewindmq completion: needs shtab: pip install 'rewindmq[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (PermissionError(13, "Permission denied", "/x"), 1, "rewindmq namesrv: /x: Permission denied\n"),
+        (OSError("odd"), 1, "rewindmq namesrv: odd\n"),
+    ],
+)
+def test_what_a_command_raises_becomes_an_exit_code(
+    error: BaseException,
+    code: int,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr(importlib.import_module(COMMANDS["namesrv"].module), "run", run)
+    assert main(["namesrv"]) == code
+    assert capsys.readouterr().err == text
+
+
+def test_ctrl_c_leaves_no_traceback(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, rewindmq.namesrv.cli as cli, rewindmq.__main__ as entry\n"
+        "def run(arguments):\n"
+        "    print('running', flush=True)\n"
+        "    time.sleep(60)\n"
+        "cli.run = run\n"
+        "sys.exit(entry.main(['namesrv']))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT) == 130
+        assert process.stderr.read() == ""
