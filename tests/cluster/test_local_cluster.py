@@ -1,0 +1,216 @@
+"""A local cluster of real processes: it comes up, survives losses, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rewindmq.cluster import ClusterError, LocalCluster
+
+# 30 s between two registrations become 0.6 s.
+FAST = 0.02
+
+
+def entries(directory: Path) -> list[str]:
+    return [entry.name for entry in directory.iterdir()]
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Look again and again; each look reads all of /proc, which is pause enough."""
+    while not condition():
+        pass
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary directories of this test appear."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+async def test_async_use_from_start_to_end(scratch: Path, watch, brokers_at) -> None:
+    async with LocalCluster(brokers=2) as cluster:
+        watched = watch([cluster.namesrv.pid, *(broker.pid for broker in cluster.brokers.values())])
+        known = await brokers_at(cluster.namesrv_address, {"broker-a", "broker-b"})
+        assert known == {name: broker.address for name, broker in cluster.brokers.items()}
+        assert len({cluster.namesrv.pid, *(broker.pid for broker in cluster.brokers.values())}) == 3
+        directory = cluster.directory
+        assert directory.parent == scratch
+        assert all(broker.log_path.exists() for broker in cluster.brokers.values())
+        assert all(broker.store_path.is_dir() for broker in cluster.brokers.values())
+    watched.wait_gone()
+    assert entries(scratch) == []
+
+
+def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch) -> None:
+    directory = tmp_path / "kept"
+    with LocalCluster(
+        brokers=1, directory=directory, broker_config={"flushDiskType": "SYNC_FLUSH"}
+    ) as cluster:
+        watched = watch([cluster.namesrv.pid, cluster.brokers["broker-a"].pid])
+        host, port = cluster.namesrv_address.split(":")
+        socket.create_connection((host, int(port))).close()
+    watched.wait_gone()
+    config = dict(
+        line.split("=", 1) for line in (directory / "broker-a" / "broker.conf").read_text().splitlines()
+    )
+    assert config["brokerName"] == "broker-a"
+    assert config["flushDiskType"] == "SYNC_FLUSH"
+    assert config["storePathRootDir"] == str(directory / "broker-a" / "store")
+    assert (directory / "logs" / "namesrv.log").read_text().count(" serves at ") == 1
+    with pytest.raises(ClusterError, match="not running"):
+        _ = cluster.namesrv_address
+
+
+async def test_a_killed_broker_comes_back_at_its_port(brokers_at) -> None:
+    async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
+        address, pid = cluster.brokers["broker-a"].address, cluster.brokers["broker-a"].pid
+        await cluster.kill("broker-a")
+        assert not cluster.brokers["broker-a"].is_running
+        with pytest.raises(ClusterError, match="broker-a is not running"):
+            _ = cluster.brokers["broker-a"].pid
+        await brokers_at(cluster.namesrv_address, {"broker-b"})
+        await cluster.restart("broker-a")
+        assert cluster.brokers["broker-a"].address == address
+        assert cluster.brokers["broker-a"].pid != pid
+        known = await brokers_at(cluster.namesrv_address, {"broker-a", "broker-b"})
+        assert known["broker-a"] == address
+
+
+async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at) -> None:
+    async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
+        await cluster.stop("broker-b")
+        await brokers_at(cluster.namesrv_address, {"broker-a"})
+        address = cluster.namesrv_address
+        await cluster.restart("namesrv")
+        assert cluster.namesrv_address == address
+        # Nothing is kept: the broker's next registration fills the tables again.
+        await brokers_at(address, {"broker-a"})
+
+
+def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch) -> None:
+    watched = []
+
+    def interrupted() -> None:
+        with LocalCluster(brokers=1) as cluster:
+            watched.append(watch([cluster.namesrv.pid, cluster.brokers["broker-a"].pid]))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    watched[0].wait_gone()
+    assert entries(scratch) == []
+
+
+def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, processes_of) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ClusterError) as caught, LocalCluster(brokers=1, broker_port=port):
+            raise AssertionError("must not start")
+    text = str(caught.value)
+    assert text.startswith("broker-a did not start (exit code 1): ")
+    assert text.endswith(f"cannot listen on 127.0.0.1:{port}: Address already in use")
+    assert "\n" not in text
+    assert caught.value.log_tail
+    assert processes_of(scratch) == []
+    assert entries(scratch) == []
+
+
+async def test_a_cancelled_start_leaves_nothing(scratch: Path, processes_of) -> None:
+    cluster = LocalCluster(brokers=2)
+    starting = asyncio.ensure_future(cluster.__aenter__())
+    await asyncio.to_thread(until, lambda: processes_of(scratch))
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert processes_of(scratch) == []
+    assert entries(scratch) == []
+
+
+def test_unknown_members_and_counts_are_refused() -> None:
+    for count in (0, 27):
+        with pytest.raises(ClusterError, match="brokers must be 1 to 26"):
+            LocalCluster(brokers=count)
+    with pytest.raises(ClusterError, match="there is no member 'broker-a'"):
+        LocalCluster().kill("broker-a")
+
+
+def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch) -> None:
+    code = (
+        "import sys, time\n"
+        "from rewindmq.cluster import LocalCluster\n"
+        "cluster = LocalCluster(brokers=2, directory=sys.argv[1])\n"
+        "cluster.start()\n"
+        "print(cluster.namesrv.pid, *(broker.pid for broker in cluster.brokers.values()), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        watched = watch(map(int, parent.stdout.readline().split()))
+        parent.kill()
+    watched.wait_gone()
+    assert "the parent process is gone" in (tmp_path / "logs" / "broker-b.log").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch, processes_of) -> None:
+    command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path / "data"), "--ready-json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "rewindmq", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        ready = json.loads(process.stdout.readline())
+        assert (ready["ready"], ready["pid"], ready["directory"]) == ("cluster", process.pid, command[6])
+        watched = watch([ready["namesrv"]["pid"], ready["brokers"]["broker-a"]["pid"]])
+        process.send_signal(number)
+        assert process.wait(20) == (-number if number is signal.SIGKILL else 0)
+        assert process.stderr.read() == ""
+    watched.wait_gone()
+    assert processes_of(tmp_path) == []
+
+
+def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = [process.stdout.readline().rstrip("\n") for _ in range(6)]
+        assert lines[0].split() == ["member", "address", "pid", "log"]
+        (_, namesrv, _, _), (broker, _, pid, log) = lines[1].split(), lines[2].split()
+        assert lines[3:] == ["", f"export NAMESRV_ADDR={namesrv}", "ready; Ctrl-C stops all members"]
+        os.kill(int(pid), signal.SIGKILL)
+        assert process.stderr.readline() == f"rewindmq up: {broker} has ended, see {log}\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, processes_of) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = subprocess.run(
+            [sys.executable, "-m", "rewindmq", "up", "-p", str(port), "--dir", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "rewindmq up: namesrv did not start (exit code 1): "
+        f"rewindmq namesrv: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    )
+    assert processes_of(tmp_path) == []
