@@ -129,15 +129,22 @@ class RemotingClient(Endpoint):
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
         connection = await self._connected(address, timeout)
-        serialize_type = connection.peer_serialize_type
         try:
             return await connection.invoke(command, deadline - now())
-        except ConnectionLostError:
-            speaks_json = self._serialize_type(address) == SerializeType.JSON
-            if serialize_type != SerializeType.MSGPACK or connection.has_received or not speaks_json:
+        except ConnectionLostError as error:
+            if not self._was_misunderstood(connection, address):
                 raise
-        connection = await self._connected(address, deadline - now())
+            lost = error
+        try:
+            connection = await self._connected(address, deadline - now())
+        except ConnectError:
+            raise lost from None
         return await connection.invoke(command, deadline - now())
+
+    def _was_misunderstood(self, connection: Connection, address: str) -> bool:
+        """Whether a request lost with ``connection`` may fare better in JSON."""
+        spoke_msgpack = connection.peer_serialize_type == SerializeType.MSGPACK
+        return spoke_msgpack and not connection.has_received and address in self._json_addresses
 
     def _serialize_type(self, address: str) -> SerializeType:
         if self._wire is not None:

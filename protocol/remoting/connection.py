@@ -20,7 +20,7 @@ from rewindmq.protocol.remoting.dispatch import (
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
-from rewindmq.protocol.remoting.stream import MAX_UNSENT_BYTES, FrameStream
+from rewindmq.protocol.remoting.stream import FrameStream
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.endpoint import Endpoint
@@ -115,7 +115,7 @@ class Connection(FrameStream):
 
     def _answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
         if not request.flag & FLAG_ONEWAY and not self.is_closed:
-            self._send(encode_reply(request, response))
+            self._send_or_drop(encode_reply(request, response))
 
     def _handle(self, request: RemotingCommand) -> None:
         if self._state is not ConnectionState.OPEN:
@@ -198,7 +198,7 @@ class Connection(FrameStream):
         pending = self._pending
         if len(pending) >= MAX_PENDING:
             return _failed(TooManyRequestsError(f"{len(pending)} requests to {self.remote_address} wait"))
-        if self._writing_paused and self._unsent_bytes() > MAX_UNSENT_BYTES:
+        if self._is_deaf():
             return _failed(TooManyRequestsError(f"{self.remote_address} does not read"))
         command.opaque = opaque = pending.next_opaque()
         command.flag = 0
@@ -213,7 +213,7 @@ class Connection(FrameStream):
         Raises:
             ConnectionLostError: the connection is closed, or was closed now because the peer does not read.
         """
-        self._send(self._oneway_frame(command))
+        self._send_or_drop(self._oneway_frame(command))
         if self.is_closed:
             raise ConnectionLostError(f"{self.remote_address} does not read")
 

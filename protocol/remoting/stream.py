@@ -171,12 +171,21 @@ class FrameStream(asyncio.Protocol):
         self._transport.write(data)
         if not self._writing_paused:
             self._release_permits()
-        elif self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+
+    def _is_deaf(self) -> bool:
+        """Whether the peer has not read for so long that nothing more may be kept for it."""
+        return (
+            self._writing_paused
+            and self._out_bytes + self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES
+        )
+
+    def _send_or_drop(self, frame: bytes) -> None:
+        """Send what cannot be refused to anyone: to a deaf peer the connection is closed instead."""
+        if self._is_deaf():
             logger.warning("closing %s: it does not read", self.remote_address)
             self.abort(CloseReason.OVERFLOW)
-
-    def _unsent_bytes(self) -> int:
-        return self._out_bytes + self._transport.get_write_buffer_size()
+        else:
+            self._send(frame)
 
     def _release_permits(self) -> None:
         if self._unsent_permits:

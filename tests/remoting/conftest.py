@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import pytest
@@ -12,9 +12,10 @@ import pytest
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.connection import Handler
+from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.race.sim import World
 
 
 class RawPeer:
@@ -66,6 +67,14 @@ class Stage:
         self._exits.push_async_callback(client.close)
         return client
 
+    def connection(self, transport: asyncio.Transport, handlers: Mapping[int, Handler]) -> Connection:
+        """A server's connection over a transport of the test's own."""
+        server = RemotingServer(self.runtime, handlers)
+        connection = Connection(server, SerializeType.MSGPACK, accepted=True)
+        connection.connection_made(transport)
+        self._exits.callback(connection.connection_lost, None)
+        return connection
+
     async def raw(self, server: RemotingServer) -> RawPeer:
         peer = RawPeer(*await asyncio.open_connection(server.host, server.port))
         self._exits.push_async_callback(peer.close)
@@ -76,10 +85,10 @@ class Stage:
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             peer = RawPeer(reader, writer)
-            try:
+            # Cancelled when the test is over first; the stream's own callback would complain about that.
+            with suppress(asyncio.CancelledError):
                 await talk(peer)
-            finally:
-                writer.transport.abort()
+            writer.transport.abort()
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         self._exits.callback(server.close)
@@ -88,17 +97,18 @@ class Stage:
 
     @staticmethod
     async def eventually(condition: Callable[[], bool]) -> None:
-        """Wait until ``condition`` holds; fails after five seconds."""
+        """Wait until ``condition`` holds, for what no event tells of; fails after five seconds."""
         async with asyncio.timeout(5):
-            while not condition():
+            while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(seed=1)
 
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     async with AsyncExitStack() as exits:
         yield Stage(system_runtime(seed=1), exits)
-
-
-def address_of(server: RemotingServer) -> str:
-    return f"{server.host}:{server.port}"

@@ -90,7 +90,9 @@ async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_or
 
 
 @pytest.mark.parametrize("wire", list(SerializeType))
-async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(stage: Any, wire: SerializeType) -> None:
+async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
+    stage: Any, wire: SerializeType
+) -> None:
     peer = await stage.raw(await stage.server({}))
     peer.send(RemotingCommand(9999, opaque=-7), wire=wire)
     answer = await peer.receive()

@@ -1,0 +1,97 @@
+"""Which codec a client speaks to an address it knows nothing about (wire.md 2.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.errors import ConnectionLostError
+
+ECHO = 10
+
+
+class JavaPeer:
+    """Closes on msgpack without a word, answers the rest, as RocketMQ does."""
+
+    def __init__(self) -> None:
+        self.heard: list[SerializeType] = []
+        self.connections = 0
+
+    async def talk(self, peer: Any) -> None:
+        self.connections += 1
+        while (request := await peer.receive()) is not None:
+            self.heard.append(request.serialize_type)
+            if request.serialize_type is SerializeType.MSGPACK:
+                return
+            peer.answer(request, body=b"understood")
+
+
+async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: Any) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client()
+    calls = [client.invoke(address, RemotingCommand(ECHO)) for _ in range(3)]
+    assert [answer.body for answer in await asyncio.gather(*calls)] == [b"understood"] * 3
+    assert (await client.invoke(address, RemotingCommand(ECHO))).body == b"understood"
+    next(iter(client.connections)).close()
+    await stage.eventually(lambda: not client.connections)
+    assert (await client.invoke(address, RemotingCommand(ECHO))).body == b"understood"
+    assert java.heard.count(SerializeType.MSGPACK) == 1
+    assert java.connections == 3
+
+
+async def test_a_oneway_request_is_enough_to_find_out(stage: Any) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client()
+    await client.invoke_oneway(address, RemotingCommand(ECHO))
+    await stage.eventually(lambda: bool(java.heard) and not client.connections)
+    await client.invoke(address, RemotingCommand(ECHO))
+    assert java.heard == [SerializeType.MSGPACK, SerializeType.JSON]
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_a_fixed_codec_is_kept(stage: Any, wire: SerializeType) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client(wire=wire)
+    for _ in range(2):
+        if wire is SerializeType.MSGPACK:
+            with pytest.raises(ConnectionLostError):
+                await client.invoke(address, RemotingCommand(ECHO))
+        else:
+            await client.invoke(address, RemotingCommand(ECHO))
+    assert java.heard == [wire, wire]
+
+
+async def test_a_peer_that_answered_once_is_not_resent_to(stage: Any) -> None:
+    heard: list[SerializeType] = []
+
+    async def talk(peer: Any) -> None:
+        first = await peer.receive()
+        peer.answer(first)
+        heard.append((await peer.receive()).serialize_type)
+
+    address = await stage.raw_server(talk)
+    client = stage.client()
+    await client.invoke(address, RemotingCommand(ECHO))
+    with pytest.raises(ConnectionLostError):
+        await client.invoke(address, RemotingCommand(ECHO))
+    assert heard == [SerializeType.MSGPACK]
+
+
+async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: Any) -> None:
+    heard: list[SerializeType] = []
+
+    async def die(peer: Any) -> None:
+        heard.append((await peer.receive()).serialize_type)
+
+    address = await stage.raw_server(die)
+    client = stage.client()
+    for _ in range(2):
+        with pytest.raises(ConnectionLostError):
+            await client.invoke(address, RemotingCommand(ECHO))
+    assert heard == [SerializeType.MSGPACK, SerializeType.JSON] * 2
