@@ -1,7 +1,7 @@
 """``rewindmq admin``: mqadmin's command line.
 
 Exit codes: 0 done, 1 the command failed (one line on standard error, ``CODE: n  DESC: text`` where a server
-refused), 2 wrong options, 130 interrupted. mqadmin itself exits 1 on wrong options and 0 on a failed command.
+refused), 2 wrong options. mqadmin itself exits 1 on wrong options and 0 on a failed command.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -17,6 +16,15 @@ from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
+
+EPILOG: Final = """\
+examples:
+  rewindmq admin topicRoute -n 127.0.0.1:9876 -t TopicTest -l
+  rewindmq admin resetOffsetByTime -t TopicTest -g my_group -s now
+  rewindmq admin help resetOffsetByTime
+
+exit codes: 0 done, 1 failed (one line on stderr: CODE: n  DESC: text), 2 wrong usage
+"""
 
 _HELP: Final = "help"
 _BY_NAME: Final = {command.name.lower(): command for command in COMMANDS}
@@ -95,12 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         asyncio.run(_execute(command, arguments))
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of standard output has seen enough; keep the interpreter from failing to flush it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except RewindMQError as error:
         print(describe_error(error), file=sys.stderr)
         return 1

@@ -42,7 +42,7 @@ COMMANDS: Final = MappingProxyType(
         ),
         "produce": Command("rewindmq.client.produce_cli", "send messages to a topic"),
         "consume": Command("rewindmq.client.consume_cli", "print or count the messages of a topic"),
-        "demo": Command("rewindmq.cluster.demo_cli", "send, consume, rewind and consume again, verified"),
+        "demo": Command("rewindmq.cluster.demo.cli", "send, consume, rewind and consume again, verified"),
         "completion": Command("rewindmq.__main__", "print a shell's completion script"),
     }
 )

@@ -1,0 +1,1 @@
+"""The demonstration: send, consume, rewind and consume again, with every figure verified."""

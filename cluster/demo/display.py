@@ -1,0 +1,118 @@
+"""What the user sees while the demo runs, and the tables at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from rewindmq.cluster.demo.report import Figure, Report, ResetRecord
+from rewindmq.cluster.demo.timeline import CONSUMER_STEPS, FIRST_REDELIVERY, LAST_REDELIVERY
+
+Advance = Callable[[int], None]
+_STEP_WIDTH: Final = 46
+
+
+class Display:
+    """Progress bars where there is a terminal and rich is installed, else one line per step."""
+
+    def __init__(self) -> None:
+        self._rich = None
+        if sys.stdout.isatty():
+            with contextlib.suppress(ImportError):
+                import rich.progress
+
+                self._rich = rich.progress
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+    @contextlib.contextmanager
+    def step(self, text: str, total: int) -> Iterator[Advance]:
+        """Show one step; the function given out is called with what is done of ``total`` so far."""
+        if self._rich is None:
+            done = 0
+
+            def note(count: int) -> None:
+                nonlocal done
+                done = count
+
+            yield note
+            self.say(f"{text:<{_STEP_WIDTH}} {done:>7} of {total}")
+            return
+        rich = self._rich
+        columns = (
+            rich.TextColumn(f"{{task.description:<{_STEP_WIDTH}}}"),
+            rich.BarColumn(bar_width=24),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+        )
+        with rich.Progress(*columns) as progress:
+            task = progress.add_task(text, total=total)
+            yield lambda count: progress.update(task, completed=count)
+
+
+def result_lines(report: Report) -> list[str]:
+    """Tables and verdict, as text."""
+    lines: list[str] = []
+    for reset in report.resets:
+        lines += ["", f"{reset.name} (timestamp {reset.timestamp})", ""]
+        lines += _queue_table(reset)
+    if report.resets:
+        first = report.resets[0]
+        lines += ["", f"Timeline of {first.name!r}, ms since the command", ""]
+        lines += _timeline_table(first)
+    lines += ["", *_figure_lines(report.figures), "", _verdict(report)]
+    return lines
+
+
+def _queue_table(reset: ResetRecord) -> list[str]:
+    rows = [["queue", "old offset", "expected", "requested", "stored at the broker", "redelivered"]]
+    for row in reset.rows:
+        place = f"{row.queue.broker_name} {row.queue.queue_id}"
+        rows.append([place, *map(str, (row.old, row.expected, row.requested, row.stored, row.redelivered))])
+    rows.append(["", "", "", "", "", str(sum(row.redelivered for row in reset.rows))])
+    return _aligned(rows)
+
+
+def _timeline_table(reset: ResetRecord) -> list[str]:
+    lines = [f"{step.at_ms:>8}  {step.name}" for step in reset.timeline.admin]
+    lines += [f"{reset.answered_ms:>8}  the command has returned", ""]
+    notices = reset.timeline.notices
+    rows = [["", *(f"{notice.consumer} / {notice.broker}" for notice in notices)]]
+    rows.append(["queues concerned", *(str(notice.queues) for notice in notices)])
+    rows += [
+        [step, *(str(notice.steps.get(step, "-")) for notice in notices)]
+        for step in (*CONSUMER_STEPS.values(), FIRST_REDELIVERY, LAST_REDELIVERY)
+    ]
+    return [*lines, *_aligned(rows), "", f"{reset.finished_ms:>8}  everything is consumed and stored again"]
+
+
+def _figure_lines(figures: Sequence[Figure]) -> list[str]:
+    rows = [["", "phase", "figure", "expected", "measured"]]
+    for figure in figures:
+        bound = ">= " if figure.at_least else ""
+        mark = "ok" if figure.is_ok else "FAILED"
+        rows.append([mark, figure.phase, figure.name, f"{bound}{figure.expected:g}", f"{figure.measured:g}"])
+    return _aligned(rows, left=3)
+
+
+def _verdict(report: Report) -> str:
+    failures = report.failures()
+    if not failures:
+        return f"All {len(report.figures)} figures verified in {report.seconds:.1f} s."
+    names = "; ".join(f"{figure.phase}: {figure.name}" for figure in failures)
+    return f"{len(failures)} of {len(report.figures)} figures are wrong: {names}"
+
+
+def _aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Columns padded to their widest entry; the first ``left`` ones flush left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{cell:<{width}}" if index < left else f"{cell:>{width}}"
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,97 @@
+"""What the consumers' processes told, in order, and what it adds up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+
+
+class Delivery(NamedTuple):
+    """A message handed to a listener; ``number`` is the i of its body ``Hello RocketMQ i``."""
+
+    consumer: str
+    queue: MessageQueue
+    offset: int
+    number: int
+    at_ms: int
+
+
+class Event(NamedTuple):
+    """A point passed in a consumer. ``queue`` and ``offset`` are None where the point has none."""
+
+    consumer: str
+    point: Point
+    at_ms: int
+    queue: MessageQueue | None
+    offset: int | None
+    broker_address: str | None
+
+
+Entry = Delivery | Event
+
+
+class Journal:
+    """Entries of all consumers in order of arrival; those of one consumer are in their true order."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def mark(self) -> int:
+        """A position to read from later."""
+        return len(self.entries)
+
+    def deliveries(self, since: int = 0) -> list[Delivery]:
+        return [entry for entry in self.entries[since:] if isinstance(entry, Delivery)]
+
+    def events(self, since: int = 0, point: Point | None = None) -> list[Event]:
+        return [
+            entry
+            for entry in self.entries[since:]
+            if isinstance(entry, Event) and (point is None or entry.point is point)
+        ]
+
+    def start_offsets(self, since: int) -> dict[MessageQueue, int]:
+        """Where each queue was last taken up: the offset its broker held then, by its own answer to 14."""
+        return {
+            event.queue: event.offset
+            for event in self.events(since, Point.QUEUE_ADDED)
+            if event.queue is not None and event.offset is not None
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Deliveries held against what should have been delivered.
+
+    Attributes:
+        exactly_once: expected messages that came exactly once.
+        missing: expected messages that never came.
+        repeated: expected messages that came more than once.
+        unexpected: messages that came without being expected.
+        per_queue: distinct expected messages that came, by queue.
+    """
+
+    exactly_once: int
+    missing: int
+    repeated: int
+    unexpected: int
+    per_queue: dict[MessageQueue, int]
+
+
+def compare(deliveries: Iterable[Delivery], expected: Mapping[MessageQueue, range]) -> Comparison:
+    """Count each message of the expected ranges among the deliveries."""
+    times = Counter((delivery.queue, delivery.offset) for delivery in deliveries)
+    per_queue = {}
+    exactly_once = repeated = 0
+    for queue, offsets in sorted(expected.items()):
+        counts = [times.pop((queue, offset), 0) for offset in offsets]
+        per_queue[queue] = sum(count > 0 for count in counts)
+        exactly_once += counts.count(1)
+        repeated += sum(count > 1 for count in counts)
+    total = sum(map(len, expected.values()))
+    return Comparison(exactly_once, total - exactly_once - repeated, repeated, len(times), per_queue)

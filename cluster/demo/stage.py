@@ -1,0 +1,155 @@
+"""The running cast of the experiment, and the questions every phase asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.pull_consumer import PullConsumer
+from rewindmq.cluster.async_cluster import AsyncLocalCluster
+from rewindmq.cluster.demo.display import Display
+from rewindmq.cluster.demo.journal import Comparison, Journal, compare
+from rewindmq.cluster.demo.names import CONSUMER_GROUP, TOPIC
+from rewindmq.cluster.demo.processes import ConsumerWorker, ProducerWorker
+from rewindmq.cluster.demo.report import Figure, Report
+from rewindmq.cluster.demo.timeline import AdminStep
+from rewindmq.cluster.errors import ClusterError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+
+_POLL_SECONDS: Final = 0.02
+# Real seconds beyond the scaled waits, for a machine that has other things to do.
+_PATIENCE_SECONDS: Final = 60.0
+_PULL_BATCH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """Attributes:
+    messages: how many the first phase sends, at least 100.
+    time_scale: factor on every scheduled wait.
+    profile: the release to imitate.
+    directory: kept at the end; None takes a temporary one.
+    """
+
+    messages: int = 10_000
+    time_scale: float = 1.0
+    profile: Profile = Profile.V49
+    directory: Path | None = None
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything a phase needs; ``open_stage`` makes it."""
+
+    options: DemoOptions
+    cluster: AsyncLocalCluster
+    display: Display
+    report: Report
+    runtime: Runtime
+    admin: AdminClient
+    puller: PullConsumer
+    producer: ProducerWorker
+    consumers: list[ConsumerWorker]
+    journal: Journal
+    admin_steps: list[AdminStep] = field(default_factory=list)
+
+    # Verdicts.
+
+    def figure(
+        self, phase: str, name: str, expected: float, measured: float, *, at_least: bool = False
+    ) -> None:
+        """Note one verified number."""
+        self.report.figures.append(Figure(phase, name, expected, measured, at_least))
+
+    def verify_deliveries(self, phase: str, since: int, expected: dict[MessageQueue, range]) -> Comparison:
+        """Note whether what came since a mark of the journal is what was expected, each once."""
+        result = compare(self.journal.deliveries(since), expected)
+        self.figure(phase, "delivered exactly once", sum(map(len, expected.values())), result.exactly_once)
+        self.figure(phase, "delivered more than once", 0, result.repeated)
+        self.figure(phase, "delivered unasked", 0, result.unexpected)
+        return result
+
+    # Waiting.
+
+    async def wait_for(self, what: str, total: int, count: Callable[[], int], protocol_seconds: float) -> int:
+        """Show ``what`` until ``count()`` reaches ``total``; gives up late rather than failing.
+
+        Args:
+            protocol_seconds: how long it takes by the protocol's own waits, before scaling.
+
+        Returns:
+            The last count.
+        """
+        limit = protocol_seconds * self.options.time_scale + _PATIENCE_SECONDS
+        with self.display.step(what, total) as advance:
+            for _ in range(int(limit / _POLL_SECONDS)):
+                done = count()
+                advance(done)
+                if done >= total:
+                    break
+                self.check_workers()
+                await self.pause(_POLL_SECONDS)
+        return done
+
+    async def wait_until(self, what: str, is_so: Callable[[], Awaitable[bool]]) -> None:
+        """Ask again and again.
+
+        Raises:
+            ClusterError: it did not become so.
+        """
+        limit = 30.0 * self.options.time_scale + _PATIENCE_SECONDS
+        for _ in range(int(limit / _POLL_SECONDS)):
+            if await is_so():
+                return
+            self.check_workers()
+            await self.pause(_POLL_SECONDS)
+        raise ClusterError(f"still waiting for {what} after {limit:.0f} s")
+
+    async def pause(self, seconds: float) -> None:
+        """Let real seconds pass."""
+        await self.runtime.timers.sleep(seconds)
+
+    def check_workers(self) -> None:
+        """Raise ClusterError when a worker is gone."""
+        for worker in (self.producer, *self.consumers):
+            worker.check()
+
+    # Questions.
+
+    async def ends(self) -> dict[MessageQueue, int]:
+        """One past the last message of each queue."""
+        stats = await self.admin.examine_topic_stats(TOPIC)
+        return {queue: entry.max_offset for queue, entry in sorted(stats.offset_table.items())}
+
+    async def stored_offsets(self) -> dict[MessageQueue, int]:
+        """The group's offset at the brokers, per queue."""
+        stats = await self.admin.examine_consume_stats(CONSUMER_GROUP, TOPIC)
+        return {queue: entry.consumer_offset for queue, entry in sorted(stats.offset_table.items())}
+
+    async def settle(self) -> None:
+        """Wait until the group has stored the end of every queue."""
+
+        async def is_settled() -> bool:
+            return await self.stored_offsets() == await self.ends()
+
+        await self.wait_until("the group to store the end of every queue", is_settled)
+
+    async def read_queue(self, queue: MessageQueue, end: int) -> list[MessageExt]:
+        """Every message of a queue before ``end``, pulled for this purpose alone."""
+        messages: list[MessageExt] = []
+        while len(messages) < end:
+            result = await self.puller.pull(queue, "*", len(messages), _PULL_BATCH)
+            if not result.messages:
+                raise ClusterError(f"{queue} ends at {len(messages)}, not at {end}")
+            messages += result.messages
+        return messages
+
+    def broker_names(self) -> dict[str, str]:
+        """Address → broker name."""
+        return {member.address: name for name, member in self.cluster.brokers.items()}
