@@ -12,7 +12,7 @@ from rewindmq.broker.store.config_json import format_config
 from rewindmq.broker.store.disk import Disk, OsDisk
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol import fastjson
-from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.errors import ResponseError, RewindMQError
 
 T = TypeVar("T")
 _OS_DISK: Final = OsDisk()
@@ -50,20 +50,21 @@ class ConfigFile:
         Raises:
             StoreError: names the file that cannot be read.
         """
-        problem = ""
+        problems = []
         for path in (self.path, self._backup):
             try:
                 data = path.read_bytes() if path.exists() else b""
                 if data.strip():
                     return read(fastjson.loads(data))
             except OSError as error:
-                problem = problem or f"cannot read {path}: {error.strerror}"
+                problems.append(f"cannot read {path}: {error.strerror}")
             except _UNREADABLE as error:
-                problem = problem or f"cannot read {path}: {' '.join(str(error).split())}"
+                reason = error.remark if isinstance(error, ResponseError) else str(error)
+                problems.append(f"cannot read {path}: {' '.join(reason.split())}")
             if path is self.path:
-                self._is_worth_keeping = not problem
-        if problem:
-            raise StoreError(f"{problem}, and there is no readable {self._backup.name}")
+                self._is_worth_keeping = False
+        if problems:
+            raise StoreError("; ".join(problems))
         return None
 
     def save(self, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""A store in a temporary directory, its clock in the test's hand, segments of 64 KiB, queue files of 300 units."""
+"""A store in a temporary directory: its clock in the test's hand, 64 KiB segments, 300 units a queue file."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ class StoreBox:
         shutil.copytree(self.root, root)
         box = StoreBox(root, self.config)
         box.now = self.now
+        box._opened = self._opened
         return box
 
     def close_all(self) -> None:

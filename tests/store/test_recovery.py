@@ -149,7 +149,7 @@ def test_a_wrong_crc_in_the_fourth_from_last_segment_is_not_noticed_after_a_clea
 
 
 def test_what_was_cut_off_never_comes_back(box, filled):
-    """Records behind a damaged one are intact and name their own position; a later scan must not meet them."""
+    """Records behind a damaged one are intact and name their own position: a later scan must not see them."""
     filled.close()
     patch(segment(box, 4), 100, b"?")
     store = box.open()

@@ -1,0 +1,140 @@
+"""Any sequence of puts, stops and crashes leaves what a plain list would hold."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.broker.store import (
+    BatchEntry,
+    GetMessageStatus,
+    MessageStore,
+    PutStatus,
+    StoreConfig,
+    StoredMessage,
+)
+from rewindmq.protocol.record import crc_ok, decode_records
+from rewindmq.protocol.text import java_hash
+
+CONFIG = StoreConfig(
+    mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=200, message_index_enable=False
+)
+TOPICS = ("T", "%RETRY%G", "标签")
+TAGS = ("TagA", "TagB")
+
+QUEUES = st.tuples(st.sampled_from(TOPICS), st.integers(0, 1))
+STEPS = st.one_of(
+    st.tuples(st.just("put"), QUEUES, st.integers(0, 3_000), st.sampled_from(TAGS)),
+    st.tuples(st.just("batch"), QUEUES, st.lists(st.integers(0, 400), min_size=1, max_size=12)),
+    st.tuples(st.just("tick"), st.integers(0, 5_000)),
+    st.tuples(st.sampled_from(["flush", "restart", "crash", "lose queues", "lose one queue"])),
+)
+
+
+class Model:
+    """The store under test beside the lists it must equal."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.generation = 0
+        self.now = 1_000_000
+        self.number = 0
+        self.expected = {}
+        self.store = self.opened()
+
+    @property
+    def root(self):
+        return self.folder / str(self.generation)
+
+    def opened(self):
+        store = MessageStore(self.root, CONFIG, lambda: self.now)
+        store.open()
+        return store
+
+    def body(self, size):
+        self.number += 1
+        return b"%d|" % self.number + b"z" * size
+
+    def put(self, queue, size, tag):
+        body = self.body(size)
+        message = StoredMessage(*queue, body, b"TAGS\x01" + tag.encode(), java_hash(tag))
+        result = self.store.put_message(message)
+        messages = self.expected.setdefault(queue, [])
+        assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, len(messages))
+        messages.append((body, tag, self.now))
+
+    def batch(self, queue, sizes):
+        bodies = [self.body(size) for size in sizes]
+        result = self.store.put_batch(StoredMessage(*queue, b""), [BatchEntry(body, b"") for body in bodies])
+        messages = self.expected.setdefault(queue, [])
+        assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, len(messages))
+        messages += [(body, None, self.now) for body in bodies]
+
+    def tick(self, milliseconds):
+        self.now += milliseconds
+
+    def flush(self):
+        self.store.flush_all()
+
+    def restart(self):
+        self.store.close()
+        self.store = self.opened()
+
+    def crash(self):
+        self.move(lambda queues: None)
+
+    def lose_queues(self):
+        self.move(lambda queues: shutil.rmtree(queues, ignore_errors=True))
+
+    def lose_one_queue(self):
+        self.move(lambda queues: shutil.rmtree(next(iter(sorted(queues.glob("*/*"))), queues / "none"), True))
+
+    def move(self, damage):
+        """Leave the running store as it is and go on with a copy of its files."""
+        abandoned, source = self.store, self.root
+        self.generation += 1
+        shutil.copytree(source, self.root)
+        abandoned.close()
+        damage(self.root / "consumequeue")
+        self.store = self.opened()
+
+    def check(self):
+        for queue, messages in self.expected.items():
+            assert (self.store.min_offset(*queue), self.store.max_offset(*queue)) == (0, len(messages))
+            assert self.read(queue, None) == messages
+            tagged = [message for message in messages if message[1] == "TagA"]
+            assert self.read(queue, frozenset((java_hash("TagA"),))) == tagged
+
+    def read(self, queue, tag_codes):
+        found = []
+        offset = 0
+        while offset < self.store.max_offset(*queue):
+            result = self.store.get_message(*queue, offset, 5, tag_codes)
+            assert result.status in (GetMessageStatus.FOUND, GetMessageStatus.NO_MATCHED_MESSAGE)
+            for record in decode_records(result.body):
+                assert crc_ok(record)
+                assert (record.topic, record.queue_id) == queue
+                found.append((record.stored_body, record.properties.get("TAGS"), record.store_timestamp))
+            offset = result.next_begin_offset
+        return found
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_store_equals_its_model(tmp_path_factory, part):
+    @settings(derandomize=True, deadline=None, max_examples=25)
+    @given(st.lists(STEPS, min_size=part * 10, max_size=part * 10 + 12))
+    def run(steps):
+        model = Model(tmp_path_factory.mktemp("model"))
+        try:
+            for name, *arguments in steps:
+                getattr(model, name.replace(" ", "_"))(*arguments)
+            model.check()
+            model.restart()
+            model.check()
+        finally:
+            model.store.close()
+
+    run()
