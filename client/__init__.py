@@ -1,16 +1,28 @@
-"""Clients: producer, push and pull consumer."""
+"""Clients: producer, push and pull consumer, and the admin client.
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus
-from rewindmq.client.producer import Producer
-from rewindmq.client.pull_consumer import PullConsumer
-from rewindmq.client.pull_result import PullResult, PullStatus
-from rewindmq.client.push_consumer import PushConsumer
-from rewindmq.client.send_result import SendResult, SendStatus
-from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
-from rewindmq.protocol.message import Message, MessageExt
-from rewindmq.protocol.message_queue import MessageQueue
+Names are loaded when they are first used, so that showing a command's help loads no client.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.client.listener import ConsumeConcurrentlyStatus
+    from rewindmq.client.producer import Producer
+    from rewindmq.client.pull_consumer import PullConsumer
+    from rewindmq.client.pull_result import PullResult, PullStatus
+    from rewindmq.client.push_consumer import PushConsumer
+    from rewindmq.client.send_result import SendResult, SendStatus
+    from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
+    from rewindmq.protocol.message import Message, MessageExt
+    from rewindmq.protocol.message_queue import MessageQueue
 
 __all__ = [
+    "AdminClient",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
     "Message",
@@ -25,3 +37,29 @@ __all__ = [
     "SendResult",
     "SendStatus",
 ]
+
+_MODULES: Final = MappingProxyType(
+    {
+        "AdminClient": "rewindmq.client.admin.admin_client",
+        "ConsumeConcurrentlyStatus": "rewindmq.client.listener",
+        "ConsumeFromWhere": "rewindmq.protocol.body.heartbeat",
+        "Message": "rewindmq.protocol.message",
+        "MessageExt": "rewindmq.protocol.message",
+        "MessageModel": "rewindmq.protocol.body.heartbeat",
+        "MessageQueue": "rewindmq.protocol.message_queue",
+        "Producer": "rewindmq.client.producer",
+        "PullConsumer": "rewindmq.client.pull_consumer",
+        "PullResult": "rewindmq.client.pull_result",
+        "PullStatus": "rewindmq.client.pull_result",
+        "PushConsumer": "rewindmq.client.push_consumer",
+        "SendResult": "rewindmq.client.send_result",
+        "SendStatus": "rewindmq.client.send_result",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+    return value
