@@ -10,14 +10,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from rewindmq.namesrv.rules import BROKER_EXPIRY_SECONDS, NamesrvRules
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
+from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
 MASTER_ID: Final = 0
-_PERM_WRITE: Final = 2
-_PERM_READ_WRITE: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,9 @@ class RouteInfoManager:
         for queues in self._topic_queues.values():
             queue_data = queues.get(broker_name)
             if queue_data is not None:
-                queue_data.perm = _PERM_READ_WRITE if writable else queue_data.perm & ~_PERM_WRITE
+                perm = PERM_READ_WRITE if writable else queue_data.perm & ~Perm.WRITE
+                # Not changed in place: answers that have not left yet hold the old one.
+                queues[broker_name] = msgspec.structs.replace(queue_data, perm=perm)
                 count += 1
         return count
 

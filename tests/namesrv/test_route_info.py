@@ -1,0 +1,145 @@
+"""The route tables on their own: what no sequence of registrations and removals may break."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.namesrv.route_info import Registration, RouteInfoManager
+from rewindmq.namesrv.rules import RULES
+from rewindmq.protocol.body.registration import DataVersion
+from rewindmq.protocol.body.route import QueueData
+from rewindmq.protocol.profile import Profile
+
+NAMES = ["broker-a", "broker-b"]
+ADDRESSES = ["h:1", "h:2", "h:3"]
+TOPICS = ["T", "U", "V"]
+
+
+def registration(**changes: Any) -> Registration:
+    fields: dict[str, Any] = {
+        "cluster": "C",
+        "broker_name": "broker-a",
+        "broker_id": 0,
+        "address": "h:1",
+        "ha_address": "",
+        "data_version": DataVersion(timestamp=1, counter=1),
+        "connection": "connection",
+        **changes,
+    }
+    topics = fields.pop("topics", ("T", "U"))
+    queues = {topic: QueueData(broker_name=fields["broker_name"], read_queue_nums=4) for topic in topics}
+    return Registration(**fields, queues=queues)
+
+
+registrations = st.builds(
+    registration,
+    cluster=st.sampled_from(["C", "D"]),
+    broker_name=st.sampled_from(NAMES),
+    broker_id=st.integers(0, 2),
+    address=st.sampled_from(ADDRESSES),
+    data_version=st.builds(DataVersion, timestamp=st.just(1), counter=st.integers(1, 2)),
+    connection=st.sampled_from(ADDRESSES),
+    topics=st.sets(st.sampled_from(TOPICS)),
+    filter_servers=st.lists(st.just("f:1"), max_size=1),
+)
+steps = st.one_of(
+    st.tuples(st.just("register"), registrations),
+    st.tuples(
+        st.just("unregister"),
+        st.tuples(st.sampled_from(NAMES), st.integers(0, 2), st.sampled_from(ADDRESSES)),
+    ),
+    st.tuples(st.just("remove_connection"), st.sampled_from(ADDRESSES)),
+    st.tuples(st.just("remove_expired"), st.just(None)),
+    st.tuples(st.just("delete_topic"), st.tuples(st.sampled_from(TOPICS), st.sampled_from([None, "C"]))),
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.sampled_from(list(Profile)), st.lists(steps, max_size=30))
+def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]]) -> None:
+    routes = RouteInfoManager(RULES[profile])
+    for second, (step, argument) in enumerate(sequence):
+        now = 10.0 * second
+        if step == "register":
+            routes.register(argument, now)
+        elif step == "unregister":
+            routes.unregister(*argument)
+        elif step == "remove_connection":
+            routes.remove_connection(argument)
+        elif step == "remove_expired":
+            routes.remove_expired(now)
+        else:
+            routes.delete_topic(*argument)
+        check(routes)
+
+
+def check(routes: RouteInfoManager) -> None:
+    info = routes.cluster_info()
+    brokers = info.broker_addr_table
+    assert all(broker.broker_addrs for broker in brokers.values()), "a broker without an address"
+    assert all(names and names <= set(brokers) for names in info.cluster_addr_table.values())
+    assert set(brokers) == set().union(*info.cluster_addr_table.values())
+    for topic in routes.topics():
+        route = routes.find_route(topic)
+        assert route is not None, "a topic without a broker"
+        known = {broker.broker_name for broker in route.broker_datas}
+        assert {queue.broker_name for queue in route.queue_datas} == known
+
+
+def test_a_route_handed_out_does_not_change() -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(), 0.0)
+    before = routes.find_route("T")
+    assert before is not None
+    routes.register(registration(broker_id=1, address="h:2"), 0.0)
+    routes.set_write_permission("broker-a", writable=True)
+    assert before.broker_datas[0].broker_addrs == {0: "h:1"}
+    assert before.queue_datas[0].perm == 0
+
+
+def test_only_a_master_brings_topics() -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(broker_id=1), 0.0)
+    assert routes.topics() == []
+    assert list(routes.cluster_info().broker_addr_table) == ["broker-a"]
+
+
+def test_a_broker_that_came_back_survives_its_old_connection() -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(connection="old"), 0.0)
+    routes.register(registration(connection="new"), 1.0)
+    assert routes.remove_connection("old") == []
+    assert routes.find_route("T") is not None
+    assert routes.remove_connection("new") == ["h:1"]
+    assert routes.find_route("T") is None
+
+
+def test_one_connection_may_carry_several_brokers() -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(), 0.0)
+    routes.register(registration(broker_name="broker-b", address="h:2"), 0.0)
+    assert routes.remove_connection("connection") == ["h:1", "h:2"]
+    assert routes.topics() == []
+
+
+@pytest.mark.parametrize(("now", "gone"), [(120.0, []), (120.001, [("h:1", "connection")])])
+def test_expiry_is_strict(now: float, gone: list[tuple[str, str]]) -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(), 0.0)
+    assert routes.remove_expired(now) == gone
+
+
+def test_filter_servers_are_part_of_the_route() -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(filter_servers=("f:1",)), 0.0)
+    route = routes.find_route("T")
+    assert route is not None
+    assert route.filter_server_table == {"h:1": ["f:1"]}
+    routes.register(registration(), 1.0)
+    route = routes.find_route("T")
+    assert route is not None
+    assert route.filter_server_table == {}
