@@ -114,8 +114,13 @@ class Connection(FrameStream):
             self._answer(request, response)
 
     def _answer(self, request: RemotingCommand, response: RemotingCommand) -> None:
-        if not request.flag & FLAG_ONEWAY and not self.is_closed:
-            self._send_or_drop(encode_reply(request, response))
+        if request.flag & FLAG_ONEWAY or self.is_closed:
+            return
+        frame = encode_reply(request, response)
+        if self._writing_paused:
+            self._send_or_drop(frame)
+        else:
+            self._send(frame)
 
     def _handle(self, request: RemotingCommand) -> None:
         if self._state is not ConnectionState.OPEN:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -152,10 +153,16 @@ class _BoundListener:
 
 
 class TcpNetwork:
-    """Real TCP through the running event loop; Nagle's algorithm off."""
+    """Real TCP through the running event loop; Nagle's algorithm off.
+
+    Names are bound on IPv4 only, so that port 0 means one port and addresses stay readable for old clients
+    (``wire.md`` 9, trap 18); an IPv6 literal is bound as given.
+    """
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
-        server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=1024)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(factory, host, port, family=family, backlog=1024)
         return _BoundListener(server)
 
     async def connect(
