@@ -235,7 +235,7 @@ class LocalCluster:
             "brokerName": name,
             "brokerId": 0,
             "listenPort": self._broker_port and self._broker_port + index * BROKER_PORT_STEP,
-            "bindHost": self._host,
+            "bindAddress": self._host,
             "storePathRootDir": self._members[name].store_path,
             "profile": self._profile,
             **self._broker_config,

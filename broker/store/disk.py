@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import resource
+import shutil
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +43,9 @@ class Disk(Protocol):
 
     def data_beyond(self, path: Path, offset: int) -> int:
         """Offset of the first byte at or after ``offset`` that is not in a hole, -1 when there is none."""
+
+    def used_ratio(self, path: Path) -> float:
+        """Part of the file system that is in use, 0 to 1."""
 
     def physical_memory(self) -> int:
         """Bytes of memory of the machine."""
@@ -95,6 +99,10 @@ class OsDisk:
             except OSError as error:
                 # Where holes cannot be asked for, every byte counts as data.
                 return -1 if error.errno == errno.ENXIO else offset
+
+    def used_ratio(self, path: Path) -> float:
+        usage = shutil.disk_usage(path)
+        return usage.used / usage.total if usage.total else 0.0
 
     def physical_memory(self) -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

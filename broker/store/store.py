@@ -200,6 +200,15 @@ class MessageStore:
         return self._log.min_offset
 
     @property
+    def earliest_store_time(self) -> int:
+        """Store timestamp of the first message kept, ms; -1 in an empty store."""
+        return self._log.store_time(self._log.min_offset)
+
+    def disk_used_ratio(self) -> float:
+        """Part of the store's file system that is in use, 0 to 1. OSError when it cannot be asked."""
+        return self._disk.used_ratio(self._layout.root)
+
+    @property
     def max_commit_log_offset(self) -> int:
         """Log position of the next record."""
         return self._log.max_offset

@@ -1,0 +1,140 @@
+"""Storing a batch: the core of 320 (``wire.md`` 6.6).
+
+RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.host import pack_host
+from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.send import MessageSender, refuse_unsupported
+from rewindmq.broker.send_gate import SendGate
+from rewindmq.broker.store.model import BatchEntry, StoredMessage
+from rewindmq.protocol.batch import BatchMessage, decode_batch
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageResponseHeader
+from rewindmq.protocol.properties import CLUSTER, WAIT, format_properties, parse_properties
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.text import java_hash
+
+_SEPARATOR: Final = b"\x02"
+_TAGS_FIRST: Final = b"TAGS\x01"
+_TAGS_INSIDE: Final = b"\x02TAGS\x01"
+_DELAY_MARK: Final = b"DELAY\x01"
+_TRAN_MARK: Final = b"TRAN_MSG\x01"
+
+
+class BatchSender:
+    """Answers a batch send: each message becomes a record of its own, with consecutive queue offsets."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        gate: SendGate,
+        putter: MessagePutter,
+        sender: MessageSender,
+        id_prefix: str,
+    ) -> None:
+        self._admit = gate.admit
+        self._put_batch = putter.put_batch
+        self._answer_when_durable = putter.answer_when_durable
+        self._refuse = sender.refuse
+        self._id_prefix = id_prefix
+        self._cluster = config.broker_cluster_name
+        self._region = config.region_id
+        self._trace_on = config.trace_on
+
+    def send(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> RemotingCommand | None:
+        """Store every message of the body, or none; None when the answer has to wait for the disk."""
+        remote_address = connection.remote_address
+        try:
+            target, queue_id = self._admit(header, request.version, remote_address)
+            if target.is_retry:
+                raise RequestError(
+                    ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
+                )
+            text = header.properties or ""
+            refuse_unsupported(header.sys_flag, text)
+            shared = parse_properties(text)
+            waits = shared.get(WAIT) != "false"
+            shared[CLUSTER] = self._cluster
+            # A received body is bytes.
+            body: Any = request.body or b""
+            entries = _entries(decode_batch(body), shared)
+            result = self._put_batch(
+                StoredMessage(
+                    target.topic,
+                    queue_id,
+                    b"",
+                    sys_flag=header.sys_flag | target.extra_sys_flag,
+                    born_timestamp=header.born_timestamp,
+                    born_host=pack_host(remote_address),
+                    reconsume_times=header.reconsume_times or 0,
+                ),
+                entries,
+            )
+        except RequestError as error:
+            return self._refuse(error)
+        prefix = self._id_prefix
+        response = RemotingCommand(
+            ResponseCode.SUCCESS,
+            SendMessageResponseHeader(
+                ",".join([f"{prefix}{offset:016X}" for offset in result.physical_offsets]),
+                queue_id,
+                result.queue_offset,
+                None,
+                self._region,
+                self._trace_on,
+            ),
+        )
+        return self._answer_when_durable(connection, request, response, result, waits=waits)
+
+
+def _entries(messages: Sequence[BatchMessage], shared: Mapping[str, str]) -> list[BatchEntry]:
+    """The messages with the batch's own properties added; a message's own value wins (``wire.md`` 6.6).
+
+    Raises:
+        RequestError: 13, a delayed or transaction message among them.
+    """
+    # By which of the shared properties a message has itself: the text that is added to its own.
+    marks = [(name, f"{name}\x01".encode()) for name in shared]
+    additions: dict[tuple[bool, ...], bytes] = {}
+    entries = []
+    for body, properties, flag in messages:
+        if _DELAY_MARK in properties or _TRAN_MARK in properties:
+            refuse_unsupported(0, properties.decode("utf-8", "replace"))
+        own = tuple([mark in properties and _starts_pair(properties, mark) for _, mark in marks])
+        addition = additions.get(own)
+        if addition is None:
+            addition = additions[own] = format_properties(
+                {name: value for (name, value), has in zip(shared.items(), own, strict=True) if not has}
+            ).encode()
+        if properties and addition and not properties.endswith(_SEPARATOR):
+            properties += _SEPARATOR
+        entries.append(BatchEntry(body, properties + addition, _tags_code(properties), flag))
+    return entries
+
+
+def _starts_pair(properties: bytes, mark: bytes) -> bool:
+    return properties.startswith(mark) or _SEPARATOR + mark in properties
+
+
+def _tags_code(properties: bytes) -> int:
+    at = properties.rfind(_TAGS_INSIDE)
+    if at >= 0:
+        start = at + len(_TAGS_INSIDE)
+    elif properties.startswith(_TAGS_FIRST):
+        start = len(_TAGS_FIRST)
+    else:
+        return 0
+    end = properties.find(_SEPARATOR, start)
+    tags = properties[start:] if end < 0 else properties[start:end]
+    return java_hash(tags.decode("utf-8", "replace")) if tags else 0

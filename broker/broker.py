@@ -1,0 +1,157 @@
+"""The broker: a store, its tables and services behind a listening socket, from start to stop."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.consumer_manager import ConsumerGroup
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.handlers import HANDLERS, bind_handlers
+from rewindmq.broker.schedule import Schedule
+from rewindmq.broker.stats import SAMPLE_SECONDS
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.wiring import Services, wire
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import ConfigError, ConnectionLostError, RequestError
+from rewindmq.protocol.header.client import NotifyConsumerIdsChangedRequestHeader
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.protocol.remoting.state import CloseReason
+
+_log = logging.getLogger(__name__)
+
+# RocketMQ 4.9.4 BrokerController#initialize, ClientHousekeepingService; seconds.
+FIRST_OFFSET_FLUSH_SECONDS: Final = 10.0
+CHANNEL_SCAN_SECONDS: Final = 10.0
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
+
+
+class Broker:
+    """One broker process, or one of several inside a simulation; a master, without slaves."""
+
+    def __init__(self, runtime: Runtime, config: BrokerConfig) -> None:
+        self._runtime = runtime
+        self._config = config
+        # Requests that arrive between binding and the first answer are refused, not taken for unknown.
+        self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
+        self._server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
+        self._client = RemotingClient(runtime)
+        self._schedule = Schedule(runtime.timers)
+        self._store: MessageStore | None = None
+        self._services: Services | None = None
+
+    @property
+    def address(self) -> str:
+        """``host:port`` as registered: ``brokerIP1``, else the host bound; valid after ``start``."""
+        host = self._config.broker_ip1 or self._server.host
+        return f"[{host}]:{self._server.port}" if ":" in host else f"{host}:{self._server.port}"
+
+    @property
+    def context(self) -> BrokerContext:
+        """State and services; there from ``start`` on."""
+        assert self._services is not None, "not started"
+        return self._services.context
+
+    async def start(self) -> None:
+        """Bind, open the store, serve, and try once to register.
+
+        Raises:
+            ConfigError: the address to register is missing.
+            OSError: the port cannot be bound; the disk has not been touched.
+            StoreError: the store cannot be opened; one line that says why.
+        """
+        config = self._config
+        if config.broker_ip1 is None and config.bind_address in _ANY_ADDRESS:
+            raise ConfigError(
+                f"bindAddress {config.bind_address} is no address for clients to come to: set brokerIP1"
+            )
+        await self._server.start(config.bind_address, config.listen_port)
+        store = MessageStore(config.root, config.store, self._runtime.clock.now_ms)
+        store.open()
+        self._store = store
+        services = self._services = wire(
+            self._runtime, config, store, self._client, self.address, self._tell_members
+        )
+        services.long_polling.start(services.context.puller.answer_held)
+        self._begin_schedule(services)
+        self._handlers.update(bind_handlers(services.context))
+        await services.context.registration.start()
+
+    async def close(self) -> None:
+        """Unregister, let answers leave, save everything; safe to call at any time, also twice.
+
+        Raises:
+            StoreError: the disk refused; the next start will recover as after a crash.
+        """
+        services, self._services = self._services, None
+        store, self._store = self._store, None
+        self._schedule.close()
+        if services is not None:
+            await services.context.registration.close()
+            services.long_polling.close()
+            if services.sync_flush is not None:
+                await services.sync_flush.drain()
+        await self._server.close()
+        await self._client.close()
+        if services is not None:
+            if services.sync_flush is not None:
+                await services.sync_flush.close()
+            await services.background_flush.close()
+        if store is not None:
+            try:
+                if services is not None:
+                    services.context.offsets.persist()
+            finally:
+                store.close()
+
+    def _begin_schedule(self, services: Services) -> None:
+        config, every = self._config, self._schedule.every
+        context, flush = services.context, services.background_flush
+        every(
+            FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, context.offsets.persist
+        )
+        every(CHANNEL_SCAN_SECONDS, CHANNEL_SCAN_SECONDS, self._scan_channels)
+        every(SAMPLE_SECONDS, SAMPLE_SECONDS, self._sample)
+        interval = config.flush_interval_commit_log / 1_000
+        every(interval, interval, flush.flush_log)
+        thorough = config.flush_consume_queue_thorough_interval / 1_000
+        every(thorough, thorough, flush.flush_all)
+
+    def _scan_channels(self) -> None:
+        now = self._runtime.clock.monotonic()
+        context = self.context
+        for channel in (*context.producers.expire(now), *context.consumers.expire(now)):
+            _log.warning("client %s gone: no heartbeat for 120 s", channel.client_id)
+            channel.connection.close("no heartbeat for 120 s")
+
+    def _sample(self) -> None:
+        clock = self._runtime.clock
+        self.context.stats.sample(clock.now_ms(), clock.monotonic())
+
+    def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
+        if self._services is not None:
+            self._services.long_polling.on_close(connection)
+            self._services.context.producers.on_close(connection)
+            self._services.context.consumers.on_close(connection)
+
+    def _tell_members(self, group: ConsumerGroup) -> None:
+        """40 to every member (``DefaultConsumerIdsChangeListener``)."""
+        if not self._config.notify_consumer_ids_changed_enable:
+            return
+        header = NotifyConsumerIdsChangedRequestHeader(group.name)
+        for channel in list(group.channels.values()):
+            try:
+                channel.connection.send_oneway(
+                    RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header)
+                )
+            except ConnectionLostError as error:
+                _log.info("40 for group %s not sent: %s", group.name, error)
+
+
+def _refuse_early(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    raise RequestError(ResponseCode.SYSTEM_ERROR, "broker unable to service, until it has started")

@@ -1,0 +1,85 @@
+"""``rewindmq broker``: the command line of the broker process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process_options import (
+    ProcessOptions,
+    add_process_arguments,
+    port_number,
+)
+
+HELP: Final = "run a broker"
+
+EPILOG: Final = """\
+examples:
+  rewindmq broker -n 127.0.0.1:9876                    listen on 127.0.0.1:10911, store in ~/store
+  rewindmq broker -n 127.0.0.1:9876 -c conf/broker.conf   RocketMQ's own property file
+  rewindmq broker -n 127.0.0.1:9876 -p 0 --root /tmp/a    any free port, see the ready line
+
+The command line goes before the file, the file before NAMESRV_ADDR. One line of JSON on standard output says
+when and where it serves:
+  {"ready":"broker","name":"broker-a","address":"127.0.0.1:10911","pid":123}
+Ctrl-C or SIGTERM stops it. Exit codes: 0 stopped, 1 could not start, 2 wrong usage.
+"""
+
+_FROM_STDIN: Final = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of ``rewindmq broker``."""
+    parser.add_argument(
+        "-n",
+        "--namesrv-addr",
+        metavar="ADDR",
+        help="name servers, host:port;host:port (default: namesrvAddr of the file, else NAMESRV_ADDR);"
+        " - reads them from the first line of standard input",
+    )
+    parser.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="property file: brokerName=broker-a ..."
+    )
+    parser.add_argument(
+        "-p", "--port", type=port_number, metavar="PORT", help="0 takes a free one (default: 10911)"
+    )
+    parser.add_argument("--host", metavar="HOST", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="directory of the store (default: ~/store)")
+    parser.add_argument(
+        "--profile", choices=[profile.value for profile in Profile], help="release to imitate (default: v49)"
+    )
+    add_process_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        StoreError: the store cannot be opened.
+        OSError: the port cannot be bound.
+    """
+    from rewindmq.broker.broker import Broker
+    from rewindmq.broker.config import read_broker_config
+    from rewindmq.protocol.remoting.process import configure_log, read_parent_line, run_process
+
+    options = ProcessOptions.from_arguments(arguments)
+    configure_log(options.log_level)
+    namesrv_addr = arguments.namesrv_addr
+    config = read_broker_config(
+        arguments.config,
+        fallback_namesrv_addr=os.environ.get("NAMESRV_ADDR"),
+        namesrv_addr=None if namesrv_addr == _FROM_STDIN else namesrv_addr,
+        listen_port=arguments.port,
+        bind_address=arguments.host,
+        store_path_root_dir=None if arguments.root is None else str(arguments.root),
+        profile=None if arguments.profile is None else Profile(arguments.profile),
+    )
+    if namesrv_addr == _FROM_STDIN:
+        config = config.with_namesrv_addr(read_parent_line())
+    return run_process(
+        "broker", lambda runtime: Broker(runtime, config), options, {"name": config.broker_name}
+    )

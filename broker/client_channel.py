@@ -1,0 +1,30 @@
+"""One client as the broker's registries know it: a connection, and what its heartbeats said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindmq.protocol.remoting.connection import Connection
+
+# ConsumerManager and ProducerManager.CHANNEL_EXPIRED_TIMEOUT of RocketMQ 4.9.4, seconds.
+CHANNEL_EXPIRED_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class ClientChannel:
+    """RocketMQ's ``ClientChannelInfo``.
+
+    Attributes:
+        connection: the key of every registry; two clients with one id are two channels.
+        language, version: of the frame that carried the latest heartbeat.
+        last_update: protocol seconds of that heartbeat.
+    """
+
+    connection: Connection
+    client_id: str
+    language: int
+    version: int
+    last_update: float
+
+    def is_expired(self, now: float) -> bool:
+        return now - self.last_update > CHANNEL_EXPIRED_SECONDS

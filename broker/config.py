@@ -1,0 +1,158 @@
+"""What a broker is told before it starts: RocketMQ's ``broker.conf`` keys, and two of our own."""
+
+from __future__ import annotations
+
+import logging
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.errors import ConfigError
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.property_file import load_properties
+from rewindmq.protocol.sysflag import PERM_READ_WRITE
+
+_log = logging.getLogger(__name__)
+
+# Both names become topic names (store.md 8.2).
+_NAME: Final = re.compile(r"[A-Za-z0-9_.%|-]{1,127}")
+_ADDRESS: Final = re.compile(r"[^\s:;]+:([0-9]{1,5})")
+
+Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
+QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+
+
+class BrokerRole(StrEnum):
+    """The role this broker can play; the others need replication, which is not part of it."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+
+
+class ResetMode(StrEnum):
+    """How 222 resets a group."""
+
+    CLASSIC = "classic"
+
+
+class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """RocketMQ 4.9.4's ``BrokerConfig`` and ``NettyServerConfig``, as far as used here.
+
+    Names on file are the attribute's in camelCase; times are ms, sizes bytes, unless said otherwise.
+
+    Attributes:
+        namesrv_addr: ``host:port;host:port``; None runs without a name server.
+        listen_port: 0 takes any free port.
+        bind_address: the interface to listen at (5.x key); the default serves this machine only.
+        broker_ip1: the host registered and written into message ids; None means the host bound.
+        profile: the release imitated where releases differ; ours.
+        reset_mode: ours.
+        store: RocketMQ's ``MessageStoreConfig``; its keys stand in the same file.
+    """
+
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = "DEFAULT_BROKER"
+    # Replication is not part of this broker, so every one is a master.
+    broker_id: Annotated[int, msgspec.Meta(ge=0, le=0)] = 0
+    broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
+    namesrv_addr: str | None = None
+    listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 10_911
+    ha_listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 10_912
+    bind_address: str = "127.0.0.1"
+    broker_ip1: str | None = msgspec.field(default=None, name="brokerIP1")
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+    broker_permission: Annotated[int, msgspec.Meta(ge=0, le=7)] = PERM_READ_WRITE
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    default_topic_queue_nums: QueueCount = 8
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    notify_consumer_ids_changed_enable: bool = True
+    long_polling_enable: bool = True
+    short_polling_time_mills: Millis = 1_000
+    register_name_server_period: Millis = 30_000
+    register_broker_timeout_mills: Millis = 6_000
+    flush_consumer_offset_interval: Millis = 5_000
+    store_path_root_dir: str = "~/store"
+    flush_interval_commit_log: Millis = 500
+    flush_consume_queue_thorough_interval: Millis = 60_000
+    sync_flush_timeout: Millis = 5_000
+    profile: Profile = Profile.V49
+    reset_mode: ResetMode = ResetMode.CLASSIC
+    store: StoreConfig = msgspec.field(default_factory=StoreConfig)
+
+    def __post_init__(self) -> None:
+        for key, name in (("brokerName", self.broker_name), ("brokerClusterName", self.broker_cluster_name)):
+            if not _NAME.fullmatch(name):
+                raise ConfigError(
+                    f"{key} = {name!r}: 1 to 127 characters of A-Z a-z 0-9 _ . % | - are allowed"
+                )
+        parse_namesrv_addr(self.namesrv_addr)
+
+    def with_namesrv_addr(self, namesrv_addr: str) -> BrokerConfig:
+        """The same with other name servers. ConfigError when they are malformed."""
+        return msgspec.structs.replace(self, namesrv_addr=namesrv_addr)
+
+    @property
+    def root(self) -> Path:
+        return Path(self.store_path_root_dir).expanduser()
+
+    @property
+    def namesrv_addresses(self) -> tuple[str, ...]:
+        return parse_namesrv_addr(self.namesrv_addr)
+
+
+def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
+    """The addresses in ``host:port;host:port``, each once, in their order.
+
+    Raises:
+        ConfigError: a piece is no ``host:port``.
+    """
+    addresses: dict[str, None] = {}
+    for piece in (text or "").split(";"):
+        address = piece.strip()
+        if not address:
+            continue
+        match = _ADDRESS.fullmatch(address)
+        if match is None or not 0 < int(match.group(1)) <= 65_535:
+            raise ConfigError(
+                f"name server address {address!r} is not host:port (several are separated by ;)"
+            )
+        addresses[address] = None
+    return tuple(addresses)
+
+
+def read_broker_config(
+    path: Path | None, *, fallback_namesrv_addr: str | None = None, **overrides: object
+) -> BrokerConfig:
+    """The configuration of a file, overlaid by what the command line says.
+
+    Args:
+        fallback_namesrv_addr: name servers to use when neither names any.
+        overrides: checked values by field name; None means not given.
+
+    Raises:
+        ConfigError: one line that names file, line and key.
+    """
+    fields: dict[str, Any] = {}
+    try:
+        if path is not None:
+            fields, not_of_broker = load_properties(BrokerConfig, path)
+            store_fields, not_of_store = load_properties(StoreConfig, path)
+            unknown = [key for key in not_of_broker if key in not_of_store]
+            if unknown:
+                _log.warning("%s: ignored unknown keys: %s", path, ", ".join(unknown))
+            fields["store"] = StoreConfig(**store_fields)
+        fields.update({name: value for name, value in overrides.items() if value is not None})
+        if fallback_namesrv_addr:
+            fields.setdefault("namesrv_addr", fallback_namesrv_addr)
+        return BrokerConfig(**fields)
+    except StoreError as error:
+        raise ConfigError(f"{path}: {error}") from None

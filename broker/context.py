@@ -1,0 +1,42 @@
+"""What the handlers of one broker work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindmq.broker.batch_send import BatchSender
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.consumer_manager import ConsumerManager
+from rewindmq.broker.offset_commit import OffsetCommitter
+from rewindmq.broker.producer_manager import ProducerManager
+from rewindmq.broker.pull import MessagePuller
+from rewindmq.broker.registration import Registration
+from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.send import MessageSender
+from rewindmq.broker.stats import BrokerStats
+from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.remoting.runtime import Runtime
+
+
+@dataclass(slots=True)
+class BrokerContext:
+    """The state and rules of one broker, wired by ``wiring.wire``."""
+
+    config: BrokerConfig
+    rules: BrokerRules
+    runtime: Runtime
+    store: MessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetTable
+    consumers: ConsumerManager
+    producers: ProducerManager
+    stats: BrokerStats
+    committer: OffsetCommitter
+    sender: MessageSender
+    batch_sender: BatchSender
+    puller: MessagePuller
+    registration: Registration

@@ -1,0 +1,65 @@
+"""One module per request code; each says in its docstring what of RocketMQ is kept, changed or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.handlers import (
+    get_broker_runtime_info,
+    get_consume_stats,
+    get_consumer_connection_list,
+    get_consumer_list_by_group,
+    get_max_offset,
+    get_min_offset,
+    get_topic_stats_info,
+    heart_beat,
+    invoke_broker_to_reset_offset,
+    pull_message,
+    query_consumer_offset,
+    search_offset_by_timestamp,
+    send_batch_message,
+    send_message,
+    send_message_v2,
+    unregister_client,
+    update_and_create_topic,
+    update_consumer_offset,
+    view_message_by_id,
+)
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection, Handler, Reply
+
+BrokerHandler = Callable[[BrokerContext, Connection, RemotingCommand], Reply]
+
+HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
+    {
+        RequestCode.SEND_MESSAGE: send_message.handle,
+        RequestCode.PULL_MESSAGE: pull_message.handle,
+        RequestCode.QUERY_CONSUMER_OFFSET: query_consumer_offset.handle,
+        RequestCode.UPDATE_CONSUMER_OFFSET: update_consumer_offset.handle,
+        RequestCode.UPDATE_AND_CREATE_TOPIC: update_and_create_topic.handle,
+        RequestCode.GET_BROKER_RUNTIME_INFO: get_broker_runtime_info.handle,
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: search_offset_by_timestamp.handle,
+        RequestCode.GET_MAX_OFFSET: get_max_offset.handle,
+        RequestCode.GET_MIN_OFFSET: get_min_offset.handle,
+        RequestCode.VIEW_MESSAGE_BY_ID: view_message_by_id.handle,
+        RequestCode.HEART_BEAT: heart_beat.handle,
+        RequestCode.UNREGISTER_CLIENT: unregister_client.handle,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP: get_consumer_list_by_group.handle,
+        RequestCode.GET_TOPIC_STATS_INFO: get_topic_stats_info.handle,
+        RequestCode.GET_CONSUMER_CONNECTION_LIST: get_consumer_connection_list.handle,
+        RequestCode.GET_CONSUME_STATS: get_consume_stats.handle,
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: invoke_broker_to_reset_offset.handle,
+        RequestCode.SEND_MESSAGE_V2: send_message_v2.handle,
+        RequestCode.SEND_BATCH_MESSAGE: send_batch_message.handle,
+    }
+)
+
+
+def bind_handlers(context: BrokerContext) -> dict[int, Handler]:
+    """The table a server dispatches by; codes outside it are answered 3."""
+    return {code: partial(handler, context) for code, handler in HANDLERS.items()}

@@ -1,0 +1,23 @@
+"""38 GET_CONSUMER_LIST_BY_GROUP: client ids of a group's members.
+
+Kept from 4.9.4 ``ConsumerManageProcessor#getConsumerListByGroup``: 1 for a group without members. Changed and
+refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.client import GetConsumerListByGroupRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetConsumerListByGroupRequestHeader)
+    group = context.consumers.find(header.consumer_group)
+    if group is None:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
+    return RemotingCommand(ResponseCode.SUCCESS, body=GetConsumerListByGroupResponseBody(group.client_ids()))

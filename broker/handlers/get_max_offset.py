@@ -1,0 +1,19 @@
+"""30 GET_MAX_OFFSET: one past the last message of a queue.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getMaxOffset``: 0 for an empty or unknown queue. Changed: nothing;
+``committed`` (5.x) makes no difference here, since every message in the queue is.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMaxOffsetResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetMaxOffsetRequestHeader)
+    offset = context.store.max_offset(header.topic, header.queue_id)
+    return RemotingCommand(ResponseCode.SUCCESS, GetMaxOffsetResponseHeader(offset))

@@ -1,0 +1,19 @@
+"""31 GET_MIN_OFFSET: the first message of a queue that is still kept.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getMinOffset``: 0 for an empty or unknown queue. Changed and refused:
+nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.offset import GetMinOffsetRequestHeader, GetMinOffsetResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetMinOffsetRequestHeader)
+    offset = context.store.min_offset(header.topic, header.queue_id)
+    return RemotingCommand(ResponseCode.SUCCESS, GetMinOffsetResponseHeader(offset))

@@ -1,0 +1,49 @@
+"""34 HEART_BEAT: a client says which groups it produces and consumes for.
+
+Kept from 4.9.4 ``ClientManageProcessor#heartBeat``: creates group and %RETRY% topic, registers both under the
+connection, announces a change (40) to every member, the new one included. Changed: requests to this client
+travel in the codec of its heartbeat from now on; ``withoutSub`` (5.x) keeps the subscriptions. Refused: a
+consumer group outside RocketMQ's character table, with 1 and without registering anything.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.names import check_group, retry_topic
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.sysflag import TopicSysFlag
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    heartbeat = decode_body(request, HeartbeatData)
+    for consumer in heartbeat.consumer_data_set:
+        check_group(consumer.group_name)
+    connection.peer_serialize_type = request.serialize_type
+    channel = ClientChannel(
+        connection,
+        heartbeat.client_id,
+        request.language,
+        request.version,
+        context.runtime.clock.monotonic(),
+    )
+    for consumer in heartbeat.consumer_data_set:
+        notify = _prepare_group(context, consumer)
+        context.consumers.register(consumer, channel, notify=notify, without_sub=heartbeat.without_sub)
+    for producer in heartbeat.producer_data_set:
+        context.producers.register(producer.group_name, channel)
+    return RemotingCommand(ResponseCode.SUCCESS)
+
+
+def _prepare_group(context: BrokerContext, consumer: ConsumerData) -> bool:
+    """See to the group's settings and retry topic; True when its changes are to be announced."""
+    group = context.groups.find(consumer.group_name)
+    if group is None:
+        return True
+    sys_flag = int(TopicSysFlag.UNIT_SUB) if consumer.unit_mode else 0
+    context.topics.ensure(retry_topic(consumer.group_name), group.retry_queue_nums, topic_sys_flag=sys_flag)
+    return group.notify_consumer_ids_changed_enable

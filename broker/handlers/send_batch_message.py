@@ -1,0 +1,24 @@
+"""320 SEND_BATCH_MESSAGE: store several messages of one topic, all or none.
+
+Kept from 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``: a record and an id for each message, 13 for
+retry topics. Changed: a message's own property wins over the batch's of the same name. Refused with 13:
+half messages, DELAY levels, inner batches (5.x), a body whose lengths do not add up, an empty batch.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(
+    context: BrokerContext, connection: Connection, request: RemotingCommand
+) -> RemotingCommand | None:
+    try:
+        header = request.decode_header(SendMessageRequestHeaderV2)
+    except RequestError as error:
+        return context.sender.refuse(error)
+    return context.batch_sender.send(connection, request, header)

@@ -1,0 +1,25 @@
+"""10 SEND_MESSAGE: store one message; header with long names.
+
+Kept from 4.9.4 ``SendMessageProcessor``: order of the checks, auto-creation from TBW102, WAIT dropped and
+CLUSTER added, answers 10 when the disk is late; ``batch`` = true makes it a 320. Changed: the consume queue
+has the message before the answer. Refused with 13: half messages, DELAY levels, inner batches (5.x).
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(
+    context: BrokerContext, connection: Connection, request: RemotingCommand
+) -> RemotingCommand | None:
+    try:
+        header = request.decode_header(SendMessageRequestHeader)
+    except RequestError as error:
+        return context.sender.refuse(error)
+    sender = context.batch_sender if header.batch else context.sender
+    return sender.send(connection, request, header)

@@ -1,0 +1,25 @@
+"""35 UNREGISTER_CLIENT: a client leaves a producer or consumer group.
+
+Kept from 4.9.4 ``ClientManageProcessor#unregisterClient``: the connection leaves the group, the other members
+are told (40); unknown groups are no error. Changed and refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.client import UnregisterClientRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(UnregisterClientRequestHeader)
+    if header.producer_group is not None:
+        context.producers.unregister(header.producer_group, connection)
+    group = header.consumer_group
+    if group is not None and context.consumers.find(group) is not None:
+        config = context.groups.find(group)
+        notify = config is None or config.notify_consumer_ids_changed_enable
+        context.consumers.unregister(group, connection, notify=notify)
+    return RemotingCommand(ResponseCode.SUCCESS)

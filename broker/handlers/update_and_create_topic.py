@@ -1,0 +1,63 @@
+"""17 UPDATE_AND_CREATE_TOPIC: create a topic, or change its queues and permission.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateTopic``: refusal of reserved names, topics.json on disk
+and the name servers told before the answer; ``order`` is stored by v53 only. Changed: all topics are
+registered, not the new one alone. Refused with 1 (v53: 29): numbers out of range, an unknown filter type,
+which 4.9.4 takes.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.topic_config import MAX_QUEUE_NUMS
+from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader
+from rewindmq.protocol.names import check_not_system_topic, check_topic
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
+
+_ALL_PERMS = PERM_READ_WRITE | Perm.INHERIT
+
+
+async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(CreateTopicRequestHeader)
+    try:
+        topic = _checked(context, header)
+    except RequestError as error:
+        raise RequestError(context.rules.bad_queue_code, error.remark) from None
+    context.topics.update(topic, announce=False)
+    await context.registration.register()
+    return RemotingCommand(ResponseCode.SUCCESS)
+
+
+def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicConfig:
+    name = header.topic
+    check_topic(name)
+    check_not_system_topic(name)
+    if context.topics.is_built_in(name):
+        raise _illegal(f"The topic[{name}] is conflict with system topic.")
+    for key, value, limit in (
+        ("readQueueNums", header.read_queue_nums, MAX_QUEUE_NUMS),
+        ("writeQueueNums", header.write_queue_nums, MAX_QUEUE_NUMS),
+        ("perm", header.perm, _ALL_PERMS),
+    ):
+        if not 0 <= value <= limit:
+            raise _illegal(f"{key} {value} is not in 0..{int(limit)}")
+    if header.topic_filter_type not in TopicFilterType.__members__:
+        raise _illegal(f"topicFilterType {header.topic_filter_type!r} is neither SINGLE_TAG nor MULTI_TAG")
+    return TopicConfig(
+        name,
+        read_queue_nums=header.read_queue_nums,
+        write_queue_nums=header.write_queue_nums,
+        perm=header.perm,
+        topic_filter_type=TopicFilterType(header.topic_filter_type),
+        topic_sys_flag=header.topic_sys_flag or 0,
+        order=header.order and context.rules.stores_topic_order,
+    )
+
+
+def _illegal(remark: str) -> RequestError:
+    return RequestError(ResponseCode.SYSTEM_ERROR, remark)

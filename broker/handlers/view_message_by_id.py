@@ -1,0 +1,22 @@
+"""33 VIEW_MESSAGE_BY_ID: the record at a commit-log position.
+
+Kept from 4.9.4 ``QueryMessageProcessor#viewMessageById``: the raw record, or 1. Changed: a position inside a
+record is answered 1 too; RocketMQ reads a length there and sends whatever follows.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.message import ViewMessageRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(ViewMessageRequestHeader)
+    record = context.store.look_message(header.offset)
+    if record is None:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {header.offset}")
+    return RemotingCommand(ResponseCode.SUCCESS, body=record)

@@ -1,0 +1,48 @@
+"""Which connections produce for which group (RocketMQ 4.9.4 ``ProducerManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.protocol.remoting.connection import Connection
+
+
+class ProducerManager:
+    """Producer groups and their channels; kept in memory only."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Connection, ClientChannel]] = {}
+
+    def register(self, group: str, channel: ClientChannel) -> None:
+        """Add a channel to a group, or refresh it."""
+        self._groups.setdefault(group, {})[channel.connection] = channel
+
+    def unregister(self, group: str, connection: Connection) -> None:
+        """Forget one channel; a group without channels goes too."""
+        channels = self._groups.get(group)
+        if channels is not None:
+            channels.pop(connection, None)
+            if not channels:
+                del self._groups[group]
+
+    def on_close(self, connection: Connection) -> None:
+        """Forget a connection in every group."""
+        for group in list(self._groups):
+            self.unregister(group, connection)
+
+    def expire(self, now: float) -> list[ClientChannel]:
+        """Forget the channels without heartbeat for 120 s; the caller closes their connections."""
+        expired = [
+            (group, channel)
+            for group, channels in self._groups.items()
+            for channel in channels.values()
+            if channel.is_expired(now)
+        ]
+        for group, channel in expired:
+            self.unregister(group, channel.connection)
+        return [channel for _, channel in expired]
+
+    def channels(self, group: str) -> Collection[ClientChannel]:
+        """The group's channels in order of registration; empty when nobody produces for it."""
+        return self._groups.get(group, {}).values()

@@ -1,0 +1,185 @@
+"""Answering a pull: gates, filter, read, hold (``behaviour.md`` B.4 to B.7).
+
+RocketMQ 4.9.4 ``PullMessageProcessor``.
+"""
+
+from __future__ import annotations
+
+import logging
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.long_polling import HeldPull, LongPolling, TagCodes
+from rewindmq.broker.offset_commit import OffsetCommitter
+from rewindmq.broker.offset_moved import OffsetMovedEvent, OffsetMovedLog
+from rewindmq.broker.pull_gate import PullGate
+from rewindmq.broker.stats import BrokerStats
+from rewindmq.broker.store.model import GetMessageStatus, GetResult
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.limits import MAX_PULL_MESSAGES
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.sysflag import PullSysFlag
+
+_log = logging.getLogger(__name__)
+
+_SUSPEND: Final = int(PullSysFlag.SUSPEND)
+_COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
+_NOT_FOUND: Final = ResponseCode.PULL_NOT_FOUND
+_MOVED: Final = ResponseCode.PULL_OFFSET_MOVED
+_MASTER: Final = 0
+
+# An empty queue answers 21 instead when asked for anything but offset 0 (behaviour.md B.5).
+_CODES: Final = MappingProxyType(
+    {
+        GetMessageStatus.FOUND: ResponseCode.SUCCESS,
+        GetMessageStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+        GetMessageStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+        GetMessageStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+        GetMessageStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+        GetMessageStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+        GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+        GetMessageStatus.NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_NOT_FOUND,
+        GetMessageStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_NOT_FOUND,
+    }
+)
+_EMPTY: Final = (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, GetMessageStatus.NO_MESSAGE_IN_QUEUE)
+
+
+class MessagePuller:
+    """Runs pulls, holds those that may wait, and runs the held ones again.
+
+    Args:
+        offset_moved: where each 21 leaves a message; None for releases that only log it.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        store: MessageStore,
+        gate: PullGate,
+        committer: OffsetCommitter,
+        long_polling: LongPolling,
+        offset_moved: OffsetMovedLog | None,
+        stats: BrokerStats,
+    ) -> None:
+        self._monotonic = runtime.clock.monotonic
+        self._probe = runtime.probe
+        self._broker_name = config.broker_name
+        # Without long polling a pull is still held, but briefly.
+        self._short_hold = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
+        self._get_message = store.get_message
+        self._admit = gate.admit
+        self._commit = committer.commit
+        self._long_polling = long_polling
+        self._offset_moved = offset_moved
+        self._count_get = stats.count_get
+
+    def pull(
+        self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
+    ) -> RemotingCommand | None:
+        """The answer, or None when the pull is held.
+
+        Raises:
+            RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29).
+        """
+        tag_codes = self._admit(header)
+        response: RemotingCommand | None
+        response, code = self._read(connection, header, tag_codes)
+        flags = header.sys_flag
+        if code is _NOT_FOUND and flags & _SUSPEND:
+            self._hold(connection, request, header, tag_codes)
+            response = None
+        # Applied whatever the read gave, and to a held pull on arrival only.
+        if flags & _COMMIT_OFFSET:
+            self._commit(
+                connection.remote_address,
+                header.consumer_group,
+                header.topic,
+                header.queue_id,
+                header.commit_offset,
+            )
+        if self._probe is not None and response is not None:
+            self._probe(Point.PULL_ANSWERED, {**_details(header), "code": int(code)})
+        return response
+
+    def answer_held(self, held: HeldPull) -> None:
+        """Run a held pull again; it neither waits nor commits a second time."""
+        connection, request, header = held.connection, held.request, held.header
+        try:
+            response, _ = self._read(connection, header, self._admit(header))
+        except RequestError as error:
+            response = RemotingCommand(error.code, remark=error.remark)
+        if self._probe is not None:
+            self._probe(Point.PULL_ANSWERED, {**_details(header), "code": int(response.code)})
+        connection.reply(request, response)
+
+    def _read(
+        self, connection: Connection, header: PullMessageRequestHeader, tag_codes: TagCodes
+    ) -> tuple[RemotingCommand, ResponseCode]:
+        result = self._get_message(
+            header.topic,
+            header.queue_id,
+            header.queue_offset,
+            min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES),
+            tag_codes,
+        )
+        status = result.status
+        code = _CODES[status]
+        if status in _EMPTY and header.queue_offset:
+            code = _MOVED
+        if code is _MOVED:
+            self._on_moved(connection, header, result)
+        if result.message_count:
+            self._count_get(header.topic, header.consumer_group, result.message_count)
+        response_header = PullMessageResponseHeader(
+            _MASTER, result.next_begin_offset, result.min_offset, result.max_offset
+        )
+        return RemotingCommand(code, response_header, result.body or None, remark=status.name), code
+
+    def _hold(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        header: PullMessageRequestHeader,
+        tag_codes: TagCodes,
+    ) -> None:
+        hold = header.suspend_timeout_millis / 1_000 if self._short_hold is None else self._short_hold
+        self._long_polling.hold(
+            HeldPull(connection, request, header, header.queue_offset, self._monotonic(), hold, tag_codes)
+        )
+        if self._probe is not None:
+            self._probe(Point.PULL_HELD, _details(header))
+
+    def _on_moved(self, connection: Connection, header: PullMessageRequestHeader, result: GetResult) -> None:
+        queue = MessageQueue(header.topic, self._broker_name, header.queue_id)
+        _log.warning(
+            "PULL_OFFSET_MOVED: %s of group %s asked %s for %d, next is %d",
+            connection.remote_address,
+            header.consumer_group,
+            queue,
+            header.queue_offset,
+            result.next_begin_offset,
+        )
+        if self._offset_moved is not None:
+            event = OffsetMovedEvent(
+                header.consumer_group, queue, header.queue_offset, result.next_begin_offset
+            )
+            self._offset_moved.record(event, connection.remote_address)
+
+
+def _details(header: PullMessageRequestHeader) -> dict[str, object]:
+    return {
+        "group": header.consumer_group,
+        "topic": header.topic,
+        "queue_id": header.queue_id,
+        "offset": header.queue_offset,
+    }

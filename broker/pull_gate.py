@@ -1,0 +1,135 @@
+"""What a pull must pass before anything is read, and which tags it wants (``behaviour.md`` B.4).
+
+RocketMQ 4.9.4 ``PullMessageProcessor#processRequest``. SQL92 is refused in its words for a broker without
+``enablePropertyFilter``, which is its default.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.consumer_manager import ConsumerManager
+from rewindmq.broker.long_polling import TagCodes
+from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, MessageModel, SubscriptionData
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.names import faq_suffix, topic_not_exist_remark
+from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
+from rewindmq.protocol.sysflag import Perm, PullSysFlag
+
+_READ: Final = int(Perm.READ)
+# Characters of an expression that is parsed once and not for every pull.
+_MAX_REMEMBERED: Final = 1_024
+_SUBSCRIPTION: Final = int(PullSysFlag.SUBSCRIPTION)
+
+
+class PullGate:
+    """The checks of a pull, in RocketMQ's order."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: BrokerRules,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        consumers: ConsumerManager,
+    ) -> None:
+        self._config = config
+        self._bad_queue_code = rules.bad_queue_code
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+
+    def admit(self, header: PullMessageRequestHeader) -> TagCodes:
+        """The tag hashes the pull wants, None for every message.
+
+        Raises:
+            RequestError: 16, 26, 17, 1 (5.x: 29), 23, 24 or 25.
+        """
+        config = self._config
+        if not config.broker_permission & _READ:
+            raise RequestError(
+                ResponseCode.NO_PERMISSION, f"the broker[{config.broker_name}] pulling message is forbidden"
+            )
+        group = self._groups.find(header.consumer_group)
+        if group is None:
+            raise RequestError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group [{header.consumer_group}] does not exist, {faq_suffix()}",
+            )
+        if not group.consume_enable:
+            raise RequestError(
+                ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}"
+            )
+        self._check_queue(header)
+        if header.sys_flag & _SUBSCRIPTION:
+            return _requested(header.subscription, header.expression_type)
+        return _tag_codes(self._registered(group, header))
+
+    def _check_queue(self, header: PullMessageRequestHeader) -> None:
+        name = header.topic
+        topic = self._topics.find(name)
+        if topic is None:
+            raise RequestError(ResponseCode.TOPIC_NOT_EXIST, topic_not_exist_remark(name))
+        if not topic.perm & _READ:
+            raise RequestError(ResponseCode.NO_PERMISSION, f"the topic[{name}] pulling message is forbidden")
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            raise RequestError(
+                self._bad_queue_code,
+                f"queueId[{header.queue_id}] is illegal, topic:[{name}]"
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{header.consumer_group}]",
+            )
+
+    def _registered(
+        self, config: SubscriptionGroupConfig, header: PullMessageRequestHeader
+    ) -> SubscriptionData:
+        """The subscription of the group's heartbeats."""
+        group = self._consumers.find(header.consumer_group)
+        if group is None:
+            raise RequestError(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{faq_suffix()}"
+            )
+        if not config.consume_broadcast_enable and group.message_model is MessageModel.BROADCASTING:
+            raise RequestError(
+                ResponseCode.NO_PERMISSION,
+                f"the consumer group[{header.consumer_group}] can not consume by broadcast way",
+            )
+        subscription = group.subscriptions.get(header.topic)
+        if subscription is None:
+            raise RequestError(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{faq_suffix()}"
+            )
+        if subscription.sub_version < header.sub_version:
+            raise RequestError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        return subscription
+
+
+def _requested(expression: str | None, expression_type: str | None) -> TagCodes:
+    if expression is not None and len(expression) > _MAX_REMEMBERED:
+        return _parse(expression, expression_type)
+    return _parse_once(expression, expression_type)
+
+
+def _parse(expression: str | None, expression_type: str | None) -> TagCodes:
+    return _tag_codes(build_subscription_data("", expression, expression_type))
+
+
+_parse_once = lru_cache(maxsize=1_024)(_parse)
+
+
+def _tag_codes(subscription: SubscriptionData) -> TagCodes:
+    if subscription.expression_type != EXPRESSION_TAG:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {subscription.expression_type}",
+        )
+    if subscription.class_filter_mode or subscription.sub_string == SUB_ALL or not subscription.sub_string:
+        return None
+    return frozenset(subscription.code_set)

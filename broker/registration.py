@@ -1,0 +1,165 @@
+"""The broker at the name servers: 103 at start, on a schedule and on topic changes, 104 at the end.
+
+``behaviour.md`` A.2; RocketMQ 4.9.4 ``BrokerOuterAPI`` and ``BrokerController#registerBrokerAll``. Kept: all
+name servers in parallel, the full table each time (``forceRegister``). Changed: none of 322, which only saves
+traffic; the body is not compressed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body.registration import RegisterBrokerBody, TopicConfigSerializeWrapper
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.runtime import Cancellable, Timers
+
+_log = logging.getLogger(__name__)
+
+FIRST_DELAY_SECONDS: Final = 10.0
+MIN_PERIOD_MS: Final = 10_000
+MAX_PERIOD_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    """What a broker registers itself as; ``address`` is ``host:port``."""
+
+    cluster_name: str
+    broker_name: str
+    broker_id: int
+    address: str
+    ha_address: str
+
+
+class Registration:
+    """Keeps the name servers told.
+
+    Args:
+        topics: gives the table to register.
+        on_order_topics: receives the topics of the ORDER_TOPIC_CONFIG table in a name server's answer.
+        period_ms: clamped to 10 000 .. 60 000, as RocketMQ does.
+        timeout_seconds: bound on each name server's answer.
+    """
+
+    def __init__(
+        self,
+        client: RemotingClient,
+        timers: Timers,
+        namesrv_addresses: tuple[str, ...],
+        identity: BrokerIdentity,
+        topics: Callable[[], TopicConfigSerializeWrapper],
+        on_order_topics: Callable[[Iterable[str]], None],
+        *,
+        period_ms: int,
+        timeout_seconds: float,
+    ) -> None:
+        self._client = client
+        self._timers = timers
+        self._addresses = namesrv_addresses
+        self._identity = identity
+        self._topics = topics
+        self._on_order_topics = on_order_topics
+        self._period_seconds = min(max(period_ms, MIN_PERIOD_MS), MAX_PERIOD_MS) / 1_000
+        self._timeout_seconds = timeout_seconds
+        # Name servers whose last attempt failed: one line when that changes, not one every 30 s.
+        self._failing: set[str] = set()
+        self._timer: Cancellable | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Register once and wait for the answers; a name server that is not there is tried again later."""
+        await self.register()
+        self._timer = self._timers.call_later(FIRST_DELAY_SECONDS, self._tick)
+
+    async def close(self) -> None:
+        """Stop the schedule and tell every name server that this broker leaves."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(self._unregister(address) for address in self._addresses))
+
+    async def register(self) -> None:
+        """Send 103 to every name server and wait for the answers; failures are logged."""
+        body = RegisterBrokerBody(self._topics())
+        await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
+
+    def announce(self) -> None:
+        """Send 103 to every name server now, oneway, after a topic changed."""
+        if self._timer is not None and self._addresses:
+            self._run(self._announce())
+
+    def _tick(self) -> None:
+        self._timer = self._timers.call_later(self._period_seconds, self._tick)
+        self._run(self.register())
+
+    async def _announce(self) -> None:
+        body = RegisterBrokerBody(self._topics())
+        for address in self._addresses:
+            try:
+                await self._client.invoke_oneway(address, self._command(body), self._timeout_seconds)
+            except RewindMQError as error:
+                self._note_failure(address, error)
+
+    async def _register_at(self, address: str, body: RegisterBrokerBody) -> None:
+        try:
+            response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
+            response.require_success()
+            ordered = decode_body(response, KVTable).table if response.body else {}
+        except RewindMQError as error:
+            self._note_failure(address, error)
+            return
+        if address in self._failing:
+            self._failing.discard(address)
+            _log.info("registered at name server %s", address)
+        self._on_order_topics(ordered)
+
+    async def _unregister(self, address: str) -> None:
+        if address in self._failing:
+            return
+        identity = self._identity
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=identity.broker_name,
+            broker_addr=identity.address,
+            cluster_name=identity.cluster_name,
+            broker_id=identity.broker_id,
+        )
+        command = RemotingCommand(RequestCode.UNREGISTER_BROKER, header)
+        try:
+            await self._client.invoke(address, command, self._timeout_seconds)
+        except RewindMQError as error:
+            _log.warning("could not unregister at name server %s: %s", address, error)
+
+    def _command(self, body: RegisterBrokerBody) -> RemotingCommand:
+        identity = self._identity
+        header = RegisterBrokerRequestHeader(
+            broker_name=identity.broker_name,
+            broker_addr=identity.address,
+            cluster_name=identity.cluster_name,
+            ha_server_addr=identity.ha_address,
+            broker_id=identity.broker_id,
+        )
+        return RemotingCommand(RequestCode.REGISTER_BROKER, header, body)
+
+    def _note_failure(self, address: str, error: RewindMQError) -> None:
+        if address not in self._failing:
+            self._failing.add(address)
+            _log.warning("not registered at name server %s, trying on: %s", address, error)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

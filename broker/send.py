@@ -1,0 +1,153 @@
+"""Storing one message: the core of 10 and 310 (``behaviour.md`` B.2, ``wire.md`` 3.3, 3.4, 6.5).
+
+RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest path of the broker.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.host import pack_host
+from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.send_gate import SendGate
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import ExtValue, RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageResponseHeader
+from rewindmq.protocol.properties import DELAY, PROPERTY_SEPARATOR, TRAN_MSG, WAIT, find_property
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.text import java_hash
+
+_SUCCESS: Final = ResponseCode.SUCCESS
+_WAIT_MARK: Final = "WAIT\x01"
+_WAIT_TRUE_LAST: Final = "\x02WAIT\x01true"
+_WAIT_TRUE_INSIDE: Final = "\x02WAIT\x01true\x02"
+_TAGS_FIRST: Final = "TAGS\x01"
+_TAGS_INSIDE: Final = "\x02TAGS\x01"
+_DELAY_MARK: Final = "DELAY\x01"
+_TRAN_MARK: Final = "TRAN_MSG\x01"
+_REFUSED_FLAGS: Final = TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH
+
+
+class MessageSender:
+    """Answers a send, whichever names its header came under.
+
+    Args:
+        id_prefix: the store host in upper-case hex, with which every message id begins.
+    """
+
+    def __init__(self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, id_prefix: str) -> None:
+        self._admit = gate.admit
+        self._put = putter.put
+        self._answer_when_durable = putter.answer_when_durable
+        self._id_prefix = id_prefix
+        self._cluster_pair = f"CLUSTER\x01{config.broker_cluster_name}"
+        self._region = config.region_id
+        self._trace_on = config.trace_on
+        # Java's client reads both without looking whether they are there.
+        self._refusal_ext: dict[str, ExtValue] = {
+            "MSG_REGION": config.region_id,
+            "TRACE_ON": "true" if config.trace_on else "false",
+        }
+
+    def send(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> RemotingCommand | None:
+        """Store the request's body; None when the answer has to wait for the disk."""
+        remote_address = connection.remote_address
+        try:
+            target, queue_id = self._admit(header, request.version, remote_address)
+            # A received body is bytes.
+            body: Any = request.body or b""
+            text = header.properties or ""
+            if header.sys_flag & _REFUSED_FLAGS or _DELAY_MARK in text or _TRAN_MARK in text:
+                refuse_unsupported(header.sys_flag, text)
+            text, waits = strip_wait(text)
+            tags_code = tags_code_of(text)
+            if text and text[-1] != PROPERTY_SEPARATOR:
+                text += PROPERTY_SEPARATOR
+            result = self._put(
+                StoredMessage(
+                    target.topic,
+                    queue_id,
+                    body,
+                    (text + self._cluster_pair).encode(),
+                    tags_code,
+                    header.flag,
+                    header.sys_flag | target.extra_sys_flag,
+                    header.born_timestamp,
+                    pack_host(remote_address),
+                    header.reconsume_times or 0,
+                )
+            )
+        except RequestError as error:
+            return self.refuse(error)
+        response = RemotingCommand(
+            _SUCCESS,
+            SendMessageResponseHeader(
+                f"{self._id_prefix}{result.physical_offset:016X}",
+                queue_id,
+                result.queue_offset,
+                None,
+                self._region,
+                self._trace_on,
+            ),
+        )
+        return self._answer_when_durable(connection, request, response, result, waits=waits)
+
+    def refuse(self, error: RequestError) -> RemotingCommand:
+        """The answer to a send that stored nothing."""
+        return RemotingCommand(error.code, remark=error.remark, ext=self._refusal_ext)
+
+
+def strip_wait(text: str) -> tuple[str, bool]:
+    """The properties text without WAIT, which ordinary records do not keep, and what it said."""
+    given = text
+    if text.endswith(_WAIT_TRUE_LAST):
+        text = text[: -len(_WAIT_TRUE_LAST)]
+    else:
+        text = text.replace(_WAIT_TRUE_INSIDE, PROPERTY_SEPARATOR)
+    if _WAIT_MARK not in text:
+        return text, True
+    waits = find_property(given, WAIT) != "false"
+    kept = [piece for piece in text.split(PROPERTY_SEPARATOR) if not piece.startswith(_WAIT_MARK)]
+    return PROPERTY_SEPARATOR.join(kept), waits
+
+
+def tags_code_of(text: str) -> int:
+    """The hash of the last TAGS of a properties text, 0 without one."""
+    at = text.rfind(_TAGS_INSIDE)
+    if at >= 0:
+        start = at + len(_TAGS_INSIDE)
+    elif text.startswith(_TAGS_FIRST):
+        start = len(_TAGS_FIRST)
+    else:
+        return 0
+    end = text.find(PROPERTY_SEPARATOR, start)
+    tags = text[start:] if end < 0 else text[start:end]
+    return java_hash(tags) if tags else 0
+
+
+def refuse_unsupported(sys_flag: int, text: str) -> None:
+    """Refuse what would be stored as something other than the producer meant.
+
+    Raises:
+        RequestError: 13 for half messages, delayed messages and inner batches.
+    """
+    if sys_flag & TRANSACTION_MASK or (find_property(text, TRAN_MSG) or "").lower() == "true":
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL, "this broker does not take transaction messages; nothing was stored"
+        )
+    if sys_flag & _REFUSED_FLAGS:
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL, "this broker does not take inner batches (5.x); nothing was stored"
+        )
+    level = find_property(text, DELAY)
+    if level is not None and level != "0":
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"this broker does not take delayed messages (DELAY {level}); nothing was stored",
+        )

@@ -1,0 +1,154 @@
+"""What a send must pass before anything is stored (``behaviour.md`` B.2, steps 2 to 7).
+
+RocketMQ 4.9.4 ``AbstractSendMessageProcessor#msgCheck`` and ``SendMessageProcessor#handleRetryAndDLQ``.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.names import (
+    RETRY_GROUP_TOPIC_PREFIX,
+    check_sendable,
+    check_topic,
+    dlq_topic,
+    faq_suffix,
+    topic_not_exist_remark,
+)
+from rewindmq.protocol.sysflag import MessageSysFlag, Perm, TopicSysFlag
+from rewindmq.protocol.version import MQVersion
+
+
+class SendTarget(NamedTuple):
+    """What has to be known of a topic to accept a message for it.
+
+    Attributes:
+        queue_limit: queue ids below it are accepted.
+        write_queue_nums: a negative queue id becomes one of so many.
+        extra_sys_flag: bits every message of the topic gets.
+        is_retry: a group's retry topic, whose messages may end in its dead-letter topic.
+    """
+
+    topic: str
+    queue_limit: int
+    write_queue_nums: int
+    extra_sys_flag: int
+    is_retry: bool
+
+
+class SendGate:
+    """Decides on a topic once and remembers it until the topic table changes."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: BrokerRules,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        chance: random.Random,
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._groups = groups
+        self._chance = chance
+        self._dead_letter_perm = rules.dead_letter_perm
+        self._targets: dict[str, SendTarget] = {}
+        self._version = topics.data_version
+
+    def admit(
+        self, header: SendMessageRequestHeader, client_version: int, remote_address: str
+    ) -> tuple[SendTarget, int]:
+        """The topic and queue a message goes to; creates the topic where that is allowed.
+
+        Raises:
+            RequestError: 16, 1, 17, 26 as listed in ``behaviour.md`` B.2.
+        """
+        if self._topics.data_version is not self._version:
+            self._targets.clear()
+            self._version = self._topics.data_version
+        target = self._targets.get(header.topic)
+        if target is None:
+            target = self._examine(header)
+        queue_id = header.queue_id
+        if queue_id >= target.queue_limit:
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"request queueId[{queue_id}] is illegal, [{target.topic}] has {target.queue_limit} queues,"
+                f" Producer: {remote_address}",
+            )
+        if queue_id < 0:
+            queue_id = self._any_queue(target)
+        if target.is_retry:
+            return self._dead_letter_target(target, queue_id, header, client_version)
+        return target, queue_id
+
+    def _any_queue(self, target: SendTarget) -> int:
+        if not target.write_queue_nums:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, f"topic[{target.topic}] has no queue to write to")
+        return self._chance.randrange(target.write_queue_nums)
+
+    def _examine(self, header: SendMessageRequestHeader) -> SendTarget:
+        name = header.topic
+        known = self._topics.find(name)
+        if not self._config.broker_permission & Perm.WRITE and known is not None and known.order:
+            raise RequestError(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._config.broker_name}] sending message is forbidden",
+            )
+        check_topic(name)
+        check_sendable(name)
+        if known is None:
+            known = self._create(header)
+        # A topic made a moment ago has changed the version; the next send finds the memory cleared.
+        target = self._targets[name] = _target(known)
+        return target
+
+    def _create(self, header: SendMessageRequestHeader) -> TopicConfig:
+        name = header.topic
+        is_retry = name.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        unit_flag = int(TopicSysFlag.UNIT_SUB if is_retry else TopicSysFlag.UNIT) if header.unit_mode else 0
+        created = self._topics.create_for_send(
+            name, header.default_topic, header.default_topic_queue_nums, unit_flag
+        )
+        if created is None and is_retry:
+            created = self._topics.ensure(name, 1, topic_sys_flag=unit_flag)
+        if created is None:
+            raise RequestError(ResponseCode.TOPIC_NOT_EXIST, topic_not_exist_remark(name))
+        return created
+
+    def _dead_letter_target(
+        self, target: SendTarget, queue_id: int, header: SendMessageRequestHeader, client_version: int
+    ) -> tuple[SendTarget, int]:
+        """A message that was retried often enough goes to the group's dead-letter topic instead."""
+        name = target.topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+        group = self._groups.find(name)
+        if group is None:
+            raise RequestError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group not exist, {name} {faq_suffix()}",
+            )
+        limit = group.retry_max_times
+        if client_version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
+            limit = header.max_reconsume_times
+        if (header.reconsume_times or 0) < limit:
+            return target, queue_id
+        return _target(self._topics.ensure(dlq_topic(name), 1, self._dead_letter_perm)), 0
+
+
+def _target(topic: TopicConfig) -> SendTarget:
+    return SendTarget(
+        topic.topic_name,
+        max(topic.write_queue_nums, topic.read_queue_nums),
+        topic.write_queue_nums,
+        int(MessageSysFlag.MULTI_TAGS) if topic.topic_filter_type is TopicFilterType.MULTI_TAG else 0,
+        topic.topic_name.startswith(RETRY_GROUP_TOPIC_PREFIX),
+    )

@@ -1,0 +1,78 @@
+"""How many messages came and went, and how fast (RocketMQ 4.9.4 ``StoreStatsService``, ``BrokerStats``)."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime
+from typing import Final, NamedTuple
+
+SAMPLE_SECONDS: Final = 10.0
+_WINDOWS_SECONDS: Final = (10.0, 60.0, 600.0)
+_GROUP_WINDOW_SECONDS: Final = 60.0
+
+
+class _Sample(NamedTuple):
+    at: float
+    put_total: int
+    get_total: int
+
+
+class BrokerStats:
+    """Counters, sampled every 10 s.
+
+    Attributes:
+        put_total: messages stored since the start.
+        get_total: messages handed out by pulls since the start.
+        put_at_midnight, get_at_midnight: the same at the beginnings of yesterday and today, local time.
+    """
+
+    def __init__(self, now_ms: int, now: float) -> None:
+        self.boot_timestamp = now_ms
+        self.put_total = 0
+        self.get_total = 0
+        self.put_at_midnight = (0, 0)
+        self.get_at_midnight = (0, 0)
+        self._group_gets: dict[tuple[str, str], int] = {}
+        self._group_samples = deque(
+            [(now, dict[tuple[str, str], int]())], maxlen=int(_GROUP_WINDOW_SECONDS / SAMPLE_SECONDS) + 1
+        )
+        self._day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
+        samples = int(_WINDOWS_SECONDS[-1] / SAMPLE_SECONDS) + 1
+        self._samples = deque([_Sample(now, 0, 0)], maxlen=samples)
+
+    def count_get(self, topic: str, group: str, count: int) -> None:
+        """Messages handed out to a group."""
+        self.get_total += count
+        key = (topic, group)
+        self._group_gets[key] = self._group_gets.get(key, 0) + count
+
+    def sample(self, now_ms: int, now: float) -> None:
+        """Take note of the counters; called every ``SAMPLE_SECONDS``."""
+        self._samples.append(_Sample(now, self.put_total, self.get_total))
+        self._group_samples.append((now, dict(self._group_gets)))
+        day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
+        if day != self._day:
+            self._day = day
+            self.put_at_midnight = (self.put_at_midnight[1], self.put_total)
+            self.get_at_midnight = (self.get_at_midnight[1], self.get_total)
+
+    def put_tps(self) -> str:
+        """Messages stored per second over the last 10, 60 and 600 s, as the tools read it."""
+        return " ".join(str(self._rate(window, 1)) for window in _WINDOWS_SECONDS)
+
+    def get_tps(self) -> str:
+        """Messages handed out per second over the same windows."""
+        return " ".join(str(self._rate(window, 2)) for window in _WINDOWS_SECONDS)
+
+    def consume_tps(self, topic: str, group: str) -> float:
+        """Messages handed out to a group per second over the last minute."""
+        key = (topic, group)
+        began, first = self._group_samples[0]
+        ended, last = self._group_samples[-1]
+        return (last.get(key, 0) - first.get(key, 0)) / (ended - began) if ended > began else 0.0
+
+    def _rate(self, window: float, counter: int) -> float:
+        newest = self._samples[-1]
+        oldest = next(sample for sample in self._samples if newest.at - sample.at <= window)
+        seconds = newest.at - oldest.at
+        return (newest[counter] - oldest[counter]) / seconds if seconds else 0.0

@@ -1,0 +1,88 @@
+"""The broker's consumer groups, in ``config/subscriptionGroup.json`` (``store.md`` 8.3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.registration import DataVersion
+from rewindmq.protocol.names import SYSTEM_GROUP_PREFIX, is_valid_group
+
+_log = logging.getLogger(__name__)
+
+_BUILT_IN: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+)
+
+
+class SubscriptionGroupManager:
+    """RocketMQ 4.9.4 ``SubscriptionGroupManager``; a group's first contact creates it."""
+
+    def __init__(self, file: ConfigFile, now_ms: Callable[[], int], *, auto_create: bool) -> None:
+        self._file = file
+        self._now_ms = now_ms
+        self._auto_create = auto_create
+        self._groups = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
+        self.data_version = DataVersion(timestamp=now_ms())
+
+    def load(self) -> None:
+        """Lay the file over the built-in groups.
+
+        Raises:
+            StoreError: neither the file nor its backup can be read.
+        """
+        self._file.load(self._read)
+
+    def _read(self, content: Any) -> None:
+        table = content.get("subscriptionGroupTable") or {}
+        groups = msgspec.convert(table, dict[str, SubscriptionGroupConfig], strict=False)
+        version = content.get("dataVersion")
+        if version:
+            self.data_version = msgspec.convert(version, DataVersion, strict=False)
+        self._groups.update(groups)
+
+    def find(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group's settings, creating it where that is allowed.
+
+        None for an unknown group when creation is off, and for a name outside RocketMQ's rules.
+
+        Raises:
+            StoreError: the group is new and the file cannot be written.
+        """
+        found = self._groups.get(group)
+        if found is not None or not (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)):
+            return found
+        if not is_valid_group(group):
+            return None
+        created = SubscriptionGroupConfig(group)
+        self._replace_all({**self._groups, group: created})
+        _log.info("consumer group %s created", group)
+        return created
+
+    def contains(self, group: str) -> bool:
+        """Whether the group is known; creates nothing."""
+        return group in self._groups
+
+    def _replace_all(self, groups: dict[str, SubscriptionGroupConfig]) -> None:
+        version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
+        self._file.save(
+            {
+                "dataVersion": {"counter": version.counter, "timestamp": version.timestamp},
+                "subscriptionGroupTable": {
+                    name: msgspec.to_builtins(group) for name, group in groups.items()
+                },
+            }
+        )
+        self._groups = groups
+        self.data_version = version

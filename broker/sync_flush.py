@@ -1,0 +1,90 @@
+"""Sends that are answered once they are on disk (``store.md`` 10.2).
+
+RocketMQ 4.9.4 ``GroupCommitService``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewindmq.protocol.remoting.runtime import Cancellable, Timers, Workers
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Waiter:
+    position: int
+    done: Callable[[bool], None]
+    timeout: Cancellable
+
+
+class SyncFlush:
+    """Group commit: all sends that wait while one flush runs share the next.
+
+    Args:
+        flush: makes the log durable and returns the position reached; runs on a worker thread.
+        timeout_seconds: how long a send waits (``syncFlushTimeout``), real seconds.
+    """
+
+    def __init__(
+        self, workers: Workers, timers: Timers, flush: Callable[[], int], timeout_seconds: float
+    ) -> None:
+        self._workers = workers
+        self._timers = timers
+        self._flush = flush
+        self._timeout_seconds = timeout_seconds
+        self._waiting: deque[_Waiter] = deque()
+        self._flushing: asyncio.Future[int] | None = None
+
+    def wait(self, position: int, done: Callable[[bool], None]) -> None:
+        """Call ``done(True)`` once everything before ``position`` is durable, or ``done(False)`` too late."""
+        waiter = _Waiter(position, done, self._timers.call_timeout(self._timeout_seconds, self._on_timeout))
+        self._waiting.append(waiter)
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a flush unless one is running."""
+        if self._flushing is None:
+            self._flushing = asyncio.ensure_future(self._workers.run(self._flush))
+            self._flushing.add_done_callback(self._on_flushed)
+
+    async def drain(self) -> None:
+        """Let the sends that wait now get their answers: two flushes, as the second covers what came late."""
+        for _ in range(2):
+            if self._flushing is not None:
+                await asyncio.wait((self._flushing,))
+
+    async def close(self) -> None:
+        """Let the running flush end; the sends it does not cover stay unanswered."""
+        for waiter in self._waiting:
+            waiter.timeout.cancel()
+        self._waiting.clear()
+        if self._flushing is not None:
+            await asyncio.wait((self._flushing,))
+
+    def _on_flushed(self, flushing: asyncio.Future[int]) -> None:
+        self._flushing = None
+        if flushing.cancelled():
+            return
+        error = flushing.exception()
+        if error is not None:
+            # The sends that wait time out; trying again at once would only spin on a broken disk.
+            _log.error("flush failed: %s", error)
+            return
+        durable = flushing.result()
+        # Waiters stand in the order of their positions.
+        while self._waiting and self._waiting[0].position <= durable:
+            waiter = self._waiting.popleft()
+            waiter.timeout.cancel()
+            waiter.done(True)
+        if self._waiting:
+            self.begin()
+
+    def _on_timeout(self) -> None:
+        # All wait equally long, so the one that is late is the first.
+        self._waiting.popleft().done(False)

@@ -1,0 +1,180 @@
+"""The broker's topics, in ``config/topics.json`` (``store.md`` 8.2, ``behaviour.md`` B.1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.names import (
+    BENCHMARK_TOPIC,
+    DEFAULT_TOPIC,
+    OFFSET_MOVED_EVENT,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+)
+from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
+
+_log = logging.getLogger(__name__)
+
+# Loops over a topic's queues (202, 222) stay short; RocketMQ knows no bound.
+MAX_QUEUE_NUMS: Final = 65_535
+
+_PERM_TEMPLATE: Final = PERM_READ_WRITE | Perm.INHERIT
+_SCHEDULE_QUEUES: Final = 18
+
+
+class TopicConfigManager:
+    """RocketMQ 4.9.4 ``TopicConfigManager``; every change is on disk before it is announced.
+
+    Attributes:
+        on_change: called after each change, to register it at the name servers.
+        data_version: another object after each change.
+    """
+
+    def __init__(self, config: BrokerConfig, file: ConfigFile, now_ms: Callable[[], int]) -> None:
+        self._config = config
+        self._file = file
+        self._now_ms = now_ms
+        self.on_change: Callable[[], None] = _nobody_to_tell
+        self._topics = {topic.topic_name: topic for topic in _built_in(config)}
+        self._built_in = frozenset(self._topics)
+        self.data_version = DataVersion(timestamp=now_ms())
+
+    def load(self) -> None:
+        """Lay the file over the built-in topics.
+
+        Raises:
+            StoreError: neither the file nor its backup can be read.
+        """
+        self._file.load(self._read)
+
+    def _read(self, content: Any) -> None:
+        table = msgspec.convert(content.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False)
+        version = content.get("dataVersion")
+        if version:
+            self.data_version = msgspec.convert(version, DataVersion, strict=False)
+        self._topics.update(table)
+
+    def find(self, topic: str) -> TopicConfig | None:
+        """The topic's settings; not to be changed in place."""
+        return self._topics.get(topic)
+
+    def is_built_in(self, topic: str) -> bool:
+        """Whether the broker made the topic for itself; administrators may not change it."""
+        return topic in self._built_in
+
+    def create_for_send(
+        self, topic: str, default_topic: str, default_queue_nums: int, topic_sys_flag: int
+    ) -> TopicConfig | None:
+        """Copy the template a producer names; None when there is none, or it may not be copied.
+
+        The copy has min(the producer's wish, the template's write queues) queues, at least 0, and the
+        template's permission without INHERIT.
+        """
+        template = self._topics.get(default_topic)
+        if template is None or not template.perm & Perm.INHERIT:
+            _log.warning("topic %s is not created: no template %s to inherit from", topic, default_topic)
+            return None
+        queue_nums = max(0, min(default_queue_nums, template.write_queue_nums))
+        created = TopicConfig(
+            topic,
+            read_queue_nums=queue_nums,
+            write_queue_nums=queue_nums,
+            perm=template.perm & ~Perm.INHERIT,
+            topic_filter_type=template.topic_filter_type,
+            topic_sys_flag=topic_sys_flag,
+        )
+        _log.info("topic %s created with %d queues from %s", topic, queue_nums, default_topic)
+        self.update(created)
+        return created
+
+    def ensure(
+        self, topic: str, queue_nums: int, perm: int = PERM_READ_WRITE, topic_sys_flag: int = 0
+    ) -> TopicConfig:
+        """The retry or dead-letter topic of that name, created unless it is there."""
+        known = self._topics.get(topic)
+        if known is None:
+            known = TopicConfig(
+                topic,
+                read_queue_nums=queue_nums,
+                write_queue_nums=queue_nums,
+                perm=perm,
+                topic_sys_flag=topic_sys_flag,
+            )
+            self.update(known)
+        return known
+
+    def update(self, topic: TopicConfig, *, announce: bool = True) -> None:
+        """Create or replace a topic.
+
+        Args:
+            announce: False leaves the registration to the caller.
+
+        Raises:
+            StoreError: the file cannot be written; nothing has changed.
+        """
+        self._replace_all({**self._topics, topic.topic_name: topic})
+        if announce:
+            self.on_change()
+
+    def mark_ordered(self, topics: Iterable[str]) -> None:
+        """Set ``order`` on the topics listed in ORDER_TOPIC_CONFIG and clear it on the others."""
+        ordered = set(topics)
+        wrong = [topic for name, topic in self._topics.items() if topic.order != (name in ordered)]
+        if wrong:
+            changed = {
+                topic.topic_name: msgspec.structs.replace(topic, order=not topic.order) for topic in wrong
+            }
+            self._replace_all({**self._topics, **changed})
+
+    def wrapper(self) -> TopicConfigSerializeWrapper:
+        """All topics as they are registered: a broker that may not be read or written says so for each."""
+        permission = self._config.broker_permission
+        topics = self._topics
+        if permission & PERM_READ_WRITE != PERM_READ_WRITE:
+            topics = {name: msgspec.structs.replace(topic, perm=permission) for name, topic in topics.items()}
+        return TopicConfigSerializeWrapper(dict(topics), self.data_version)
+
+    def _replace_all(self, topics: dict[str, TopicConfig]) -> None:
+        version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
+        content: dict[str, Any] = {
+            "dataVersion": msgspec.to_builtins(version),
+            "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},
+        }
+        self._file.save(content)
+        self._topics = topics
+        self.data_version = version
+
+
+def _to_file(topic: TopicConfig) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.to_builtins(topic).items() if value is not None}
+
+
+def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
+    yield _topic(SELF_TEST_TOPIC, 1)
+    if config.auto_create_topic_enable:
+        yield _topic(DEFAULT_TOPIC, config.default_topic_queue_nums, _PERM_TEMPLATE)
+    yield _topic(BENCHMARK_TOPIC, 1_024)
+    cluster_perm = _PERM_TEMPLATE if config.cluster_topic_enable else int(Perm.INHERIT)
+    yield _topic(config.broker_cluster_name, 16, cluster_perm)
+    broker_perm = _PERM_TEMPLATE if config.broker_topic_enable else int(Perm.INHERIT)
+    yield _topic(config.broker_name, 1, broker_perm)
+    yield _topic(OFFSET_MOVED_EVENT, 1)
+    yield _topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES)
+    if config.trace_topic_enable:
+        yield _topic(config.msg_trace_topic_name, 1)
+    yield _topic(f"{config.broker_cluster_name}_REPLY_TOPIC", 1)
+
+
+def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+    return TopicConfig(name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=int(perm))
+
+
+def _nobody_to_tell() -> None:
+    """Until the broker registers."""

@@ -1,0 +1,145 @@
+"""Which part of a broker knows which: everything that is built once address and store are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.broker.background_flush import BackgroundFlush
+from rewindmq.broker.batch_send import BatchSender
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.consumer_manager import ConsumerGroup, ConsumerManager
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.host import pack_host
+from rewindmq.broker.long_polling import LongPolling
+from rewindmq.broker.offset_commit import OffsetCommitter
+from rewindmq.broker.offset_moved import OffsetMovedLog
+from rewindmq.broker.producer_manager import ProducerManager
+from rewindmq.broker.pull import MessagePuller
+from rewindmq.broker.pull_gate import PullGate
+from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.registration import BrokerIdentity, Registration
+from rewindmq.broker.rules import RULES
+from rewindmq.broker.send import MessageSender
+from rewindmq.broker.send_gate import SendGate
+from rewindmq.broker.stats import BrokerStats
+from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.sync_flush import SyncFlush
+from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.runtime import Runtime
+
+_CONFIG_FOLDER: Final = "config"
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts ``Broker`` starts and stops; ``sync_flush`` is None under ASYNC_FLUSH."""
+
+    context: BrokerContext
+    long_polling: LongPolling
+    background_flush: BackgroundFlush
+    sync_flush: SyncFlush | None
+
+
+def wire(
+    runtime: Runtime,
+    config: BrokerConfig,
+    store: MessageStore,
+    client: RemotingClient,
+    address: str,
+    notify: Callable[[ConsumerGroup], None],
+) -> Services:
+    """Build everything over an open store, its tables loaded.
+
+    Args:
+        address: ``host:port`` as registered and as written into message ids.
+        notify: tells a group's members of a change.
+
+    Raises:
+        StoreError: a file under ``config/`` cannot be read.
+    """
+    clock = runtime.clock
+    rules = RULES[config.profile]
+    folder = config.root / _CONFIG_FOLDER
+    topics = TopicConfigManager(config, ConfigFile(folder / "topics.json"), clock.now_ms)
+    groups = SubscriptionGroupManager(
+        ConfigFile(folder / "subscriptionGroup.json"),
+        clock.now_ms,
+        auto_create=config.auto_create_subscription_group,
+    )
+    offsets = ConsumerOffsetTable(folder / "consumerOffset.json")
+    for table in (topics, groups, offsets):
+        table.load()
+    registration = _registration(runtime, config, client, topics, address)
+    topics.on_change = registration.announce
+    store.store_host = pack_host(address)
+    stats = BrokerStats(clock.now_ms(), clock.monotonic())
+    long_polling = LongPolling(clock, runtime.timers, store.max_offset)
+    sync_flush = None
+    if config.store.flush_disk_type is FlushDiskType.SYNC_FLUSH:
+        sync_flush = SyncFlush(
+            runtime.workers, runtime.timers, store.flush, config.sync_flush_timeout / 1_000
+        )
+    putter = MessagePutter(store, stats, long_polling, sync_flush)
+    consumers = ConsumerManager(notify, tell_broadcast_on_close=rules.tells_broadcast_on_close)
+    committer = OffsetCommitter(offsets, runtime.probe)
+    puller = MessagePuller(
+        runtime,
+        config,
+        store,
+        PullGate(config, rules, topics, groups, consumers),
+        committer,
+        long_polling,
+        OffsetMovedLog(putter, clock) if rules.stores_offset_moved else None,
+        stats,
+    )
+    send_gate = SendGate(config, rules, topics, groups, runtime.random)
+    id_prefix = store.store_host.hex().upper()
+    sender = MessageSender(config, send_gate, putter, id_prefix)
+    context = BrokerContext(
+        config=config,
+        rules=rules,
+        runtime=runtime,
+        store=store,
+        topics=topics,
+        groups=groups,
+        offsets=offsets,
+        consumers=consumers,
+        producers=ProducerManager(),
+        stats=stats,
+        committer=committer,
+        sender=sender,
+        batch_sender=BatchSender(config, send_gate, putter, sender, id_prefix),
+        puller=puller,
+        registration=registration,
+    )
+    return Services(context, long_polling, BackgroundFlush(runtime.workers, store), sync_flush)
+
+
+def _registration(
+    runtime: Runtime, config: BrokerConfig, client: RemotingClient, topics: TopicConfigManager, address: str
+) -> Registration:
+    host = address.rpartition(":")[0]
+    identity = BrokerIdentity(
+        config.broker_cluster_name,
+        config.broker_name,
+        config.broker_id,
+        address,
+        f"{host}:{config.ha_listen_port}",
+    )
+    return Registration(
+        client,
+        runtime.timers,
+        config.namesrv_addresses,
+        identity,
+        topics.wrapper,
+        topics.mark_ordered,
+        period_ms=config.register_name_server_period,
+        timeout_seconds=config.register_broker_timeout_mills / 1_000,
+    )
