@@ -62,11 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.cluster.demo.display import result_lines
     from rewindmq.cluster.demo.main import run_demo
     from rewindmq.cluster.demo.stage import DemoOptions
+    from rewindmq.protocol.errors import ConfigError
 
+    directory = arguments.keep
+    if directory is not None and directory.is_dir() and any(directory.iterdir()):
+        raise ConfigError(f"{directory} is not empty; the experiment needs a fresh directory")
     if arguments.report is not None:
         # Found out now rather than when all is done.
         arguments.report.touch()
-    options = DemoOptions(arguments.messages, arguments.time_scale, arguments.profile, arguments.keep)
+    options = DemoOptions(arguments.messages, arguments.time_scale, arguments.profile, directory)
     report = asyncio.run(run_demo(options))
     print("\n".join(result_lines(report)), flush=True)
     if arguments.report is not None:

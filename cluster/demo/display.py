@@ -11,7 +11,7 @@ from rewindmq.cluster.demo.report import Figure, Report, ResetRecord
 from rewindmq.cluster.demo.timeline import CONSUMER_STEPS, FIRST_REDELIVERY, LAST_REDELIVERY
 
 Advance = Callable[[int], None]
-_STEP_WIDTH: Final = 46
+_STEP_WIDTH: Final = 64
 
 
 class Display:

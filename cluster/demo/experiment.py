@@ -36,10 +36,10 @@ async def run_experiment(stage: Stage) -> None:
         RewindMQError: a request was refused or not answered.
     """
     parts = await _send(stage)
-    await _consume(stage)
     ends = await stage.ends()
     queues = {queue: await stage.read_queue(queue, end) for queue, end in ends.items()}
     _verify_contents(stage, queues)
+    await _consume(stage)
     first_stored = min(messages[0].store_timestamp for messages in queues.values())
     await run_reset(stage, "reset to before the first message", first_stored - 1, _store_times(queues))
     middle = _start_of(queues, parts.second) - 1
@@ -114,9 +114,6 @@ async def _replay(stage: Stage, parts: Parts, begin_ms: int, end_ms: int) -> Non
         async for message in stage.puller.replay(TOPIC, begin_ms, end_ms):
             replayed.append((message.message_queue, message.queue_offset))
             advance(len(replayed))
-    stage.figure(
-        "replay of an interval", "messages of the interval", len(wanted), len(wanted & set(replayed))
-    )
     name, found = "replay of an interval", set(replayed)
     stage.figure(name, "messages of the interval", len(wanted), len(wanted & found))
     stage.figure(name, "messages outside of it", 0, len(found - wanted))

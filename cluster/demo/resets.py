@@ -13,7 +13,7 @@ from rewindmq.cluster.demo.journal import Comparison, Delivery
 from rewindmq.cluster.demo.names import BROKERS, CONSUMER_GROUP, QUEUES, RESET_WAIT_SECONDS, TOPIC
 from rewindmq.cluster.demo.report import QueueRow, ResetRecord
 from rewindmq.cluster.demo.stage import Stage
-from rewindmq.cluster.demo.timeline import build_timeline
+from rewindmq.cluster.demo.timeline import AdminStep, build_timeline
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
@@ -29,6 +29,8 @@ class _Command:
 
     Attributes:
         mark: where its part of the journal begins.
+        given_ms: when, ms since the epoch.
+        answered_ms: ms until it returned.
         old: the stored offsets before.
     """
 
@@ -38,6 +40,7 @@ class _Command:
     answered_ms: int
     old: dict[MessageQueue, int]
     result: ResetResult
+    admin_steps: list[AdminStep]
 
 
 async def run_reset(
@@ -83,13 +86,14 @@ async def _give_command(stage: Stage, name: str, timestamp: int) -> _Command:
     given_ms = stage.runtime.clock.now_ms()
     result = await stage.admin.reset_offset_by_timestamp(TOPIC, CONSUMER_GROUP, timestamp)
     answered_ms = stage.runtime.clock.now_ms() - given_ms
+    steps = list(stage.admin_steps)
     await stage.wait_for(
         f"{name}: suspend, drop, wait, apply",
         BROKERS * len(stage.consumers),
         lambda: len(stage.journal.events(mark, Point.RESUMED)),
         _SECONDS_TO_RESET,
     )
-    return _Command(name, mark, given_ms, answered_ms, old, result)
+    return _Command(name, mark, given_ms, answered_ms, old, result, steps)
 
 
 async def _verify_consumed(
@@ -123,14 +127,14 @@ def _conclude(
         for queue, start in sorted(starts.items())
     ]
     entries = stage.journal.entries[command.mark :]
-    timeline = build_timeline(command.given_ms, stage.admin_steps, entries, stage.broker_names())
+    timeline = build_timeline(command.given_ms, command.admin_steps, entries, stage.broker_names())
     finished_ms = stage.runtime.clock.now_ms() - command.given_ms
     stage.report.resets.append(
         ResetRecord(command.name, command.result.timestamp, command.answered_ms, finished_ms, rows, timeline)
     )
     name = command.name
     right = sum(row.requested == row.expected for row in rows)
-    stage.figure(name, "queues requested where the store times say", QUEUES, right)
+    stage.figure(name, "queues requested where expected", QUEUES, right)
     stage.figure(name, "queues stored as requested", QUEUES, sum(row.stored == row.requested for row in rows))
     notices = timeline.notices
     stage.figure(name, "notices (220) carried out", BROKERS * len(stage.consumers), len(notices))
