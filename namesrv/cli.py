@@ -14,8 +14,6 @@ from rewindmq.protocol.remoting.process_options import (
     port_number,
 )
 
-HELP: Final = "run a name server"
-
 EPILOG: Final = """\
 examples:
   rewindmq namesrv                              listen on 127.0.0.1:9876
