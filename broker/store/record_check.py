@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import mmap
 import struct
-import zlib
+from collections.abc import Iterator
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from rewindmq.broker.store.mapped_file import MappedFile
 from rewindmq.protocol.record import BLANK, BLANK_BYTES, FIXED_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
@@ -37,9 +38,15 @@ RECORD_HEADS: Final = {
     HOST_FLAGS: _head(20, 20),
 }
 
-_SYS_FLAG: Final = struct.Struct(">i")
+# The same with only what says what a record is and where it belongs: size, magic, CRC, queue id, queue
+# offset, log position, sysFlag, store timestamp, body length.
+_CHECKED_FIELDS: Final = {
+    flags: struct.Struct(f">iIii4xqqi{28 if flags & _BORN_V6 else 16}xq{32 if flags & _STORE_V6 else 20}xi")
+    for flags in RECORD_HEADS
+}
 _INT16: Final = struct.Struct(">h")
-_SYS_FLAG_AT: Final = 36
+# The byte of sysFlag that holds the host bits.
+_HOST_FLAGS_AT: Final = 39
 
 
 class StoredRecord(NamedTuple):
@@ -52,7 +59,12 @@ class StoredRecord(NamedTuple):
     queue_offset: int
     sys_flag: int
     store_timestamp: int
-    properties: bytes
+    properties_bytes: int
+
+    def properties(self, mapping: mmap.mmap, base: int) -> bytes:
+        """The properties text, given the mapping of the segment and the segment's base."""
+        end = self.physical_offset - base + self.size
+        return mapping[end - self.properties_bytes : end]
 
 
 def check_record(
@@ -65,27 +77,13 @@ def check_record(
     """
     if not 0 <= position <= end - FIXED_V4.size:
         return None
-    head = RECORD_HEADS[_SYS_FLAG.unpack_from(mapping, position + _SYS_FLAG_AT)[0] & HOST_FLAGS]
-    body_at = position + head.body_at
+    fields = _CHECKED_FIELDS[mapping[position + _HOST_FLAGS_AT] & HOST_FLAGS]
+    body_at = position + fields.size
     if body_at > end:
         return None
-    (
-        size,
-        magic,
-        crc,
-        queue_id,
-        _flag,
-        queue_offset,
-        physical,
-        sys_flag,
-        _born_timestamp,
-        _born_host,
-        store_timestamp,
-        _store_host,
-        _reconsume_times,
-        _prepared,
-        body_bytes,
-    ) = head.layout.unpack_from(mapping, position)
+    size, magic, crc, queue_id, queue_offset, physical, sys_flag, store_timestamp, body_bytes = (
+        fields.unpack_from(mapping, position)
+    )
     if magic == MAGIC_V1:
         topic_at = body_at + body_bytes + 1
     elif magic == MAGIC_V2:
@@ -104,7 +102,7 @@ def check_record(
     record_end = properties_at + properties_bytes
     if properties_bytes < 0 or record_end > end or record_end - position != size:
         return None
-    if check_crc and zlib.crc32(mapping[body_at : body_at + body_bytes]) & 0x7FFFFFFF != crc:
+    if check_crc and crc32(mapping[body_at : body_at + body_bytes]) & 0x7FFFFFFF != crc:
         return None
     return StoredRecord(
         physical_offset,
@@ -114,7 +112,7 @@ def check_record(
         queue_offset,
         sys_flag,
         store_timestamp,
-        mapping[properties_at:record_end],
+        properties_bytes,
     )
 
 
@@ -127,28 +125,24 @@ class SegmentScan:
     """Walks the records of one segment in order.
 
     Attributes:
-        position: within the segment, where the walk stands; after it, where the first thing that is no
-            intact record starts.
+        position: after the walk, where in the segment the first thing stands that is no intact record.
         is_complete: the walk ended at the blank record (or exactly at the segment's end).
+        mapping: of the segment.
     """
 
     def __init__(self, segment: MappedFile, check_crc: bool) -> None:
-        self._segment = segment
-        self._mapping = segment.open_map()
+        self.segment = segment
+        self.mapping = segment.open_map()
         self._check_crc = check_crc
         self.position = 0
         self.is_complete = False
 
-    def next_record(self) -> StoredRecord | None:
-        """The next record; None at the end."""
-        segment = self._segment
-        record = check_record(
-            self._mapping, self.position, segment.size, segment.base + self.position, self._check_crc
-        )
-        if record is not None:
-            self.position += record.size
-        else:
-            self.is_complete = self.position == segment.size or is_blank(
-                self._mapping, self.position, segment.size
-            )
-        return record
+    def __iter__(self) -> Iterator[StoredRecord]:
+        mapping, base, end = self.mapping, self.segment.base, self.segment.size
+        check_crc = self._check_crc
+        position = 0
+        while (record := check_record(mapping, position, end, base + position, check_crc)) is not None:
+            position += record.size
+            yield record
+        self.position = position
+        self.is_complete = position == end or is_blank(mapping, position, end)

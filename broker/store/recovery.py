@@ -92,9 +92,12 @@ class Recovery:
         for number in range(start, len(segments)):
             verify = number >= verify_from
             scan = SegmentScan(segments[number], self._check_crc and verify)
-            while (record := scan.next_record()) is not None:
-                self._dispatch(record, may_restart=start > 0)
-                self._log.last_store_timestamp = max(self._log.last_store_timestamp, record.store_timestamp)
+            newest = self._log.last_store_timestamp
+            for record in scan:
+                self._dispatch(record, scan, may_restart=start > 0)
+                if record.store_timestamp > newest:
+                    newest = record.store_timestamp
+            self._log.last_store_timestamp = newest
             if not scan.is_complete:
                 end = segments[number].base + scan.position
                 if verify:
@@ -102,11 +105,14 @@ class Recovery:
                 _LOG.error("no intact record at log position %d, rebuild goes on with the next segment", end)
         return segments[-1].base + self._log.segment_bytes
 
-    def _dispatch(self, record: StoredRecord, *, may_restart: bool) -> None:
+    def _dispatch(self, record: StoredRecord, scan: SegmentScan, *, may_restart: bool) -> None:
         if record.sys_flag & TRANSACTION_MASK in _HALF:
             return
         key = (record.topic, record.queue_id)
-        queue = self._found[key] if key in self._found else self._find(key)
+        try:
+            queue = self._found[key]
+        except KeyError:
+            queue = self._find(key)
         if queue is None or record.physical_offset + record.size <= queue.max_physical_offset:
             return
         if record.queue_offset > queue.max_offset:
@@ -120,7 +126,8 @@ class Recovery:
                     queue.max_offset,
                     record.physical_offset,
                 )
-        tags_code = self._coder.tags_code(queue.topic, record.properties, record.store_timestamp)
+        properties = record.properties(scan.mapping, scan.segment.base)
+        tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
         queue.build(
             record.physical_offset, record.size, tags_code, record.queue_offset, record.store_timestamp
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -299,3 +300,18 @@ def test_flush_says_how_far_the_log_is_durable(box):
     store.flush_all()
     physic, logics, index = struct.unpack_from(">qqq", (box.root / "checkpoint").read_bytes())
     assert (physic, logics, index) == (box.now, box.now, 0)
+
+
+def test_a_worker_thread_flushes_while_messages_are_put(box):
+    store = box.open()
+    flushes = []
+    with ThreadPoolExecutor(1) as worker:
+        for number in range(400):
+            result = box.put(store, body=body(number))
+            if not flushes or flushes[-1][1].done():
+                flushes.append((result.physical_offset + result.size, worker.submit(store.flush)))
+    # Each flush covers at least what had been put when it was asked for, and never claims what is not there.
+    end = store.max_commit_log_offset
+    assert len(flushes) > 1
+    assert all(asked <= flush.result() <= end for asked, flush in flushes)
+    assert store.flush() == store.flushed_offset == end
