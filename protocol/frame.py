@@ -32,7 +32,8 @@ def encode_frame(
             type allows it (``wire.md`` 5.1); no effect on msgpack.
 
     Raises:
-        FrameError: the frame or its header would exceed what peers accept.
+        FrameError: the frame or its header would exceed what peers accept, or the codec cannot hold it.
+        BodyError: the structured body cannot be written.
     """
     header = HEADER_CODECS[serialize_type].encode_header(command)
     body = command.body

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rewindmq.protocol.integers import Int32
+
 
 class MessageQueue(NamedTuple):
     """One queue of a topic at one broker.
@@ -14,7 +16,7 @@ class MessageQueue(NamedTuple):
 
     topic: str
     broker_name: str
-    queue_id: int
+    queue_id: Int32
 
     def __str__(self) -> str:
         return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"

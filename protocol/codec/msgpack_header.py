@@ -8,21 +8,21 @@ import msgspec
 
 from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError
+from rewindmq.protocol.integers import Int32
 from rewindmq.protocol.limits import MAX_EXT_FIELDS
 
-_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-_UInt32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+_UInt31 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 _NIL: Final = 0xC0
 _MAP16: Final = 0xDE
 
 
 class _Envelope(msgspec.Struct, array_like=True, gc=False):
-    code: _Int32
-    language: _UInt32
-    version: _UInt32
-    opaque: _Int32
-    flag: _UInt32
+    code: Int32
+    language: _UInt31
+    version: _UInt31
+    opaque: Int32
+    flag: _UInt31
     remark: str | None
     ext: msgspec.Raw
 
@@ -32,24 +32,33 @@ _ENCODE: Final = msgspec.msgpack.Encoder().encode
 
 
 def encode_header(command: RemotingCommand) -> bytes:
-    """Write the header; a typed header becomes the ext map without passing through a dict."""
+    """Write the header; a typed header becomes the ext map without passing through a dict.
+
+    Raises:
+        FrameError: a number beyond 64 bits, or a text with a lone surrogate.
+    """
     if command.header is None:
-        ext: object = command.raw_ext or command.ext or None
+        # What came packed and is passed on leaves as it came.
+        raw = command.raw_ext
+        ext: object = command.ext or None if raw is None else msgspec.Raw(raw)
     elif command.ext:
         ext = command.all_ext_fields()
     else:
         ext = command.header
-    return _ENCODE(
-        (
-            command.code,
-            command.language,
-            command.version,
-            command.opaque,
-            command.flag,
-            command.remark,
-            ext,
+    try:
+        return _ENCODE(
+            (
+                command.code,
+                command.language,
+                command.version,
+                command.opaque,
+                command.flag,
+                command.remark,
+                ext,
+            )
         )
-    )
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise FrameError(f"msgpack header: {error}") from None
 
 
 def decode_header(data: bytes) -> RemotingCommand:

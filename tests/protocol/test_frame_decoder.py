@@ -1,0 +1,134 @@
+"""Frames (wire.md 1.1): any chunking, truncation, oversize and garbage."""
+
+import itertools
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindmq.protocol.body.offset_table import ResetOffsetBody
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.errors import FrameError
+from rewindmq.protocol.frame import FrameDecoder, encode_frame
+from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
+from rewindmq.protocol.message_queue import MessageQueue
+
+
+def frame(opaque: int, body: bytes, serialize_type: SerializeType = SerializeType.MSGPACK) -> bytes:
+    return encode_frame(RemotingCommand(11, body=body, opaque=opaque, ext={"k": "v"}), serialize_type)
+
+
+def test_layout_of_a_frame():
+    data = frame(1, b"body", SerializeType.JSON)
+    length, word = struct.unpack_from(">II", data)
+    assert length == len(data) - 4
+    assert word >> 24 == SerializeType.JSON
+    header = data[8 : 8 + (word & 0xFFFFFF)]
+    assert msgspec.json.decode(header)["code"] == 11
+    assert data[8 + len(header) :] == b"body"
+
+
+SENT = st.lists(st.tuples(st.binary(max_size=60), st.sampled_from(SerializeType)), min_size=1, max_size=6)
+
+
+@given(sent=SENT, cuts=st.lists(st.integers(0, 2000), max_size=20))
+def test_any_chunking_gives_the_same_commands(sent, cuts):
+    stream = b"".join(frame(index, body, kind) for index, (body, kind) in enumerate(sent))
+    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    decoder = FrameDecoder()
+    got = [command for start, end in itertools.pairwise(edges) for command in decoder.feed(stream[start:end])]
+    assert [(command.opaque, command.body or b"", command.serialize_type) for command in got] == [
+        (index, body, kind) for index, (body, kind) in enumerate(sent)
+    ]
+    assert decoder.failure is None
+    assert decoder.buffered == 0
+
+
+def test_one_byte_at_a_time():
+    stream = frame(1, b"x" * 50) + frame(2, b"")
+    decoder = FrameDecoder()
+    got = [command for byte in stream for command in decoder.feed(bytes([byte]))]
+    assert [command.opaque for command in got] == [1, 2]
+
+
+def test_an_empty_body_and_an_absent_one_are_the_same():
+    assert FrameDecoder().feed(frame(1, b""))[0].body is None
+
+
+@given(cut=st.integers(1, 80))
+def test_a_truncated_frame_is_waited_for(cut):
+    data = frame(1, b"x" * 50)
+    decoder = FrameDecoder()
+    assert decoder.feed(data[:-cut] if cut < len(data) else b"") == []
+    assert decoder.failure is None
+
+
+@given(data=st.binary(max_size=400), chunk=st.integers(1, 64))
+def test_garbage_never_raises(data, chunk):
+    decoder = FrameDecoder()
+    for start in range(0, len(data), chunk):
+        for command in decoder.feed(data[start : start + chunk]):
+            assert isinstance(command, RemotingCommand)
+    assert decoder.failure is None or isinstance(decoder.failure, FrameError)
+
+
+@given(
+    header=st.binary(max_size=60), body=st.binary(max_size=20), kind=st.integers(0, 255)
+)  # a true envelope around nonsense
+def test_hostile_headers_never_raise(header, body, kind):
+    data = struct.pack(">II", 4 + len(header) + len(body), kind << 24 | len(header)) + header + body
+    decoder = FrameDecoder()
+    commands = decoder.feed(data)
+    assert (decoder.failure is None) == (len(commands) == 1)
+
+
+@pytest.mark.parametrize(
+    ("length", "word", "what"),
+    [
+        (MAX_FRAME_BYTES - 3, 2 << 24, "exceeds"),
+        (0xFFFFFFFF, 0, "exceeds"),
+        (4, 1, "header of 1 bytes"),
+        (0, 0, "header of 0 bytes"),
+        (MAX_HEADER_BYTES + 5, MAX_HEADER_BYTES + 1, "header of"),
+        (100, 3 << 24, "unknown serialize type 3"),
+        (0x47455420, 0x2F204854, "exceeds"),  # "GET / HT"
+    ],
+)
+def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length, word, what):
+    decoder = FrameDecoder()
+    assert decoder.feed(struct.pack(">II", length, word)) == []
+    assert decoder.failure is not None
+    assert what in str(decoder.failure)
+
+
+def test_commands_before_the_damage_are_kept_and_input_after_it_is_ignored():
+    decoder = FrameDecoder()
+    got = decoder.feed(frame(1, b"a") + frame(2, b"b") + struct.pack(">II", 100, 9 << 24) + frame(3, b"c"))
+    assert [command.opaque for command in got] == [1, 2]
+    assert decoder.failure is not None
+    assert decoder.feed(frame(4, b"d")) == []
+    assert decoder.buffered == 0
+
+
+def test_the_largest_frame_passes_and_one_byte_more_does_not():
+    room = MAX_FRAME_BYTES - len(frame(1, b""))
+    data = frame(1, bytes(room))
+    assert len(data) == MAX_FRAME_BYTES
+    assert len(FrameDecoder().feed(data)[0].body) == room
+    with pytest.raises(FrameError, match="exceeds the limit"):
+        frame(1, bytes(room + 1))
+
+
+def test_a_header_over_the_limit_is_not_sent():
+    with pytest.raises(FrameError, match="exceeds the limit"):
+        encode_frame(RemotingCommand(11, ext={"a": "x" * MAX_HEADER_BYTES}), SerializeType.JSON)
+
+
+@pytest.mark.parametrize("kind", SerializeType)
+def test_a_structured_body_is_written_in_the_codec_of_the_frame(kind):
+    body = ResetOffsetBody({MessageQueue("TopicA", "broker-a", 0): 100})
+    command = FrameDecoder().feed(encode_frame(RemotingCommand(220, body=body), kind))[0]
+    assert isinstance(command.body, bytes)
+    assert (b"brokerName" in command.body) == (kind is not SerializeType.MSGPACK)

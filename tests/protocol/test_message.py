@@ -1,0 +1,133 @@
+"""Messages and their ids, properties and hashes (wire.md 6.5 to 6.7, store.md 0.2)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindmq.protocol import properties as names
+from rewindmq.protocol.errors import ClientError, RequestError
+from rewindmq.protocol.message import Message, format_host, inflate
+from rewindmq.protocol.message_id import offset_message_id, parse_offset_message_id
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.properties import (
+    append_property,
+    find_property,
+    format_properties,
+    parse_properties,
+)
+from rewindmq.protocol.text import java_hash
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", 0),
+        ("TagA", 2598919),
+        ("TagB", 2598920),
+        ("TopicA#key0", 641858178),
+        ("TopicA#x", -892678841),
+        ("标签", 857175),
+        ("😀", 1772899),
+        ("polygenelubricants", -2147483648),
+    ],
+)
+def test_java_hash_vectors(text, value):
+    assert java_hash(text) == value
+
+
+def test_offset_message_id_vector():
+    host = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
+    text = "7F00000100002A9F0000000000000297"
+    assert offset_message_id(host, 663) == text
+    assert parse_offset_message_id(text) == (host, 663)
+    assert parse_offset_message_id(text.lower()) == (host, 663)
+
+
+@given(
+    host=st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20),
+    offset=st.integers(0, 2**63 - 1),
+)
+def test_offset_message_ids_come_back(host, offset):
+    text = offset_message_id(host, offset)
+    assert len(text) in (32, 56)
+    assert parse_offset_message_id(text) == (host, offset)
+
+
+@pytest.mark.parametrize("text", ["", "zz", "7F" * 15, "7F" * 17, "7F 00" * 8, "7F" * 28 + " ", "标" * 32])
+def test_what_is_no_offset_message_id_is_refused(text):
+    with pytest.raises(RequestError) as refusal:
+        parse_offset_message_id(text)
+    assert refusal.value.code == 1
+
+
+# Names and values without the two separators, and not empty: what a properties text can hold.
+PLAIN = st.text(st.characters(codec="utf-8", min_codepoint=3), min_size=1, max_size=12)
+PROPERTIES = st.dictionaries(PLAIN, PLAIN, max_size=8)
+
+
+@given(properties=PROPERTIES)
+def test_properties_come_back(properties):
+    text = format_properties(properties)
+    assert parse_properties(text) == properties
+    assert parse_properties(text + "\x02") == properties
+
+
+@given(text=st.text(st.sampled_from("AB\x01\x02"), max_size=30), name=st.sampled_from(["A", "B", "AB"]))
+def test_one_property_is_found_as_parsing_all_would_find_it(text, name):
+    assert find_property(text, name) == parse_properties(text).get(name)
+
+
+@given(properties=PROPERTIES, trailing=st.booleans(), value=PLAIN)
+def test_an_appended_property_is_read_back_whether_or_not_the_text_ends_in_a_separator(
+    properties, trailing, value
+):
+    text = format_properties(properties)
+    if text and trailing:
+        text += "\x02"
+    appended = append_property(text, "CLUSTER", value)
+    assert "\x02\x02" not in appended
+    assert parse_properties(appended) == properties | {"CLUSTER": value}
+
+
+def test_of_duplicate_properties_the_last_wins():
+    assert parse_properties("A\x011\x02B\x012\x02A\x013\x02") == {"A": "3", "B": "2"}
+
+
+@pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}])
+def test_a_separator_inside_a_property_is_refused(bad):
+    with pytest.raises(RequestError) as refusal:
+        format_properties(bad)
+    assert refusal.value.code == 13
+
+
+def test_a_message_to_send_carries_its_properties():
+    message = Message("T", b"x", "TagA", "k1 k2", properties={"color": "red"}, delay_level=3)
+    assert message.properties == {
+        "color": "red",
+        names.TAGS: "TagA",
+        names.KEYS: "k1 k2",
+        names.DELAY: "3",
+        names.WAIT: "true",
+    }
+    assert (message.tags, message.keys, message.unique_key) == ("TagA", "k1 k2", None)
+    assert Message("T", b"", wait_store_msg_ok=False).properties == {names.WAIT: "false"}
+
+
+@pytest.mark.parametrize(("sys_flag", "what"), [(0x101, "LZ4"), (0x201, "ZSTD"), (0x301, "does not inflate")])
+def test_bodies_that_cannot_be_read_say_so(sys_flag, what):
+    with pytest.raises(ClientError, match=what):
+        inflate(b"not compressed", sys_flag)
+
+
+def test_hosts_as_text():
+    assert format_host(bytes([10, 0, 0, 1, 0, 0, 42, 159])) == "10.0.0.1:10911"
+    assert format_host(bytes(15) + b"\x01" + bytes([0, 0, 42, 159])) == "[::1]:10911"
+
+
+def test_queues_sort_by_topic_broker_and_id_as_rebalance_needs():
+    queues = [MessageQueue("T", "b", 10), MessageQueue("T", "b", 9), MessageQueue("T", "a", 11)]
+    assert [(queue.broker_name, queue.queue_id) for queue in sorted(queues)] == [
+        ("a", 11),
+        ("b", 9),
+        ("b", 10),
+    ]

@@ -1,0 +1,135 @@
+"""Every typed header and body goes out and comes back in every codec."""
+
+import importlib
+import pkgutil
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import inspect
+
+import rewindmq.protocol.body
+import rewindmq.protocol.header
+from rewindmq.protocol.body import RemotingBody
+from rewindmq.protocol.body.heartbeat import HeartbeatData
+from rewindmq.protocol.body.lock import LockBatchResponseBody
+from rewindmq.protocol.body.running_info import ConsumeStatus, ProcessQueueInfo
+from rewindmq.protocol.body_codec import decode_body, encode_body
+from rewindmq.protocol.codec import HEADER_CODECS
+from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
+from rewindmq.protocol.header.client import UnregisterClientRequestHeader
+from rewindmq.protocol.header.message import QueryMessageRequestHeader
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
+from rewindmq.protocol.header.send import (
+    SendMessageRequestHeader,
+    SendMessageRequestHeaderV2,
+    SendMessageResponseHeader,
+)
+
+# ROCKETMQ headers cannot tell an empty text from none.
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+
+
+def classes_in(package, base):
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, base) and value is not base:
+                found[value.__name__] = value
+    return [found[name] for name in sorted(found)]
+
+
+HEADERS = classes_in(rewindmq.protocol.header, CommandHeader)
+BODIES = classes_in(rewindmq.protocol.body, RemotingBody)
+
+
+def values(info: inspect.Type) -> st.SearchStrategy:
+    match info:
+        case inspect.StrType():
+            return TEXT
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.IntType(ge=ge, le=le):
+            return st.integers(ge, le)
+        case inspect.FloatType():
+            return st.floats(allow_nan=False, allow_infinity=False)
+        case inspect.NoneType():
+            return st.none()
+        case inspect.EnumType(cls=cls):
+            return st.sampled_from(cls)
+        case inspect.UnionType(types=types):
+            return st.one_of(map(values, types))
+        case inspect.ListType(item_type=item):
+            return st.lists(values(item), max_size=3)
+        case inspect.SetType(item_type=item):
+            return st.sets(values(item), max_size=3)
+        case inspect.DictType(key_type=key, value_type=value):
+            return st.dictionaries(values(key), values(value), max_size=3)
+        case inspect.NamedTupleType(cls=cls, fields=fields):
+            return st.builds(cls, *[values(field.type) for field in fields])
+        case inspect.StructType(cls=cls, fields=fields):
+            return st.builds(cls, **{field.name: values(field.type) for field in fields})
+    raise NotImplementedError(info)
+
+
+def test_there_is_something_to_try():
+    assert len(HEADERS) > 60
+    assert len(BODIES) > 40
+
+
+@pytest.mark.parametrize("header_type", HEADERS, ids=lambda cls: cls.__name__)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_headers(header_type, data):
+    header = data.draw(values(inspect.type_info(header_type)))
+    for codec in HEADER_CODECS.values():
+        received = codec.decode_header(codec.encode_header(RemotingCommand(1, header)))
+        assert received.decode_header(header_type) == header
+
+
+@pytest.mark.parametrize("body_type", BODIES, ids=lambda cls: cls.__name__)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_bodies(body_type, data):
+    body = data.draw(values(inspect.type_info(body_type)))
+    for serialize_type in SerializeType:
+        for standard in (False, True):
+            encoded = encode_body(body, serialize_type, standard_json=standard)
+            received = RemotingCommand(1, body=encoded, serialize_type=serialize_type)
+            assert decode_body(received, body_type) == body
+
+
+def test_wire_names_of_the_send_headers_are_those_of_3_3():
+    long_names = (
+        "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag",
+        "bornTimestamp", "flag", "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes", "batch",
+        "bname",
+    )  # fmt: skip
+    assert SendMessageRequestHeader.__struct_encode_fields__ == long_names
+    assert SendMessageRequestHeaderV2.__struct_encode_fields__ == tuple("abcdefghijklmn")
+    assert SendMessageRequestHeaderV2.__struct_fields__ == SendMessageRequestHeader.__struct_fields__
+
+
+def test_wire_names_that_break_the_rule():
+
+    for struct, names in {
+        HeartbeatData: {"clientID"},
+        UnregisterClientRequestHeader: {"clientID"},
+        LockBatchResponseBody: {"lockOKMQSet"},
+        ProcessQueueInfo: {"cachedMsgSizeInMiB", "droped"},
+        ConsumeStatus: {"pullRT", "pullTPS", "consumeRT", "consumeOKTPS", "consumeFailedTPS"},
+        QueryMessageRequestHeader: {"_UNIQUE_KEY_QUERY"},
+        SendMessageResponseHeader: {"MSG_REGION", "TRACE_ON"},
+    }.items():
+        assert names <= set(struct.__struct_encode_fields__)
+
+
+def test_fields_at_their_default_stay_off_the_wire():
+
+    assert msgspec.to_builtins(ResetOffsetRequestHeader("T", "G", -1, False)) == {
+        "topic": "T",
+        "group": "G",
+        "timestamp": -1,
+        "isForce": False,
+    }
