@@ -83,6 +83,10 @@ class ConsumerManager:
         """The group when it is online."""
         return self._groups.get(group)
 
+    def subscribers_of(self, topic: str) -> list[str]:
+        """The online groups that subscribe a topic."""
+        return [name for name, group in self._groups.items() if topic in group.subscriptions]
+
     def find_subscription(self, group: str, topic: str) -> SubscriptionData | None:
         """What the online group subscribes of a topic."""
         info = self._groups.get(group)

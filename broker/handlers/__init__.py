@@ -20,6 +20,7 @@ from rewindmq.broker.handlers import (
     invoke_broker_to_reset_offset,
     pull_message,
     query_consumer_offset,
+    query_topic_consume_by_who,
     search_offset_by_timestamp,
     send_batch_message,
     send_message,
@@ -54,6 +55,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.GET_CONSUMER_CONNECTION_LIST: get_consumer_connection_list.handle,
         RequestCode.GET_CONSUME_STATS: get_consume_stats.handle,
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: invoke_broker_to_reset_offset.handle,
+        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: query_topic_consume_by_who.handle,
         RequestCode.SEND_MESSAGE_V2: send_message_v2.handle,
         RequestCode.SEND_BATCH_MESSAGE: send_batch_message.handle,
     }

@@ -1,0 +1,20 @@
+"""300 QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume a topic.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#queryTopicConsumeByWho``: groups online that subscribe it, and groups that
+have offsets for it. Changed: sorted. Refused: nothing; an unknown topic has no groups.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.group import GroupList
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import QueryTopicConsumeByWhoRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    topic = request.decode_header(QueryTopicConsumeByWhoRequestHeader).topic
+    groups = {*context.consumers.subscribers_of(topic), *context.offsets.groups_of(topic)}
+    return RemotingCommand(ResponseCode.SUCCESS, body=GroupList(sorted(groups)))
