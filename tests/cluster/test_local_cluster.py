@@ -214,3 +214,16 @@ def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, pr
         f"rewindmq namesrv: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     )
     assert processes_of(tmp_path) == []
+
+
+def test_up_into_something_that_is_no_directory(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    result = subprocess.run(
+        [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(blocker)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"rewindmq up: {blocker}: File exists\n"

@@ -1,0 +1,50 @@
+"""What a parent hands to a member over standard input, and the ways that can go wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def broker_command(tmp_path: Path) -> list[str]:
+    command = [sys.executable, "-m", "rewindmq", "broker", "-n", "-", "-p", "0", "--exit-with-parent"]
+    return [*command, "--root", str(tmp_path / "store")]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (b"", "standard input ended before its first line"),
+        (b"127.0.0.1:1", "standard input ended before its first line"),
+        (b"\xff\n", "the first line of standard input is too long or not UTF-8"),
+        (b"x" * 5_000 + b"\n", "the first line of standard input is too long or not UTF-8"),
+        (b"nohost\n", "name server address 'nohost' is not host:port"),
+    ],
+)
+def test_a_bad_first_line_is_a_one_line_error(
+    broker_command: list[str], given: bytes, complaint: str
+) -> None:
+    result = subprocess.run(broker_command, input=given, capture_output=True, timeout=20)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert result.stderr.decode().startswith(f"rewindmq broker: {complaint}")
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_a_broker_serves_though_its_name_server_is_not_there(broker_command: list[str]) -> None:
+    """It goes on trying; what follows the first line is left to the lifeline."""
+    with subprocess.Popen(
+        broker_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b"127.0.0.1:1\nmore\n")
+        process.stdin.flush()
+        ready = json.loads(process.stdout.readline())
+        assert (ready["ready"], ready["pid"]) == ("broker", process.pid)
+        process.stdin.close()
+        process.stdin = None
+        assert process.wait(20) == 0
+        assert b"not registered at name server 127.0.0.1:1" in process.stderr.read()
