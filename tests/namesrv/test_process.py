@@ -14,6 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import (
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    PutKVConfigRequestHeader,
+)
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.runtime import system_runtime
+
 TIMEOUT = 20
 
 
@@ -133,3 +143,22 @@ def test_garbage_on_the_wire_costs_only_its_connection(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(TIMEOUT) == 0
         assert "Traceback" not in process.stderr.read()
+
+
+async def test_kv_survives_kill_9(tmp_path: Path) -> None:
+    """RocketMQ's ``orderMessageEnable`` reads it after a restart."""
+    config = tmp_path / "namesrv.properties"
+    config.write_text(f"rocketmqHome={tmp_path}\norderMessageEnable=true\n")
+    runtime = system_runtime()
+    client = RemotingClient(runtime)
+    put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
+    get = GetKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T")
+    with running("-c", str(config)) as (process, ready):
+        command = RemotingCommand(RequestCode.PUT_KV_CONFIG, put)
+        (await client.invoke(str(ready["address"]), command)).require_success()
+        process.kill()
+    with running("-c", str(config)) as (_, ready):
+        command = RemotingCommand(RequestCode.GET_KV_CONFIG, get)
+        answer = await client.invoke(str(ready["address"]), command)
+        assert answer.decode_header(GetKVConfigResponseHeader).value == "broker-a:4"
+    await client.close()
