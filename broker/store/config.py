@@ -42,10 +42,6 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     access_message_in_memory_max_ratio: int = 40
     # RewindMQ's own: what to take for the machine's memory; None asks the machine.
     physical_memory_bytes: int | None = None
-    message_index_enable: bool = True
-    max_hash_slot_num: int = 5_000_000
-    max_index_num: int = 20_000_000
-    max_msgs_num_batch: int = 64
 
     def __post_init__(self) -> None:
         if self.mapped_file_size_commit_log < 4096 or self.mapped_file_size_commit_log > 0x7FFF_FFFF:

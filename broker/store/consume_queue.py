@@ -9,6 +9,7 @@ from typing import Final
 from rewindmq.broker.store.config import CQ_UNIT_BYTES
 from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.mapped_file import MappedFile, MappedFileQueue, MapPool
+from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
 UNIT: Final = struct.Struct(">qiq")
@@ -25,7 +26,7 @@ class ConsumeQueue:
     """Units by index. The index of a unit is the message's queue offset.
 
     Attributes:
-        topic_field: the topic as records hold it: length byte and name.
+        topic_field: the topic as records hold it, length byte and name; empty if V1 cannot hold it.
         min_offset: index of the first message kept.
         max_offset: index the next message gets.
         max_physical_offset: log position behind the newest record with a unit here, -1 when there is none.
@@ -53,7 +54,7 @@ class ConsumeQueue:
         name = topic.encode()
         self.topic = topic
         self.queue_id = queue_id
-        self.topic_field = bytes((len(name),)) + name if len(name) < 256 else b""
+        self.topic_field = bytes((len(name),)) + name if len(name) <= MAX_TOPIC_LENGTH else b""
         self.files = MappedFileQueue(folder, file_bytes, disk, pool)
         self._disk = disk
         self.active: MappedFile | None = None
@@ -78,9 +79,9 @@ class ConsumeQueue:
         if not files:
             self._use(self.files.append_file(0, now_ms))
         while files[-1].base + files[-1].size < end * CQ_UNIT_BYTES:
-            files_before = files[-1]
-            self._claim(files_before, files_before.size)
-            self.files.append_file(files_before.base + files_before.size, now_ms)
+            full = files[-1]
+            self._claim(full, full.size)
+            self.files.append_file(full.base + full.size, now_ms)
         last = files[-1]
         self._claim(last, end * CQ_UNIT_BYTES - last.base)
         self.room_end = (last.base + last.allocated) // CQ_UNIT_BYTES

@@ -10,9 +10,9 @@ from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue import ConsumeQueue
 from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.mapped_file import MapPool
-from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
-MAX_QUEUE_ID: Final = 0x7FFF_FFFF
+_MAX_QUEUE_ID: Final = 0x7FFF_FFFF
+_MAX_FOLDER_NAME_BYTES: Final = 255
 
 
 class ConsumeQueueTable:
@@ -43,7 +43,7 @@ class ConsumeQueueTable:
         if not self._folder.is_dir():
             return
         for topic_folder in sorted(self._folder.iterdir()):
-            if not topic_folder.is_dir():
+            if not topic_folder.is_dir() or not _names_a_folder(topic_folder.name):
                 continue
             for queue_folder in sorted(topic_folder.iterdir()):
                 name = queue_folder.name
@@ -55,7 +55,7 @@ class ConsumeQueueTable:
 
     def create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """A queue that has no files yet; None when topic or id can name no folder of RocketMQ's layout."""
-        if not 0 <= queue_id <= MAX_QUEUE_ID or not is_storable_topic(topic):
+        if not 0 <= queue_id <= _MAX_QUEUE_ID or not _names_a_folder(topic):
             return None
         queue = self._new(topic, queue_id)
         self._queues[topic, queue_id] = queue
@@ -66,11 +66,10 @@ class ConsumeQueueTable:
         return ConsumeQueue(topic, queue_id, folder, self._file_bytes, self._disk, self._pool)
 
 
-def is_storable_topic(topic: str) -> bool:
-    """Whether the name fits its length byte and names a folder of its own."""
+def _names_a_folder(topic: str) -> bool:
     if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
         return False
     try:
-        return len(topic.encode()) <= MAX_TOPIC_LENGTH
+        return len(topic.encode()) <= _MAX_FOLDER_NAME_BYTES
     except UnicodeEncodeError:
         return False

@@ -19,7 +19,6 @@ class StoreLayout:
         self.root = root
         self.commit_log = root / "commitlog"
         self.consume_queue = root / "consumequeue"
-        self.index = root / "index"
         self.config = root / "config"
         self.checkpoint = root / "checkpoint"
         self.abort = root / "abort"

@@ -80,6 +80,7 @@ class MessageWriter:
         if (
             queue is None
             or head is None
+            or not queue.topic_field
             or body_bytes > self._max_message_bytes
             or len(properties) > MAX_PROPERTIES_BYTES
         ):
@@ -144,7 +145,7 @@ class MessageWriter:
         head = self._heads.get(len(message.born_host))
         if queue is None or head is None or not entries or message.topic == SCHEDULE_TOPIC:
             return _ILLEGAL
-        if message.sys_flag & TRANSACTION_MASK in _HALF:
+        if message.sys_flag & TRANSACTION_MASK in _HALF or not queue.topic_field:
             return _ILLEGAL
         tails = self._batch_tails(queue.topic_field, message.properties, entries)
         if tails is None:

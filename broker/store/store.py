@@ -31,7 +31,7 @@ from rewindmq.broker.store.store_lock import StoreLock
 from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
 
 _OS_DISK: Final = OsDisk()
-_NOT_OPEN: Final = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+_NOT_WRITABLE: Final = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
 
 
 class MessageStore:
@@ -62,6 +62,9 @@ class MessageStore:
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
         self._lock = StoreLock(self._layout.lock)
         self._is_open = False
+        # Whether messages are taken; never again once the disk refused to make any durable.
+        self._is_writable = False
+        self._sync_failure = ""
 
     def open(self) -> None:
         """Lock the directory, load and recover it. A store is opened once.
@@ -94,7 +97,7 @@ class MessageStore:
         except StoreError:
             self._release()
             raise
-        self._is_open = True
+        self._is_open = self._is_writable = True
 
     def close(self) -> None:
         """Clean stop: everything durable, the abort marker gone. No error when it is not open.
@@ -104,12 +107,12 @@ class MessageStore:
         """
         if not self._is_open:
             return
-        self._is_open = False
+        self._is_open = self._is_writable = False
         try:
             self.flush_all()
             self._disk.remove(self._layout.abort)
         except OSError as error:
-            raise self._cannot_flush(error) from None
+            raise StoreError(f"cannot remove {self._layout.abort}: {error.strerror}") from None
         finally:
             self._release()
 
@@ -121,14 +124,14 @@ class MessageStore:
 
     def put_message(self, message: StoredMessage) -> PutResult:
         """Append one message; it can be read when this returns. Never raises for what a client sent."""
-        if not self._is_open:
-            return _NOT_OPEN
+        if not self._is_writable:
+            return _NOT_WRITABLE
         return self._writer.put(message)
 
     def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
         """Append the inner messages of a batch, all or none; ``message`` gives what they share."""
-        if not self._is_open:
-            return _NOT_OPEN
+        if not self._is_writable:
+            return _NOT_WRITABLE
         return self._writer.put_batch(message, entries)
 
     def get_message(
@@ -225,30 +228,36 @@ class MessageStore:
             The log position made durable.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk refused. What it holds is then unknown, and asking again would not tell (the
+                system reports a failed write once): the store takes no more messages, but serves reads.
         """
-        try:
-            return self._log.flush()
-        except OSError as error:
-            raise self._cannot_flush(error) from None
+        self._sync(self._log.flush)
+        return self._log.flushed_offset
 
     def flush_all(self) -> None:
         """Make log, consume queues and checkpoint durable; may run on a worker thread.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk refused, see ``flush``; or only the checkpoint could not be written.
         """
         timestamp = self._log.last_store_timestamp
+        self._sync(self._log.flush)
+        for queue in self._queues:
+            self._sync(queue.flush)
+        self._checkpoint.physic_msg_timestamp = timestamp
+        self._checkpoint.logics_msg_timestamp = timestamp
         try:
-            self._log.flush()
             self._log.save_mtimes(timestamp)
-            for queue in self._queues:
-                queue.flush()
-            self._checkpoint.physic_msg_timestamp = timestamp
-            self._checkpoint.logics_msg_timestamp = timestamp
             self._checkpoint.save()
         except OSError as error:
-            raise self._cannot_flush(error) from None
+            raise StoreError(f"cannot write {self._layout.checkpoint}: {error.strerror}") from None
 
-    def _cannot_flush(self, error: OSError) -> StoreError:
-        return StoreError(f"cannot flush the store {self._layout.root}: {error.strerror}")
+    def _sync(self, make_durable: Callable[[], object]) -> None:
+        if not self._sync_failure:
+            try:
+                make_durable()
+                return
+            except OSError as error:
+                self._is_writable = False
+                self._sync_failure = f"cannot flush the store {self._layout.root}: {error.strerror}"
+        raise StoreError(self._sync_failure)

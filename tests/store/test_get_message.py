@@ -61,7 +61,7 @@ def test_at_most_32_messages_when_near_the_tail(hundred):
 
 
 def test_at_most_256_KiB_but_the_first_message_always(box):
-    store = box.open(config=StoreConfig(mapped_file_size_commit_log=8_388_608, message_index_enable=False))
+    store = box.open(config=StoreConfig(mapped_file_size_commit_log=8_388_608))
     for size in (300_000, 100_000, 100_000, 100_000):
         box.put(store, body=b"x" * size)
     assert store.get_message("T", 0, 0, 32, None).message_count == 1
@@ -69,9 +69,7 @@ def test_at_most_256_KiB_but_the_first_message_always(box):
 
 
 def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box):
-    config = StoreConfig(
-        mapped_file_size_commit_log=1_048_576, physical_memory_bytes=100_000, message_index_enable=False
-    )
+    config = StoreConfig(mapped_file_size_commit_log=1_048_576, physical_memory_bytes=100_000)
     store = box.open(config=config)
     for _ in range(32):
         box.put(store, body=b"s" * 100)
@@ -100,7 +98,7 @@ def test_a_filter_that_matches_nothing(hundred):
 
 
 def test_one_read_scans_800_units(box):
-    config = StoreConfig(mapped_file_size_commit_log=1_048_576, message_index_enable=False)
+    config = StoreConfig(mapped_file_size_commit_log=1_048_576)
     store = box.open(config=config)
     for _ in range(10):
         box.put_batch(store, [b""] * 100)

@@ -99,6 +99,8 @@ def test_store_timestamps_never_decrease(box):
     "message",
     [
         StoredMessage("x" * 128, 0, b""),
+        StoredMessage("x" * 256, 0, b""),
+        StoredMessage("\udcff", 0, b""),
         StoredMessage("a/b", 0, b""),
         StoredMessage("..", 0, b""),
         StoredMessage("", 0, b""),

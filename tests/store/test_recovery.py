@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rewindmq.broker.store import GetMessageStatus, StoredMessage
-from rewindmq.protocol.record import decode_records
+from rewindmq.broker.store import GetMessageStatus, PutStatus, StoredMessage
+from rewindmq.protocol.record import MAGIC_V2, decode_records, encode_record
 from rewindmq.protocol.text import java_hash
 
 SEGMENT = 65_536
@@ -315,3 +315,34 @@ def test_a_worker_thread_flushes_while_messages_are_put(box):
     assert len(flushes) > 1
     assert all(asked <= flush.result() <= end for asked, flush in flushes)
     assert store.flush() == store.flushed_offset == end
+
+
+def test_a_v2_record_of_a_5x_broker_is_kept_and_served(box):
+    """Topics above 127 bytes; 4.9.4 would cut the log here."""
+    topic = "x" * 200
+    store = box.open()
+    box.put(store, body=b"before")
+    position = store.max_commit_log_offset
+    store.close()
+    v1 = encode_record(
+        topic="",
+        stored_body=b"v2",
+        properties=b"",
+        queue_id=0,
+        queue_offset=0,
+        physical_offset=position,
+        born_timestamp=1,
+        born_host=bytes(8),
+        store_timestamp=2,
+        store_host=bytes(8),
+    )
+    size = len(v1) + 1 + len(topic)
+    v2 = struct.pack(">iI", size, MAGIC_V2) + v1[8:90] + struct.pack(">h", 200) + topic.encode() + b"\0\0"
+    assert len(v2) == size
+    patch(segment(box, 0), position, v2)
+    store = box.open()
+    assert store.look_message(position) == v2
+    assert stored_bodies(store, topic) == [b"v2"]
+    refused = store.put_message(StoredMessage(topic, 0, b""))
+    assert refused.status is PutStatus.MESSAGE_ILLEGAL
+    assert store.max_commit_log_offset == position + size

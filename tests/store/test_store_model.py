@@ -19,9 +19,7 @@ from rewindmq.broker.store import (
 from rewindmq.protocol.record import crc_ok, decode_records
 from rewindmq.protocol.text import java_hash
 
-CONFIG = StoreConfig(
-    mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=200, message_index_enable=False
-)
+CONFIG = StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=200)
 TOPICS = ("T", "%RETRY%G", "标签")
 TAGS = ("TagA", "TagB")
 
