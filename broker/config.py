@@ -14,7 +14,7 @@ from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.property_file import load_properties
+from rewindmq.protocol.remoting.property_loader import load_properties
 from rewindmq.protocol.sysflag import PERM_READ_WRITE
 
 _log = logging.getLogger(__name__)

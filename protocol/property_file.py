@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from rewindmq.protocol.errors import ConfigError
-
-MAX_FILE_BYTES: Final = 1_048_576
-
-ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
 _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -77,26 +72,6 @@ def convert_properties(
             reason = str(error)[:1].lower() + str(error)[1:]
             raise ConfigError(f"{source}:{entry.line}: {entry.key} = {entry.value!r}: {reason}") from None
     return LoadedConfig(fields, unknown)
-
-
-def load_properties(config_type: type[msgspec.Struct], path: Path) -> LoadedConfig:
-    """Read and convert a file.
-
-    Raises:
-        ConfigError: the file cannot be read, is no text or too large, or holds a bad value.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
-    return convert_properties(config_type, parse_properties_file(text), str(path))
 
 
 def format_properties_file(values: dict[str, object]) -> str:

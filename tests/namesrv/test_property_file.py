@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.property_file import (
-    MAX_FILE_BYTES,
     convert_properties,
     format_properties_file,
-    load_properties,
     parse_properties_file,
 )
+from rewindmq.protocol.remoting.property_loader import MAX_FILE_BYTES, load_properties
 
 
 class SampleConfig(msgspec.Struct, rename="camel"):
