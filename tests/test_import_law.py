@@ -1,0 +1,132 @@
+"""The import table of docs/architecture.md, kept by reading every module's imports."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "rewindmq"
+FOLDERS = ("protocol", "namesrv", "broker", "client", "cluster", "race", "pipeline", "dashboard")
+
+# Part of the system → parts it may import besides itself. A part is the longest of these names that begins a
+# module's own.
+LAW = {
+    "protocol": set(),
+    "protocol.remoting": {"protocol"},
+    "namesrv": {"protocol", "protocol.remoting"},
+    "broker": {"protocol", "protocol.remoting", "broker.store"},
+    "broker.store": {"protocol"},
+    "client": {"protocol", "protocol.remoting"},
+    "cluster": {"protocol", "protocol.remoting", "client"},
+    "race": {
+        "protocol",
+        "protocol.remoting",
+        "namesrv",
+        "broker",
+        "broker.store",
+        "client",
+        "cluster",
+    },
+    "pipeline": {"protocol", "broker.store"},
+    "dashboard": {"client"},
+}
+
+# What would tie pure code to a machine or a moment.
+IMPURE = {
+    "asyncio", "io", "multiprocessing", "os", "pathlib", "random", "secrets", "select", "selectors", "shutil",
+    "signal", "socket", "ssl", "subprocess", "tempfile", "threading", "time", "uuid", "uvloop",
+}  # fmt: skip
+FORBIDDEN = {
+    "protocol": IMPURE,
+    "broker.store": {
+        "asyncio",
+        "multiprocessing",
+        "random",
+        "select",
+        "selectors",
+        "socket",
+        "ssl",
+        "time",
+        "uvloop",
+    },
+}
+# The one module that every server's entry point runs through.
+ENTRY_POINT_RUNNER = "protocol.remoting.process"
+
+
+def part_of(module: str) -> str:
+    """The part a module name (without ``rewindmq.``) belongs to, "" for the package itself."""
+    owners = [part for part in LAW if module == part or module.startswith(part + ".")]
+    return max(owners, key=len, default="")
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module a file imports, wherever in the file; ``from a import b`` counts as ``a`` and ``a.b``."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: line {node.lineno}: relative import"
+            assert node.module is not None
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+MODULES = modules()
+
+
+def is_entry_point(module: str) -> bool:
+    last = module.rpartition(".")[2]
+    return last in {"__main__", "cli"} or last.endswith("_cli") or module == ENTRY_POINT_RUNNER
+
+
+def test_the_law_knows_every_folder_that_holds_code():
+    linked = {link.name for link in (ROOT / "src" / PACKAGE).iterdir() if link.is_symlink()}
+    assert linked == set(FOLDERS)
+    assert {part_of(module) for module in MODULES} <= set(LAW)
+    assert {"protocol.frame", "protocol.remoting.runtime", "broker.store.store"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_module_imports_only_what_its_folder_may(module):
+    own = part_of(module)
+    allowed = LAW[own] | {own}
+    for imported in imports_of(MODULES[module]):
+        if imported.startswith(PACKAGE + "."):
+            name = imported.removeprefix(PACKAGE + ".")
+            # A name in a package is no module, and belongs where the package does.
+            assert part_of(name) in allowed, f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if part_of(name) in FORBIDDEN))
+def test_pure_parts_touch_no_clock_network_or_loop(module):
+    top_level = {imported.partition(".")[0] for imported in imports_of(MODULES[module])}
+    assert not top_level & FORBIDDEN[part_of(module)]
+
+
+def test_only_the_pipeline_imports_pyspark():
+    users = {module for module, path in MODULES.items() if "pyspark" in imports_of(path)}
+    assert {part_of(module) for module in users} <= {"pipeline"}
+
+
+def test_only_entry_points_import_uvloop():
+    users = {module for module, path in MODULES.items() if "uvloop" in imports_of(path)}
+    assert all(is_entry_point(module) for module in users), users
+
+
+def test_the_reader_of_imports_sees_them_all(tmp_path):
+    source = tmp_path / "sample.py"
+    source.write_text("import a.b\nfrom c import d as e\ndef f():\n    import g\n")
+    assert imports_of(source) == {"a.b", "c", "c.d", "g"}
