@@ -59,15 +59,17 @@ def add_process_arguments(parser: argparse.ArgumentParser) -> None:
 
 def positive_factor(text: str) -> float:
     """Read a finite number greater than 0, for argparse."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a number greater than 0, not {text!r}")
     return value
 
 
 def port_number(text: str) -> int:
     """Read a TCP port, 0 (any free one) to 65535, for argparse."""
-    value = int(text)
-    if not 0 <= value <= 65_535:
-        raise argparse.ArgumentTypeError(f"must be 0 to 65535, not {text}")
-    return value
+    if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"must be 0 to 65535, not {text!r}")
+    return int(text)

@@ -122,11 +122,20 @@ def test_unknown_keys_are_one_warning(tmp_path: Path) -> None:
     assert warnings[0].endswith(f"{config}: ignored unknown keys: clusterTest, productEnvName")
 
 
-@pytest.mark.parametrize("arguments", [("-p", "65536"), ("-p", "x"), ("--time-scale", "0"), ("--nope",)])
-def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("-p", "65536"), "argument -p/--port: must be 0 to 65535, not '65536'"),
+        (("-p", "x"), "argument -p/--port: must be 0 to 65535, not 'x'"),
+        (("--time-scale", "0"), "argument --time-scale: must be a number greater than 0, not '0'"),
+        (("--time-scale", "nan"), "argument --time-scale: must be a number greater than 0, not 'nan'"),
+        (("--nope",), "unrecognized arguments: --nope"),
+    ],
+)
+def test_wrong_usage_is_2(arguments: tuple[str, ...], complaint: str) -> None:
     code, text = fails(*arguments)
     assert code == 2
-    assert "Traceback" not in text
+    assert text.splitlines()[-1] == f"rewindmq namesrv: error: {complaint}"
 
 
 def test_garbage_on_the_wire_costs_only_its_connection(tmp_path: Path) -> None:
