@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -137,8 +138,12 @@ class MappedFileQueue:
         path = self.folder / file_name(base)
         try:
             self._disk.create(path, self.file_bytes)
+        except FileExistsError:
+            raise
         except OSError:
-            self._remove_quietly(path)
+            # Sizing failed: an empty file would be taken for one of the wrong size.
+            with suppress(OSError):
+                self._disk.remove(path)
             raise
         file = MappedFile(self._pool, path, base, self.file_bytes, now_ms)
         self.files.append(file)
@@ -163,9 +168,3 @@ class MappedFileQueue:
             if chunk.strip(b"\0"):
                 mapping[at:end] = bytes(end - at)
             at = end
-
-    def _remove_quietly(self, path: Path) -> None:
-        try:
-            self._disk.remove(path)
-        except OSError:
-            return

@@ -74,7 +74,6 @@ class MessageReader:
         run_start = run_end = -1
         skip_before = -1
         total = count = scanned = 0
-        physical = 0
         for physical, size, tags_code in UNIT.iter_unpack(units):
             if physical >= skip_before:
                 if count:
@@ -117,7 +116,6 @@ class MessageReader:
             max_offset,
             chunks[0] if len(chunks) == 1 else b"".join(chunks),
             count,
-            physical < cold_before,
         )
 
 

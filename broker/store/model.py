@@ -101,7 +101,6 @@ class GetResult(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         body: the records back to back, as they are in the log.
-        suggest_pulling_from_slave: the last unit read lies too far behind the tail to be in memory.
     """
 
     status: GetMessageStatus
@@ -110,7 +109,6 @@ class GetResult(msgspec.Struct, frozen=True, gc=False):
     max_offset: int
     body: bytes = b""
     message_count: int = 0
-    suggest_pulling_from_slave: bool = False
 
 
 class Boundary(Enum):
