@@ -75,36 +75,38 @@ class MessageReader:
         skip_before = -1
         total = count = scanned = 0
         for physical, size, tags_code in UNIT.iter_unpack(units):
-            if physical >= skip_before:
-                if count:
-                    if physical < cold_before:
-                        if count >= cold_count or total + size > cold_bytes:
-                            break
-                    elif count >= hot_count or total + size > hot_bytes:
+            if physical < skip_before:
+                scanned += 1
+                continue
+            if count:
+                if physical < cold_before:
+                    if count >= cold_count or total + size > cold_bytes:
                         break
-                if tag_codes is None or tags_code in tag_codes:
-                    end = physical + size
-                    if physical != run_end or end > limit:
-                        if run_start >= 0:
-                            chunks.append(mapping[run_start - base : run_end - base])
-                            run_start = run_end = -1
-                        if physical < base or end > limit or size <= 0:
-                            segment = log.segments.find(physical)
-                            base = 0 if segment is None else segment.base
-                            limit = 0 if segment is None else min(base + segment.size, log.max_offset)
-                            if segment is None or end > limit or size <= 0:
-                                if not count:
-                                    status = _MESSAGE_WAS_REMOVING
-                                if size != FILLER_SIZE:
-                                    skip_before = log.next_segment_base(physical)
-                                scanned += 1
-                                continue
-                            mapping = segment.map or segment.open_map()
-                        run_start = physical
-                    run_end = end
-                    total += size
-                    count += 1
+                elif count >= hot_count or total + size > hot_bytes:
+                    break
             scanned += 1
+            if tag_codes is not None and tags_code not in tag_codes:
+                continue
+            end = physical + size
+            if physical != run_end or end > limit:
+                if run_start >= 0:
+                    chunks.append(mapping[run_start - base : run_end - base])
+                    run_start = run_end = -1
+                if physical < base or end > limit or size <= 0:
+                    segment = log.segments.find(physical)
+                    base = 0 if segment is None else segment.base
+                    limit = 0 if segment is None else min(base + segment.size, log.max_offset)
+                    if segment is None or end > limit or size <= 0:
+                        if not count:
+                            status = _MESSAGE_WAS_REMOVING
+                        if size != FILLER_SIZE:
+                            skip_before = log.next_segment_base(physical)
+                        continue
+                    mapping = segment.map or segment.open_map()
+                run_start = physical
+            run_end = end
+            total += size
+            count += 1
         if count:
             status = _FOUND
         if run_start >= 0:
