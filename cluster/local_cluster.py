@@ -42,7 +42,7 @@ class LocalCluster:
         profile: the release that all members imitate.
         broker_config: further keys of ``broker.conf``, the same for each broker, as
             ``{"flushDiskType": "SYNC_FLUSH"}``.
-        start_seconds: how long all members together may take to serve.
+        start_seconds: how long each member may take to serve once its turn to be waited for has come.
     """
 
     def __init__(
