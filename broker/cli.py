@@ -14,8 +14,6 @@ from rewindmq.protocol.remoting.process_options import (
     port_number,
 )
 
-HELP: Final = "run a broker"
-
 EPILOG: Final = """\
 examples:
   rewindmq broker -n 127.0.0.1:9876                    listen on 127.0.0.1:10911, store in ~/store
