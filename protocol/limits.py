@@ -9,6 +9,8 @@ MAX_EXT_FIELDS = 512
 MAX_BODY_DEPTH = 32
 # MessageStoreConfig.maxMessageSize.
 MAX_MESSAGE_BODY_BYTES = 4_194_304
+# What a compressed body may inflate to: a few kilobytes can hold gigabytes. RocketMQ has no bound.
+MAX_INFLATED_BODY_BYTES = 67_108_864
 # A signed byte holds the topic's length on disk (CommitLog, Validators.TOPIC_MAX_LENGTH).
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 255

@@ -9,6 +9,7 @@ from typing import Final
 
 from rewindmq.protocol import properties as names
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
 from rewindmq.protocol.message_id import offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.properties import find_property, parse_properties
@@ -209,7 +210,7 @@ class MessageExt:
 
     def with_reconsume_times(self, reconsume_times: int) -> MessageExt:
         """The same message, delivered that many times before."""
-        fields = (*self._fields[:12], reconsume_times, self._fields[13])
+        fields = (*self._fields[:12], reconsume_times, *self._fields[13:])
         return MessageExt(fields, self.stored_body, self.topic, self._properties_text, self.broker_name)
 
     @property
@@ -237,14 +238,22 @@ _UNREADABLE: Final = {COMPRESSION_LZ4: "LZ4", COMPRESSION_ZSTD: "ZSTD"}
 
 
 def inflate(stored_body: bytes, sys_flag: int) -> bytes:
-    """Undo the producer's compression; type 0 and 3 both mean zlib (``wire.md`` 6.4)."""
+    """Undo the producer's compression; type 0 and 3 both mean zlib (``wire.md`` 6.4).
+
+    Raises:
+        ClientError: LZ4 or ZSTD, damaged, or larger than ``MAX_INFLATED_BODY_BYTES``.
+    """
     kind = sys_flag & COMPRESSION_TYPE_MASK
     if kind in _UNREADABLE:
         raise ClientError(f"the body is compressed with {_UNREADABLE[kind]}; only zlib bodies can be read")
+    inflater = zlib.decompressobj()
     try:
-        return zlib.decompress(stored_body)
+        body = inflater.decompress(stored_body, MAX_INFLATED_BODY_BYTES)
     except zlib.error as error:
         raise ClientError(f"the body is marked as compressed but does not inflate: {error}") from None
+    if not inflater.eof:
+        raise ClientError(f"the body is cut short, or inflates to more than {MAX_INFLATED_BODY_BYTES} bytes")
+    return body
 
 
 def format_host(packed: bytes) -> str:

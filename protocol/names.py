@@ -1,6 +1,6 @@
 """Topic and group names: what is allowed, what is reserved, and RocketMQ's words for both.
 
-Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; ``wire.md`` 7.5, ``behaviour.md`` A.4.
+Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; ``wire.md`` 7.5.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
 
 RETRY_GROUP_TOPIC_PREFIX: Final = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX: Final = "%DLQ%"
-CLIENT_INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
-TOOLS_CONSUMER_GROUP: Final = "TOOLS_CONSUMER"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 FAQ_URL: Final = "http://rocketmq.apache.org/docs/faq/"
@@ -138,8 +136,3 @@ def faq_suffix() -> str:
 def topic_not_exist_remark(topic: str) -> str:
     """A broker's words for an unknown topic, code 17 (``AbstractSendMessageProcessor#msgCheck``, 4.9.4)."""
     return f"topic[{topic}] not exist, apply first please!{faq_suffix()}"
-
-
-def no_route_remark(topic: str) -> str:
-    """The name server's words for a topic without route, code 17 (``behaviour.md`` A.4)."""
-    return f"No topic route info in name server for the topic: {topic}{faq_suffix()}"

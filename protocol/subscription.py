@@ -54,11 +54,3 @@ def _build_tags(topic: str, expression: str | None, sub_version: int) -> Subscri
         code_set={java_hash(tag) for tag in tags},
         sub_version=sub_version,
     )
-
-
-def matches_tags(subscription: SubscriptionData, tags: str | None) -> bool:
-    """Whether a message's tag is wanted, by text; the broker's own filter compares hashes only.
-
-    A message without tag is dropped where the subscription names tags (``PullAPIWrapper``, 4.9.4).
-    """
-    return not subscription.tags_set or tags in subscription.tags_set

@@ -1,11 +1,14 @@
 """Messages and their ids, properties and hashes (wire.md 6.5 to 6.7, store.md 0.2)."""
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.protocol import properties as names
 from rewindmq.protocol.errors import ClientError, RequestError
+from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
 from rewindmq.protocol.message import Message, format_host, inflate
 from rewindmq.protocol.message_id import offset_message_id, parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
@@ -117,6 +120,18 @@ def test_a_message_to_send_carries_its_properties():
 def test_bodies_that_cannot_be_read_say_so(sys_flag, what):
     with pytest.raises(ClientError, match=what):
         inflate(b"not compressed", sys_flag)
+
+
+def test_a_body_that_inflates_without_end_is_refused():
+    bomb = zlib.compress(bytes(MAX_INFLATED_BODY_BYTES + 1))
+    assert len(bomb) < 100_000
+    with pytest.raises(ClientError, match="inflates to more than"):
+        inflate(bomb, 0x301)
+
+
+def test_a_compressed_body_that_is_cut_short_is_refused():
+    with pytest.raises(ClientError, match="cut short"):
+        inflate(zlib.compress(b"hello")[:-2], 1)
 
 
 def test_hosts_as_text():

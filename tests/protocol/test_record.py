@@ -70,6 +70,16 @@ def test_every_field_comes_back():
     assert crc_ok(message)
 
 
+def test_a_message_counted_as_delivered_before_is_otherwise_the_same():
+    message = decode_record(record(), broker_name="broker-a")
+    again = message.with_reconsume_times(5)
+    assert (again.reconsume_times, message.reconsume_times) == (5, 1)
+    assert (again.body, again.properties, again.topic) == (message.body, message.properties, message.topic)
+    assert again.message_queue == message.message_queue
+    assert again.prepared_transaction_offset == message.prepared_transaction_offset
+    assert again.offset_message_id == message.offset_message_id
+
+
 def test_store_3_7_offset_message_id():
     message = decode_record(record())
     assert message.offset_message_id == "7F00000100002A9F0000000000000297"
