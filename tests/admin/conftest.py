@@ -14,14 +14,32 @@ import pytest
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
-from rewindmq.client import AdminClient, ConsumeFromWhere, Message, MessageQueue, Producer, PushConsumer
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+)
 from rewindmq.client.admin import cli
 from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
-from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.body.registration import (
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
 from rewindmq.protocol.points import Probe
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.sim import World
 
 NAMESRV = "10.0.0.1:9876"
@@ -39,6 +57,7 @@ class Stage:
     exits: AsyncExitStack
     brokers: dict[str, Broker] = field(default_factory=dict)
     consumed: list[tuple[MessageQueue, int]] = field(default_factory=list)
+    namesrv: str = NAMESRV
 
     async def start_namesrv(self) -> None:
         config = NamesrvConfig(bind_address="10.0.0.1", profile=self.profile)
@@ -62,6 +81,24 @@ class Stage:
         self.exits.push_async_callback(broker.close)
         self.brokers[name] = broker
         return broker
+
+    async def start_mute_broker(self, name: str) -> None:
+        """Something registered as a broker that takes 222 without answering and refuses all else."""
+        runtime = self.world.runtime("10.0.1.99")
+        server = RemotingServer(
+            runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: lambda connection, request: None}
+        )
+        await server.start("10.0.1.99", 10911)
+        client = RemotingClient(runtime)
+        self.exits.push_async_callback(server.close)
+        self.exits.push_async_callback(client.close)
+        # No queues, so that consumers leave it alone.
+        table = {TOPIC: TopicConfig(topic_name=TOPIC, read_queue_nums=0, write_queue_nums=0)}
+        version = DataVersion(timestamp=1, counter=1)
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=TopicConfigSerializeWrapper(table, version))
+        header = RegisterBrokerRequestHeader(name, "10.0.1.99:10911", "DefaultCluster", "", 0)
+        command = RemotingCommand(RequestCode.REGISTER_BROKER, header, body)
+        (await client.invoke(NAMESRV, command)).require_success()
 
     async def admin(self, probe: Probe | None = None) -> AdminClient:
         client = AdminClient(NAMESRV, self.world.runtime("10.0.9.1", probe=probe), profile=self.profile)
@@ -98,8 +135,6 @@ class Stage:
 
         async def listener(messages):
             self.consumed += [(message.message_queue, message.queue_offset) for message in messages]
-            from rewindmq.client import ConsumeConcurrentlyStatus
-
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
         consumer.register_message_listener(listener)
@@ -111,9 +146,13 @@ class Stage:
 
     async def run(self, line: str) -> list[str]:
         """The lines ``rewindmq admin LINE`` prints."""
+        return await self.run_arguments(line.split())
+
+    async def run_arguments(self, words: list[str]) -> list[str]:
+        """The same for words that may hold spaces."""
         parser = argparse.ArgumentParser()
         cli.add_arguments(parser)
-        arguments = parser.parse_args([*line.split(), "--profile", self.profile])
+        arguments = parser.parse_args([*words, "--profile", self.profile])
         command = next(item for item in COMMANDS if item.name.lower() == arguments.admin_command.lower())
         admin = await self.admin()
         return [text async for printed in command.execute(admin, arguments) for text in printed.lines]

@@ -185,11 +185,12 @@ def test_cluster_list_m_prints_message_counts(play):
     play(scenario)
 
 
-def test_cluster_list_shows_zeros_for_a_broker_that_does_not_answer(play):
+def test_cluster_list_shows_zeros_for_a_broker_that_does_not_tell(play):
     async def scenario(stage):
-        await stage.brokers["broker-a"].close()
-        broker_gone = await stage.run("clusterList")
-        assert [line.split()[1] for line in broker_gone[1:]] in ([], ["broker-a"])
+        await stage.start_mute_broker("broker-b")
+        rows = await stage.run("clusterList")
+        assert [row.split()[1] for row in rows[1:]] == ["broker-a", "broker-b"]
+        assert rows[2].split()[3:] == ["10.0.1.99:10911", "0.00(,ms)", "0.00(,ms)", "0.00", "0.0000"]
 
     play(scenario)
 

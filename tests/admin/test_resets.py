@@ -1,0 +1,290 @@
+"""Resets as the administrator sees them (``behaviour.md`` D.1, D.8, F-D), under virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindmq.client import MessageQueue
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+
+TOPIC, GROUP = "TopicTest", "rewinders"
+Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
+
+
+def commit(stage, offset: int, *queues: MessageQueue) -> None:
+    """Put stored offsets into the brokers' tables."""
+    for queue in queues:
+        stage.brokers[queue.broker_name].context.offsets.commit(GROUP, queue.topic, queue.queue_id, offset)
+
+
+async def store_times(stage, queue: MessageQueue) -> list[int]:
+    store = stage.brokers[queue.broker_name].context.store
+    end = store.max_offset(queue.topic, queue.queue_id)
+    return [store.store_time(queue.topic, queue.queue_id, offset) for offset in range(end)]
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(play, profile):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(4)
+        async with stage.consumer():
+            await stage.sleep(20)
+            commit(stage, 2, Q0)
+            times = await store_times(stage, Q0)
+            admin = await stage.admin()
+            same = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[2], force=False)
+            assert same.offset_table == {Q0: 2}
+            later = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[3], force=False)
+            assert later.offset_table == {Q0: 2}
+            earlier = await admin.reset_offset_by_timestamp(TOPIC, GROUP, times[1], force=False)
+            assert earlier.offset_table == {Q0: 1}
+
+    play(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(("profile", "target"), [(Profile.V42, 99), (Profile.V49, 100), (Profile.V53, 100)])
+def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, target):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(100, gap=0.1)
+        async with stage.consumer():
+            await stage.sleep(20)
+            lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s now")
+        assert lines[-1].split() == ["broker-a", "0", str(target)]
+        assert "timestamp(string)[now]" in lines[0]
+        assert ("timestamp(long)[-1]" in lines[0]) == (profile is Profile.V49)
+
+    play(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile):
+    async def scenario(stage):
+        seen = []
+        admin = await stage.admin(probe=lambda point, details: seen.append(point))
+        with pytest.raises(ResponseError) as refused:
+            await admin.reset_offset_by_timestamp("nowhere", GROUP, 0)
+        assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
+        assert "nowhere" in refused.value.remark
+        assert Point.RESET_SENT not in seen
+
+    play(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_offsets(play, profile):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(5)
+        async with stage.consumer():
+            await stage.sleep(20)
+        await stage.sleep(1)
+        admin = await stage.admin()
+        with pytest.raises(ResponseError) as refused:
+            await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000)
+        assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
+        assert refused.value.remark == (
+            f"Consumer not online, so can not reset offset, Group: {GROUP} Topic: {TOPIC} Timestamp: 1000"
+        )
+        assert [stage.stored(Q0), stage.stored(Q1)] == [5, 5]
+        await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
+        assert [stage.stored(Q0), stage.stored(Q1)] == [0, 0]
+
+    play(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profile):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(1)
+        with pytest.raises(ResponseError) as refused:
+            await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
+        assert str(refused.value) == f"CODE: 1  DESC: THe consumer group <{GROUP}> not exist"
+        assert [stage.stored(Q0), stage.stored(Q1)] == [-1, -1]
+
+    play(scenario, profile=profile)
+
+
+def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(3)
+        async with stage.consumer():
+            await stage.sleep(20)
+            stage.consumed.clear()
+            await stage.start_mute_broker("broker-b")
+            admin = await stage.admin()
+            began = stage.world.now
+            with pytest.raises(RequestTimeoutError) as failure:
+                await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0)
+            assert stage.world.now - began == pytest.approx(5.0, abs=0.1)
+            assert failure.value.__notes__ == ["already reset: broker-a"]
+            await stage.sleep(15)
+            assert len(stage.consumed) == 6
+
+    play(scenario)
+
+
+def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(3)
+        commit(stage, 3, Q0, Q1)
+        await stage.start_mute_broker("a-broker")
+        with pytest.raises(RequestTimeoutError):
+            await stage.run(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}")
+        assert [stage.stored(Q0), stage.stored(Q1)] == [3, 3]
+
+    play(scenario)
+
+
+def test_a_206_of_a_later_broker_makes_the_fallback_write_at_all_of_them(play):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(3)
+        there = MessageQueue(TOPIC, "broker-b", 0)
+        async with stage.consumer():
+            await stage.sleep(20)
+            # The group is unknown at broker-b, as if its connection had just been lost.
+            consumers = stage.brokers["broker-b"].context.consumers
+            for channel in list(consumers.find(GROUP).channels.values()):
+                consumers.unregister(GROUP, channel.connection, notify=False)
+            lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
+            assert "consumerGroup[" in lines[0]
+            assert [line.split()[0] for line in lines[2:]] == ["broker-a", "broker-b"]
+            assert [stage.stored(Q0), stage.stored(there)] == [0, 0]
+
+    play(scenario, brokers=2)
+
+
+# Direct write (D.8).
+
+
+def test_direct_write_without_force_compares_with_less_or_equal(play):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(4)
+        times = await store_times(stage, Q0)
+        commit(stage, 2, Q0)
+        commit(stage, 1, Q1)
+        rows = await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, times[2], force=False)
+        assert [(row.timestamp_offset, row.consumer_offset, row.rollback_offset) for row in rows] == [
+            (2, 2, 2),
+            (2, 1, 1),
+        ]
+        assert [stage.stored(Q0), stage.stored(Q1)] == [2, 1]
+
+    play(scenario)
+
+
+def test_direct_write_without_history_covers_every_read_queue(play):
+    async def scenario(stage):
+        await stage.create_topic(read=3, write=2)
+        await stage.send(4)
+        rows = await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+        assert [(row.broker_offset, row.consumer_offset, row.rollback_offset) for row in rows] == [
+            (4, 0, 4),
+            (4, 0, 4),
+            (0, 0, 0),
+        ]
+        assert [stage.stored(Q0), stage.stored(Q1), stage.stored(Q0._replace(queue_id=2))] == [4, 4, 0]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V49, None), (Profile.V53, 26)])
+def test_direct_write_for_an_unknown_group_is_refused_by_v53_only(play, profile, code):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(1)
+        admin = await stage.admin()
+        if code is None:
+            await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+            assert [stage.stored(Q0), stage.stored(Q1)] == [1, 1]
+            return
+        with pytest.raises(ResponseError) as refused:
+            await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
+        assert refused.value.code == code
+        assert [stage.stored(Q0), stage.stored(Q1)] == [-1, -1]
+
+    play(scenario, profile=profile)
+
+
+def test_direct_write_leaves_other_topics_alone(play):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.create_topic("Other", read=1, write=1)
+        await stage.send(2)
+        other = MessageQueue("Other", "broker-a", 0)
+        commit(stage, 2, Q0, Q1)
+        commit(stage, 7, other)
+        await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+        assert [stage.stored(Q0), stage.stored(Q1), stage.stored(other)] == [0, 0, 7]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(play, profile):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(100, gap=0.01)
+        async with stage.consumer():
+            await stage.sleep(30)
+            assert stage.stored(Q0) == 100
+            await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, 0)
+            assert stage.stored(Q0) == 0
+            await stage.sleep(5.1)
+            assert stage.stored(Q0) == 100
+            assert len(stage.consumed) == 100
+
+    play(scenario, profile=profile)
+
+
+# What a success means.
+
+
+def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_later(play):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(10, gap=0.1)
+        async with stage.consumer():
+            await stage.sleep(30)
+            steps = []
+            admin = await stage.admin(probe=lambda point, details: steps.append((point, details)))
+            began = stage.world.now
+            result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0)
+            assert result.offset_table == {Q0: 0}
+            assert stage.world.now - began < 0.1
+            assert stage.stored(Q0) == 10
+            assert [point for point, _ in steps] == [
+                Point.ROUTE_QUERIED,
+                Point.RESET_SENT,
+                Point.RESET_ANSWERED,
+            ]
+            assert steps[1][1] == {"broker": "broker-a", "topic": TOPIC, "group": GROUP, "timestamp": 0}
+            await stage.sleep(9.8)
+            assert (stage.stored(Q0), len(stage.consumed)) == (10, 10)
+            await stage.sleep(1)
+            assert len(stage.consumed) == 20
+
+    play(scenario)
+
+
+def test_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(3)
+        async with stage.consumer():
+            await stage.sleep(30)
+            lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -c")
+            assert lines[-1].split() == ["broker-a", "0", "0"]
+            await stage.sleep(30)
+            assert (stage.stored(Q0), len(stage.consumed)) == (3, 3)
+
+    play(scenario)
