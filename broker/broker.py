@@ -77,7 +77,7 @@ class Broker:
         services = self._services = wire(
             self._runtime, config, store, self._client, self.address, self._tell_members
         )
-        services.long_polling.start(services.context.puller.answer_held)
+        services.context.long_polling.start(services.context.puller.answer_held)
         self._begin_schedule(services)
         self._handlers.update(bind_handlers(services.context))
         await services.context.registration.start()
@@ -93,7 +93,7 @@ class Broker:
         self._schedule.close()
         if services is not None:
             await services.context.registration.close()
-            services.long_polling.close()
+            services.context.long_polling.close()
             if services.sync_flush is not None:
                 await services.sync_flush.drain()
         await self._server.close()
@@ -135,7 +135,7 @@ class Broker:
 
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         if self._services is not None:
-            self._services.long_polling.on_close(connection)
+            self._services.context.long_polling.on_close(connection)
             self._services.context.producers.on_close(connection)
             self._services.context.consumers.on_close(connection)
 

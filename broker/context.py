@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerManager
+from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.offset_commit import OffsetCommitter
 from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
@@ -35,6 +36,7 @@ class BrokerContext:
     consumers: ConsumerManager
     producers: ProducerManager
     stats: BrokerStats
+    long_polling: LongPolling
     committer: OffsetCommitter
     sender: MessageSender
     batch_sender: BatchSender

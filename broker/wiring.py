@@ -42,7 +42,6 @@ class Services:
     """The parts ``Broker`` starts and stops; ``sync_flush`` is None under ASYNC_FLUSH."""
 
     context: BrokerContext
-    long_polling: LongPolling
     background_flush: BackgroundFlush
     sync_flush: SyncFlush | None
 
@@ -113,13 +112,14 @@ def wire(
         consumers=consumers,
         producers=ProducerManager(),
         stats=stats,
+        long_polling=long_polling,
         committer=committer,
         sender=sender,
         batch_sender=BatchSender(config, send_gate, putter, sender, id_prefix),
         puller=puller,
         registration=registration,
     )
-    return Services(context, long_polling, BackgroundFlush(runtime.workers, store), sync_flush)
+    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush)
 
 
 def _registration(

@@ -1,0 +1,230 @@
+"""Offsets: B12 to B19, B21, and what 15 refuses."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
+from rewindmq.race.sim.world import EPOCH_MS
+
+Simulate = Callable[..., None]
+PROFILES = ("v42", "v49", "v53")
+FIRST_BOOT = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat()
+        await peer.commit(100)
+        await stage.at(10.1)
+        await peer.commit(120)
+        await stage.at(14.9)
+        # What a kill would leave on disk at this moment.
+        shutil.copytree(stage.root / "store", stage.root / "crashed")
+        await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
+        assert await stage.peer().stored_offset() == 100
+
+    simulate(scenario, profile=profile)
+
+
+def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer, file = stage.peer(), stage.root / "store/config/consumerOffset.json"
+        await peer.commit(1)
+        await stage.at(9.99)
+        assert not file.exists()
+        for second, offset in ((10.01, 1), (15.01, 2), (20.01, 3)):
+            await stage.at(second)
+            assert f'"T@G":{{0:{offset}\n' in file.read_text()
+            await peer.commit(offset + 1)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic("Kept", write=3, read=5)
+        await peer.heartbeat("Members")
+        await peer.fill(4, "Kept")
+        await peer.heartbeat()
+        await peer.commit(120, "Kept")
+        await stage.broker.close()
+        broker = await stage.start_broker(profile=profile)
+        assert await stage.peer().stored_offset("Kept") == 120
+        topic = broker.context.topics.find("Kept")
+        assert (topic.write_queue_nums, topic.read_queue_nums) == (3, 5)
+        assert broker.context.groups.contains("Members")
+        assert broker.context.store.max_offset("Kept", 0) == 4
+        assert broker.context.topics.find("%RETRY%Members") is not None
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v42", 0), ("v49", 0), ("v53", 26)])
+def test_B14_commit_of_an_unknown_group(simulate: Simulate, profile: str, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        response = await peer.commit(7, group="G9")
+        assert response.code == code
+        if code:
+            assert response.remark == "Group G9 not exist!"
+            await peer.heartbeat("G9")
+            unknown = await peer.commit(7, "Nope", group="G9")
+            assert (unknown.code, unknown.remark) == (17, "Topic Nope not exist!")
+        else:
+            assert await peer.stored_offset(group="G9") == 7
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B15_new_group_and_a_queue_with_recent_messages(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.fill(10)
+        assert await peer.stored_offset() == 0
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v42", 0), ("v49", 0), ("v53", 22)])
+def test_B16_new_group_and_a_queue_never_written(simulate: Simulate, profile: str, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().stored()
+        assert (response.code, response.remark) == (code, FIRST_BOOT if code else None)
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B17_new_group_and_the_first_message_on_disk(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.fill(50, body=bytes(1_000))
+        response = await peer.stored()
+        assert (response.code, response.remark) == (ResponseCode.QUERY_NOT_FOUND, FIRST_BOOT)
+
+    simulate(scenario, profile=profile, store={"physical_memory_bytes": 100_000})
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v49", 0), ("v53", 22)])
+def test_B18_set_zero_if_not_found(simulate: Simulate, profile: str, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.fill(1)
+        response = await peer.stored(set_zero_if_not_found=False)
+        assert response.code == code
+        if code:
+            assert response.remark == "Not found, do not set to zero, maybe this group boot first"
+        assert (await peer.stored(set_zero_if_not_found=True)).code == ResponseCode.SUCCESS
+
+    simulate(scenario, profile=profile)
+
+
+ASKED = (50, 100, 200, 240, 250, 260, 400, 500)
+
+
+@pytest.mark.parametrize(
+    ("profile", "boundary", "found"),
+    [
+        ("v42", None, (0, 0, 2, 3, 3, 4, 5, 5)),
+        ("v49", None, (0, 0, 2, 3, 3, 4, 5, 5)),
+        ("v49", "UPPER", (0, 0, 2, 3, 3, 4, 5, 5)),
+        ("v53", None, (0, 0, 1, 4, 4, 4, 5, 6)),
+        ("v53", "LOWER", (0, 0, 1, 4, 4, 4, 5, 6)),
+        ("v53", "upper", (0, 0, 3, 3, 3, 3, 5, 5)),
+    ],
+)
+def test_B19_search_offset_by_time(
+    simulate: Simulate, profile: str, boundary: str | None, found: tuple[int, ...]
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await stage.at_ms(99)
+        await peer.create_topic()
+        for stored_at in (100, 200, 200, 200, 300, 400):
+            await stage.at_ms(stored_at)
+            await peer.send()
+        assert tuple([await peer.search(EPOCH_MS + asked, boundary) for asked in ASKED]) == found
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B21_an_empty_queue_answers_zero(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        for topic in ("T", "Nope", "../../x"):
+            for timestamp in (-1, 0, EPOCH_MS):
+                assert await peer.search(timestamp, topic=topic) == 0
+            assert await peer.number(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(topic, 0)) == 0
+            assert await peer.number(RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(topic, 0)) == 0
+        assert not (stage.root / "store/consumequeue/T").exists()
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B8_a_commit_that_goes_back_is_stored_and_logged(
+    simulate: Simulate, profile: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat()
+        await peer.commit(100)
+        await peer.commit(40)
+        assert await peer.stored_offset() == 40
+
+    simulate(scenario, profile=profile)
+    (line,) = [line for line in caplog.messages if line.startswith("[NOTIFYME]")]
+    assert line.startswith("[NOTIFYME]update consumer offset less than store.")
+
+
+@pytest.mark.parametrize(
+    ("topic", "group", "queue_id", "offset"),
+    [
+        ("../../x", "G", 0, 1),
+        ("T", "../../x", 0, 1),
+        ("T", "a@b", 0, 1),
+        ("", "G", 0, 1),
+        ("T", "G", -1, 1),
+        ("T", "G", 0, -1),
+    ],
+)
+def test_commits_that_are_refused_store_nothing(
+    simulate: Simulate, topic: str, group: str, queue_id: int, offset: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().commit(offset, topic, queue_id, group)
+        assert response.code == ResponseCode.SYSTEM_ERROR
+        assert response.remark
+        await stage.at(10.1)
+        assert not (stage.root / "store/config/consumerOffset.json").exists()
+
+    simulate(scenario)
+
+
+def test_missing_fields_of_an_offset_request(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        for code in (14, 15, 29, 30, 31, 33, 38, 202, 203, 208, 222, 17, 11):
+            response = await peer.ask(code)
+            assert response.code == ResponseCode.SYSTEM_ERROR
+            assert "missing required field" in response.remark
+        unknown = await peer.ask(9_999)
+        assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+    simulate(scenario)

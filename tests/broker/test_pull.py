@@ -1,0 +1,350 @@
+"""Pulls: B04 to B08, B10, B29, the gates, filters, and what leaves a message in OFFSET_MOVED_EVENT."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.header.pull import PullMessageResponseHeader
+from rewindmq.protocol.record import decode_records
+
+Simulate = Callable[..., None]
+PROFILES = ("v42", "v49", "v53")
+
+
+async def hundred(stage: Any) -> Any:
+    """A peer, and a queue with max 100, min 0."""
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.fill(100)
+    return peer
+
+
+async def timed(stage: Any, pull: Any) -> tuple[float, tuple[int, str | None, int]]:
+    """When a pull was answered, and how."""
+    answer = await pull
+    return stage.runtime.clock.monotonic(), answer
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
+    simulate: Simulate, profile: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        await stage.at(1.0)
+        at, answer = await timed(stage, peer.status(100, hold_ms=15_000))
+        # Age 15 is reached at 16; the loop looks every 5 s.
+        assert at == pytest.approx(20.0, abs=0.01)
+        assert answer == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", 100)
+
+    simulate(scenario, profile=profile)
+
+
+def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        at, answer = await timed(stage, peer.status(100))
+        assert at < 0.1
+        assert answer == (ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE", 100)
+
+    simulate(scenario)
+
+
+def test_B04_without_long_polling_it_is_held_one_second(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        await stage.at(3.9)
+        at, _ = await timed(stage, peer.status(100, hold_ms=15_000))
+        assert at == pytest.approx(5.0, abs=0.01)
+
+    simulate(scenario, long_polling_enable=False)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B05_an_arrival_wakes_a_held_pull(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        held = asyncio.ensure_future(timed(stage, peer.pull(100, hold_ms=15_000)))
+        await stage.at(2.0)
+        await stage.peer().send(body=b"new")
+        at, response = await held
+        assert at == pytest.approx(2.0, abs=0.01)
+        assert response.code == ResponseCode.SUCCESS
+        assert response.remark == "FOUND"
+        assert [message.body for message in decode_records(response.body)] == [b"new"]
+        assert response.decode_header(PullMessageResponseHeader).next_begin_offset == 101
+
+    simulate(scenario, profile=profile)
+
+
+def test_B05_one_answer_carries_all_messages_of_one_read(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer, producer = await hundred(stage), stage.peer("p1")
+        await producer.send(queue_id=1)
+        held = asyncio.ensure_future(peer.pull(100, hold_ms=15_000))
+        await stage.at(2.0)
+        await asyncio.gather(*(producer.send(body=b"%d" % number) for number in range(3)))
+        response = await held
+        assert [message.body for message in decode_records(response.body)] == [b"0", b"1", b"2"]
+
+    simulate(scenario)
+
+
+def test_B05_an_arrival_with_another_tag_leaves_it_held(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer, producer = await hundred(stage), stage.peer("p1")
+        held = asyncio.ensure_future(timed(stage, peer.status(100, hold_ms=15_000, subscription="TagB")))
+        await stage.at(2.0)
+        await producer.send(properties={"TAGS": "TagA"})
+        await stage.at(3.0)
+        assert not held.done()
+        # The loop looks at no tag: it runs the pull again, which finds nothing that matches.
+        assert await held == (5.0, (ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", 101))
+        held = asyncio.ensure_future(timed(stage, peer.status(101, hold_ms=15_000, subscription="TagB")))
+        await stage.at(6.0)
+        await producer.send(properties={"TAGS": "TagB"})
+        at, answer = await held
+        assert at == pytest.approx(6.0, abs=0.01)
+        assert answer == (ResponseCode.SUCCESS, "FOUND", 102)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B06_B07_offsets_out_of_range_are_moved_at_once(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        moved = ResponseCode.PULL_OFFSET_MOVED
+        assert await peer.status(101, hold_ms=15_000) == (moved, "OFFSET_OVERFLOW_BADLY", 100)
+        assert await peer.status(-1, hold_ms=15_000) == (moved, "OFFSET_TOO_SMALL", 0)
+        assert stage.runtime.clock.monotonic() < 0.1
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B08_a_queue_that_was_never_written(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        at, answer = await timed(stage, peer.status(0, hold_ms=4_000))
+        assert at == 5.0
+        assert answer == (ResponseCode.PULL_NOT_FOUND, "NO_MESSAGE_IN_QUEUE", 0)
+        moved = (ResponseCode.PULL_OFFSET_MOVED, "NO_MESSAGE_IN_QUEUE", 0)
+        assert await peer.status(5, hold_ms=4_000) == moved
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B10_a_held_pull_commits_on_arrival_and_not_when_woken(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer, other = await hundred(stage), stage.peer("c2")
+        await peer.heartbeat()
+        held = asyncio.ensure_future(peer.pull(100, hold_ms=15_000, commit=77))
+        await stage.at(0.5)
+        assert await other.stored_offset() == 77
+        await other.commit(88)
+        assert (await held).code == ResponseCode.PULL_NOT_FOUND
+        assert await other.stored_offset() == 88
+
+    simulate(scenario, profile=profile)
+
+
+def test_B07_a_commit_rides_on_a_pull_that_is_moved(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        assert (await peer.pull(500, commit=42)).code == ResponseCode.PULL_OFFSET_MOVED
+        assert await peer.stored_offset() == 42
+
+    simulate(scenario)
+
+
+def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        # 40 % of 100 000 bytes of memory; each record takes some 1100.
+        await peer.fill(100, body=bytes(1_000))
+        assert (await peer.status(0))[2] == 8
+        assert (await peer.status(90))[2] == 100
+
+    simulate(scenario, store={"physical_memory_bytes": 100_000})
+
+
+@pytest.mark.parametrize(("profile", "events"), [("v42", 2), ("v49", 2), ("v53", 0)])
+def test_each_21_leaves_an_offset_moved_event(simulate: Simulate, profile: str, events: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        await peer.pull(101)
+        await peer.pull(-5, group="G2")
+        response = await peer.pull(0, "OFFSET_MOVED_EVENT")
+        messages = decode_records(response.body or b"")
+        assert len(messages) == events
+        if events:
+            event = msgspec.json.decode(messages[1].body)
+            assert event == {
+                "consumerGroup": "G2",
+                "messageQueue": {"brokerName": "broker-a", "queueId": 0, "topic": "T"},
+                "offsetNew": 0,
+                "offsetRequest": -5,
+            }
+            assert (messages[1].tags, messages[1].keys) == ("G2", "T")
+
+    simulate(scenario, profile=profile)
+
+
+def test_all_four_fields_come_with_every_answer(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        for offset, code in ((0, 0), (100, 19), (101, 21)):
+            response = await peer.pull(offset)
+            header = response.decode_header(PullMessageResponseHeader)
+            assert response.code == code
+            assert (header.suggest_which_broker_id, header.min_offset, header.max_offset) == (0, 0, 100)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 29)])
+def test_queue_out_of_range(simulate: Simulate, profile: str, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=8, read=4)
+        for queue_id in (-1, 4, 2**31 - 1):
+            response = await peer.pull(0, queue_id=queue_id)
+            assert response.code == code
+            assert response.remark == (
+                f"queueId[{queue_id}] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[G]"
+            )
+
+    simulate(scenario, profile=profile)
+
+
+def test_unknown_topic_unknown_group_and_missing_permission(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic("WriteOnly", perm=2)
+        unknown = await peer.pull(0, "Nope")
+        assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
+        assert unknown.remark.startswith("topic[Nope] not exist, apply first please!")
+        assert (await peer.pull(0, "WriteOnly")).code == ResponseCode.NO_PERMISSION
+        bad_group = await peer.pull(0, "WriteOnly", group="../../x")
+        assert bad_group.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+
+    simulate(scenario)
+
+
+def test_group_unknown_when_groups_are_not_created(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        response = await peer.pull(0, group="Nobody")
+        assert response.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        assert response.remark.startswith("subscription group [Nobody] does not exist")
+
+    simulate(scenario, auto_create_subscription_group=False)
+
+
+def test_broker_that_may_not_be_read(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().pull(0)
+        assert response.code == ResponseCode.NO_PERMISSION
+
+    simulate(scenario, broker_permission=2)
+
+
+def test_subscription_of_the_heartbeat_decides_without_the_flag(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        for tag in ("TagA", "TagB", "TagA"):
+            await peer.send(properties={"TAGS": tag}, body=tag.encode())
+
+        async def pull(sub_version: int = 0) -> Any:
+            return await peer.pull(0, subscription=None, sub_version=sub_version)
+
+        assert (await pull()).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+        await peer.heartbeat(topics=["Other"])
+        assert (await pull()).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+        await peer.heartbeat(expression="TagA", sub_version=5)
+        assert (await pull(6)).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
+        found = decode_records((await pull(5)).body)
+        assert [message.body for message in found] == [b"TagA", b"TagA"]
+
+    simulate(scenario)
+
+
+def test_broadcast_of_a_group_that_may_not(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        config = stage.root / "store" / "config" / "subscriptionGroup.json"
+        config.parent.mkdir(parents=True)
+        config.write_text(
+            '{"subscriptionGroupTable":{"G":{"groupName":"G","consumeBroadcastEnable":false},'
+            '"Off":{"groupName":"Off","consumeEnable":false}}}'
+        )
+        await stage.start_broker()
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat(model=MessageModel.BROADCASTING)
+        response = await peer.pull(0, subscription=None)
+        assert response.code == ResponseCode.NO_PERMISSION
+        assert response.remark == "the consumer group[G] can not consume by broadcast way"
+        assert (await peer.pull(0, group="Off")).code == ResponseCode.NO_PERMISSION
+
+    simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind", "code"),
+    [
+        ("||", "TAG", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ("", "SQL92", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ("a > 1", "SQL92", ResponseCode.SYSTEM_ERROR),
+        ("TagA||TagB", None, ResponseCode.SUCCESS),
+        ("", None, ResponseCode.SUCCESS),
+    ],
+)
+def test_filter_of_the_request(simulate: Simulate, expression: str, kind: str | None, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.send(properties={"TAGS": "TagA"})
+        response = await peer.pull(0, subscription=expression, expression_type=kind)
+        assert response.code == code
+        if kind == "SQL92" and expression:
+            assert response.remark == "The broker does not support consumer to filter message by SQL92"
+
+    simulate(scenario)
+
+
+def test_a_pull_is_forgotten_with_its_connection(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        held = asyncio.ensure_future(peer.pull(100, hold_ms=15_000))
+        await stage.at(1.0)
+        await peer.client.close()
+        with pytest.raises(Exception, match="closed|shuts down|connection"):
+            await held
+        await stage.at(2.0)
+        assert stage.broker.context.long_polling.held_count == 0
+
+    simulate(scenario)
+
+
+def test_numbers_at_their_limits_are_harmless(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        assert (await peer.status(0, count=0))[2] == 1
+        assert (await peer.status(0, count=-7))[2] == 1
+        assert (await peer.status(0, count=2**31 - 1))[2] == 32
+        assert (await peer.status(2**63 - 1))[0] == ResponseCode.PULL_OFFSET_MOVED
+        assert (await peer.status(-(2**63)))[0] == ResponseCode.PULL_OFFSET_MOVED
+
+    simulate(scenario)

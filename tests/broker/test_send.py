@@ -1,0 +1,322 @@
+"""Sends: B01 to B03, what is stored, what is refused, and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.broker.send import strip_wait, tags_code_of
+from rewindmq.protocol.batch import encode_batch
+from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.header.message import ViewMessageRequestHeader
+from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.properties import parse_properties
+from rewindmq.protocol.record import decode_record, decode_records
+from rewindmq.protocol.text import java_hash
+
+Simulate = Callable[..., None]
+BATCH = RequestCode.SEND_BATCH_MESSAGE
+
+
+async def read(peer: Any, topic: str = "T", queue_id: int = 0, count: int = 32) -> list[Any]:
+    response = await peer.pull(0, topic, queue_id=queue_id, count=count)
+    return decode_records(response.body or b"")
+
+
+def assert_refused(response: Any, code: int, words: str = "") -> None:
+    """Java's client reads the region and trace switch of a refusal without looking whether they are there."""
+    assert response.code == code, response.remark
+    assert words in response.remark
+    assert response.ext["MSG_REGION"] == "DefaultRegion"
+    assert response.ext["TRACE_ON"] == "true"
+
+
+def test_B01_an_unknown_topic_is_made_from_TBW102_and_registered_at_once(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        namesrv = await stage.start_namesrv()
+        broker = await stage.start_broker(namesrv_addr=namesrv.address)
+        peer, asker = stage.peer(), stage.peer("asker", namesrv.address)
+        (await peer.send("N", queue_id=3)).require_success()
+        topic = broker.context.topics.find("N")
+        assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 4, 6)
+        assert (stage.root / "store/config/topics.json").read_text().count('"N"') == 2
+        await stage.at(0.1)
+        header = GetRouteInfoRequestHeader("N")
+        answer = await asker.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+        route = decode_body(answer.require_success(), TopicRouteData)
+        assert [data.broker_addrs for data in route.broker_datas] == [{0: broker.address}]
+
+    simulate(scenario, start=False)
+
+
+def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than_none(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        for name, wish, given_queues in (("A", 16, 8), ("B", 2, 2)):
+            (await peer.send(name, default_topic_queue_nums=wish)).require_success()
+            assert stage.broker.context.topics.find(name).write_queue_nums == given_queues
+        assert_refused(await peer.send("C", default_topic_queue_nums=-5), 1, "request queueId[0] is illegal")
+        assert stage.broker.context.topics.find("C").write_queue_nums == 0
+        assert_refused(await peer.send("C", queue_id=-1), 1, "has no queue")
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("template", ["TBW102", "Nothing", "BenchmarkTest"])
+def test_B02_without_a_template_to_inherit_from_the_topic_does_not_exist(
+    simulate: Simulate, template: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().send("N", default_topic=template)
+        assert_refused(response, ResponseCode.TOPIC_NOT_EXIST, "topic[N] not exist, apply first please!")
+        assert response.remark.endswith("for further details.")
+        assert stage.broker.context.topics.find("N") is None
+        assert not (stage.root / "store/config/topics.json").exists()
+
+    simulate(scenario, auto_create_topic_enable=False)
+
+
+def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=2, read=4)
+        (await peer.send(queue_id=3)).require_success()
+        assert_refused(await peer.send(queue_id=4), 1, "request queueId[4] is illegal")
+        for _ in range(20):
+            response = (await peer.send(queue_id=-1)).require_success()
+            assert response.decode_header(SendMessageResponseHeader).queue_id in (0, 1)
+
+    simulate(scenario)
+
+
+def test_answer_names_where_the_message_is(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        for offset in range(3):
+            response = (await peer.send(queue_id=2)).require_success()
+            header = response.decode_header(SendMessageResponseHeader)
+            assert (header.queue_id, header.queue_offset) == (2, offset)
+            assert (header.msg_region, header.trace_on) == ("DefaultRegion", True)
+        host, position = parse_offset_message_id(header.msg_id)
+        assert host == bytes([10, 0, 0, 2]) + int(stage.broker.address.rpartition(":")[2]).to_bytes(4, "big")
+        found = await peer.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(position))
+        assert decode_record(found.require_success().body).queue_offset == 2
+        for wrong in (position + 1, -1, 1 << 40):
+            missing = await peer.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(wrong))
+            assert missing.code == 1
+            assert missing.remark == f"can not find message by the offset, {wrong}"
+
+    simulate(scenario)
+
+
+def test_what_is_stored(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        text = "TAGS\x01TagA\x02WAIT\x01true\x02KEYS\x01k1 k2\x02"
+        await peer.send(properties=text, flag=7, reconsume_times=2, born_timestamp=99, sys_flag=1)
+        (message,) = await read(peer)
+        assert message.properties == {"TAGS": "TagA", "KEYS": "k1 k2", "CLUSTER": "DefaultCluster"}
+        assert (message.flag, message.reconsume_times, message.born_timestamp) == (7, 2, 99)
+        assert message.sys_flag == 1
+        assert message.stored_body == b"hello"
+        assert message.born_host.startswith("10.0.0.3:")
+        assert message.store_host == stage.broker.address
+        assert (await peer.pull(0, subscription="TagA")).code == ResponseCode.SUCCESS
+        assert (await peer.pull(0, subscription="TagB")).code == ResponseCode.PULL_RETRY_IMMEDIATELY
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE_V2, BATCH])
+@pytest.mark.parametrize(
+    ("fields", "expected", "words"),
+    [
+        ({"topic": "../../x"}, ResponseCode.SYSTEM_ERROR, "illegal characters"),
+        ({"topic": ""}, ResponseCode.SYSTEM_ERROR, "blank"),
+        ({"topic": "x" * 128}, ResponseCode.SYSTEM_ERROR, "longer than topic max length"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "is forbidden."),
+        ({"topic": "OFFSET_MOVED_EVENT"}, ResponseCode.NO_PERMISSION, "is forbidden."),
+        ({"queue_id": 2**31 - 1}, ResponseCode.SYSTEM_ERROR, "is illegal"),
+        ({"properties": "DELAY\x013"}, ResponseCode.MESSAGE_ILLEGAL, "delayed messages"),
+        ({"properties": "TRAN_MSG\x01true"}, ResponseCode.MESSAGE_ILLEGAL, "transaction messages"),
+        ({"sys_flag": 4}, ResponseCode.MESSAGE_ILLEGAL, "transaction messages"),
+        ({"sys_flag": 0x80}, ResponseCode.MESSAGE_ILLEGAL, "inner batches"),
+        ({"body": bytes(4_194_305)}, ResponseCode.MESSAGE_ILLEGAL, ""),
+        ({"properties": "A\x01" + "x" * 32_767}, ResponseCode.MESSAGE_ILLEGAL, ""),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, dict) else None,
+)
+def test_refusals_store_nothing(
+    simulate: Simulate, code: int, fields: dict[str, Any], expected: int, words: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        config = (stage.root / "store/config/topics.json").read_text()
+        body = fields.get("body", b"hello")
+        if code == BATCH:
+            body = encode_batch([Message("T", body)])
+        assert_refused(await peer.send(code=code, **{**fields, "body": body}), expected, words)
+        assert stage.broker.context.store.max_commit_log_offset == 0
+        assert (stage.root / "store/config/topics.json").read_text() == config
+        (await peer.send()).require_success()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("code", [10, 310, 320])
+def test_missing_and_wrong_typed_fields(simulate: Simulate, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        assert_refused(await peer.ask(code, body=b"x"), 1, "missing required field")
+        names = dict.fromkeys("abcdefgh", "0") if code != 10 else {}
+        if code == 10:
+            names = dict.fromkeys(
+                ("producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "sysFlag"), "0"
+            ) | {"bornTimestamp": "0", "flag": "0"}
+        names["e" if code != 10 else "queueId"] = "zero"
+        assert_refused(await peer.ask(code, body=b"x", **names), 1, "queueId" if code == 10 else "e`")
+        assert stage.broker.context.store.max_commit_log_offset == 0
+
+    simulate(scenario)
+
+
+def test_a_broker_that_may_not_be_written_refuses_ordered_topics(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        (await peer.send()).require_success()
+        stage.broker.context.topics.mark_ordered(["T"])
+        assert_refused(await peer.send(), ResponseCode.NO_PERMISSION, "sending message is forbidden")
+
+    simulate(scenario, broker_permission=4)
+
+
+@pytest.mark.parametrize(("profile", "perm"), [("v42", 2), ("v49", 6), ("v53", 6)])
+def test_retry_topic_checks_group_and_reconsume_limit(simulate: Simulate, profile: str, perm: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        (await peer.send("%RETRY%G", reconsume_times=15)).require_success()
+        assert [message.body for message in await read(peer, "%RETRY%G")] == [b"hello"]
+        (await peer.send("%RETRY%G", reconsume_times=16)).require_success()
+        (await peer.send("%RETRY%G", reconsume_times=3, max_reconsume_times=3)).require_success()
+        (await peer.send("%RETRY%G", reconsume_times=16, max_reconsume_times=20)).require_success()
+        store = stage.broker.context.store
+        assert (store.max_offset("%RETRY%G", 0), store.max_offset("%DLQ%G", 0)) == (2, 2)
+        assert stage.broker.context.topics.find("%DLQ%G").perm == perm
+        peer.version = 120
+        (await peer.send("%RETRY%G", reconsume_times=3, max_reconsume_times=3)).require_success()
+        assert store.max_offset("%RETRY%G", 0) == 3
+
+    simulate(scenario, profile=profile)
+
+
+def test_retry_topic_of_an_unknown_group(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().send("%RETRY%G")
+        assert_refused(response, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, G")
+
+    simulate(scenario, auto_create_subscription_group=False)
+
+
+def test_batch_becomes_records_with_consecutive_offsets(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        messages = [Message("T", b"%d" % number, f"Tag{number}", flag=number) for number in range(3)]
+        response = await peer.send(body=encode_batch(messages), code=BATCH)
+        header = response.require_success().decode_header(SendMessageResponseHeader)
+        assert header.queue_offset == 0
+        stored = await read(peer)
+        assert header.msg_id.split(",") == [message.offset_message_id for message in stored]
+        assert [(m.body, m.tags, m.flag, m.queue_offset) for m in stored] == [
+            (b"%d" % number, f"Tag{number}", number, number) for number in range(3)
+        ]
+        tagged = decode_records((await peer.pull(0, subscription="Tag1")).body)
+        assert [message.body for message in tagged] == [b"1"]
+
+    simulate(scenario)
+
+
+def test_batch_properties_yield_to_a_message_s_own(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        own = Message("T", b"own", properties={"UNIQ_KEY": "mine"})
+        bare = Message("T", b"bare")
+        bare.properties.clear()
+        shared = {"UNIQ_KEY": "batch", "WAIT": "false", "X": "1"}
+        await peer.send(body=encode_batch([own, bare]), properties=shared, code=BATCH)
+        first, second = await read(peer)
+        assert first.properties == {
+            "UNIQ_KEY": "mine",
+            "WAIT": "true",
+            "X": "1",
+            "CLUSTER": "DefaultCluster",
+        }
+        assert second.properties == {**shared, "CLUSTER": "DefaultCluster"}
+
+    simulate(scenario)
+
+
+def test_batch_flag_in_a_310_makes_it_a_batch(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        body = encode_batch([Message("T", b"1"), Message("T", b"2")])
+        (await peer.send(body=body, batch=True)).require_success()
+        assert [message.body for message in await read(peer)] == [b"1", b"2"]
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"garbage",
+        encode_batch([Message("T", b"1")])[:-1],
+        encode_batch([Message("T", b"1"), Message("T", b"2", delay_level=3)]),
+        encode_batch([Message("T", b"1", properties={"TRAN_MSG": "true"})]),
+    ],
+)
+def test_batch_bodies_that_are_refused_as_a_whole(simulate: Simulate, body: bytes) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        assert_refused(await peer.send(body=body, code=BATCH), ResponseCode.MESSAGE_ILLEGAL)
+        assert stage.broker.context.store.max_commit_log_offset == 0
+
+    simulate(scenario)
+
+
+def test_batch_to_a_retry_topic(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        body = encode_batch([Message("%RETRY%G", b"1")])
+        response = await stage.peer().send("%RETRY%G", body, code=BATCH)
+        assert_refused(response, ResponseCode.MESSAGE_ILLEGAL, "does not support retry group")
+
+    simulate(scenario)
+
+
+NAMES = st.sampled_from(["WAIT", "TAGS", "XWAIT", "XTAGS", "KEYS"])
+PAIRS = st.lists(st.tuples(NAMES, st.sampled_from(["true", "false", "TagA", "WAIT"])), max_size=6)
+
+
+@settings(derandomize=True, deadline=None)
+@given(PAIRS, st.booleans())
+def test_quick_readings_of_the_properties_text_agree_with_parsing_it(
+    pairs: list[tuple[str, str]], trailing: bool
+) -> None:
+    text = "\x02".join(f"{name}\x01{value}" for name, value in pairs) + ("\x02" if trailing else "")
+    parsed = parse_properties(text)
+    tags = parsed.get("TAGS")
+    assert tags_code_of(text) == (java_hash(tags) if tags else 0)
+    rest, waits = strip_wait(text)
+    assert waits == (parsed.pop("WAIT", "true") != "false")
+    assert parse_properties(rest) == parsed
