@@ -72,7 +72,10 @@ class Rebalance:
         self.topic_queues: dict[str, list[MessageQueue]] = {}
 
     async def run(self, subscriptions: Mapping[str, SubscriptionData]) -> bool:
-        """One pass over all subscribed topics; returns whether every topic has what it should."""
+        """One pass over all subscribed topics; returns whether every topic has what it should.
+
+        A topic without route, or whose members nobody could tell, is skipped and counts as balanced.
+        """
         balanced = True
         for topic in list(subscriptions):
             try:
@@ -88,10 +91,14 @@ class Rebalance:
         queues = self.topic_queues.get(topic)
         if not queues:
             _log.debug("doRebalance, %s, but the topic[%s] not exist.", self._group, topic)
-            return self._model is MessageModel.BROADCASTING
+            return True
         mine: Sequence[MessageQueue] = queues
         if self._model is MessageModel.CLUSTERING:
-            client_ids = await self._consumer_ids(topic)
+            try:
+                client_ids = await self._consumer_ids(topic)
+            except RewindMQError as error:
+                _log.warning("doRebalance, %s %s, get consumer id list failed: %s", self._group, topic, error)
+                return True
             mine = self._strategy.allocate(self._group, self._instance.client_id, queues, client_ids)
         changed = await self._give_up(topic, frozenset(mine))
         changed = await self._take_over(mine) or changed

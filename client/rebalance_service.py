@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from rewindmq.protocol.remoting.runtime import Runtime
 
 WAIT_SECONDS = 20.0
+# Java compares whole milliseconds; finer differences are rounding errors.
+_MILLISECOND = 0.001
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +57,9 @@ class RebalanceService:
         wait = WAIT_SECONDS
         while True:
             await self._wait(wait)
-            since = now() - last
-            if since < gap:
-                wait = gap - since
+            early = gap - (now() - last)
+            if early >= _MILLISECOND:
+                wait = early
                 continue
             balanced = await self._run_once()
             last = now()

@@ -13,11 +13,12 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.points import Probe
 from rewindmq.protocol.remoting.process_options import ProcessOptions
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
@@ -60,19 +61,41 @@ def run_process(
     Raises:
         RewindMQError, OSError: the service could not start; the text is for the user.
     """
+
+    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
+        await _serve(kind, make_service(runtime), stopping, details)
+        return 0
+
+    return run_work(work, options)
+
+
+def run_work(
+    work: Callable[[Runtime, asyncio.Event], Coroutine[Any, Any, int]],
+    options: ProcessOptions,
+    probe: Probe | None = None,
+) -> int:
+    """Run a process of any other kind: one coroutine, told by an event that it shall come to an end.
+
+    Args:
+        work: called as ``work(runtime, stopping)``; ``stopping`` is set by SIGTERM, SIGINT or the end of
+            the parent. Its result is the exit code.
+        probe: hears of every named point the process passes.
+
+    Raises:
+        RewindMQError, OSError: what ``work`` raises; the text is for the user.
+    """
     configure_log(options.log_level)
     if options.exit_with_parent:
         _require_pipe_on_stdin()
-    runtime = system_runtime(time_scale=options.time_scale, seed=options.seed)
+    runtime = system_runtime(time_scale=options.time_scale, seed=options.seed, probe=probe)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(kind, make_service, runtime, options, details))
+            return runner.run(_until_stopped(work, runtime, options))
     finally:
         runtime.workers.close()
-    return 0
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -122,20 +145,24 @@ class _OneLineFormatter(logging.Formatter):
         return " | ".join(super().format(record).splitlines())
 
 
-async def _serve(
-    kind: str,
-    make_service: Callable[[Runtime], Service],
+async def _until_stopped(
+    work: Callable[[Runtime, asyncio.Event], Coroutine[Any, Any, int]],
     runtime: Runtime,
     options: ProcessOptions,
-    details: Mapping[str, object],
-) -> None:
+) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     if options.exit_with_parent:
         loop.add_reader(_STDIN, _watch_lifeline, loop, stopping)
-    service = make_service(runtime)
+    try:
+        return await work(runtime, stopping)
+    finally:
+        loop.remove_reader(_STDIN)
+
+
+async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: Mapping[str, object]) -> None:
     try:
         if await _start_unless(stopping, service):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
@@ -144,7 +171,6 @@ async def _serve(
             await stopping.wait()
             _log.info("%s stops", kind)
     finally:
-        loop.remove_reader(_STDIN)
         await service.close()
 
 

@@ -1,0 +1,191 @@
+"""``rewindmq produce``: send numbered messages to a topic.
+
+With ``--json`` standard output gets ``ready``, ``progress`` every second and at the end ``summary``, one JSON
+object per line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process_options import ProcessOptions, add_process_arguments, positive_factor
+
+if TYPE_CHECKING:
+    from rewindmq.client.cli_output import Report
+    from rewindmq.client.producer import Producer
+    from rewindmq.client.send_result import SendResult
+    from rewindmq.protocol.message import Message
+    from rewindmq.protocol.message_queue import MessageQueue
+    from rewindmq.protocol.remoting.runtime import Runtime
+
+EPILOG: Final = """\
+examples:
+  rewindmq produce -n 127.0.0.1:9876 -t TopicTest 'Hello RocketMQ'
+  rewindmq produce -t TopicTest -c 10000 --body 'Hello RocketMQ {i}' --tag TagA --in-flight 64
+"""
+
+_DEFAULT_GROUP: Final = "rewindmq_produce"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of ``produce``."""
+    parser.add_argument("text", nargs="?", metavar="BODY", help="the same as --body")
+    parser.add_argument(
+        "-n", "--namesrv", metavar="ADDR", help="host:port[;host:port] (default: NAMESRV_ADDR)"
+    )
+    parser.add_argument("-t", "--topic", required=True)
+    parser.add_argument("-g", "--group", default=_DEFAULT_GROUP, help="producer group")
+    parser.add_argument("-c", "--count", type=positive_int, default=1, metavar="N", help="messages to send")
+    parser.add_argument(
+        "--body", metavar="TEMPLATE", help="{i} becomes the number (default: Hello RocketMQ {i})"
+    )
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first message")
+    parser.add_argument("--tag", help="one tag")
+    parser.add_argument("--keys", metavar="TEMPLATE", help="index keys; {i} becomes the number")
+    parser.add_argument("--size", type=positive_int, metavar="BYTES", help="fill bodies up to this size")
+    parser.add_argument("--batch", type=positive_int, default=1, metavar="N", help="messages per request")
+    parser.add_argument("--in-flight", type=positive_int, default=1, metavar="N", help="requests at a time")
+    parser.add_argument("--rate", type=positive_factor, metavar="R", help="at most R messages per second")
+    parser.add_argument("--profile", choices=list(Profile), default=Profile.V49, help="release to imitate")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    add_process_arguments(parser)
+    parser.set_defaults(log_level="warning")
+
+
+def positive_int(text: str) -> int:
+    """Read an integer of at least 1, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send, and return the exit code."""
+    from rewindmq.client.cli_output import make_report
+    from rewindmq.protocol.remoting.process import run_work
+
+    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
+        with make_report("sent", arguments.count, as_json=arguments.json) as report:
+            return await _produce(arguments, runtime, stopping, report)
+
+    return run_work(work, ProcessOptions.from_arguments(arguments))
+
+
+async def _produce(
+    arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
+) -> int:
+    from rewindmq.client.cli_output import PROGRESS_SECONDS, Ticker, wall_ms
+    from rewindmq.client.producer import Producer
+
+    producer = Producer(arguments.group, arguments.namesrv, runtime=runtime, profile=arguments.profile)
+    async with producer:
+        report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
+        run = _Run(arguments, runtime, producer, stopping)
+        ticker = Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(run.sent))
+        started = wall_ms()
+        try:
+            await run.finish()
+        finally:
+            ticker.stop()
+            report.progress(run.sent)
+            ended = wall_ms()
+            report.event(
+                "summary", sent=run.sent, started_at=started, ended_at=ended, queues=run.queue_table()
+            )
+    report.line(f"sent {run.sent} messages in {(ended - started) / 1000:.2f} s")
+    return 0 if run.sent == arguments.count else 1
+
+
+class _Run:
+    """All sends of one command; the first that fails ends it."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, runtime: Runtime, producer: Producer, stopping: asyncio.Event
+    ) -> None:
+        self._arguments = arguments
+        self._runtime = runtime
+        self._producer = producer
+        self._stopping = stopping
+        self._batches = self._make_batches()
+        self._started = runtime.clock.monotonic()
+        self._taken = 0
+        self._queues: dict[MessageQueue, tuple[int, int, int]] = {}
+        self.sent = 0
+
+    async def finish(self) -> None:
+        """Send everything, or until stopped.
+
+        Raises:
+            RewindMQError: of the first send that failed.
+        """
+        loop = asyncio.get_running_loop()
+        workers = [loop.create_task(self._worker()) for _ in range(self._arguments.in_flight)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    def queue_table(self) -> list[dict[str, object]]:
+        """What went where."""
+        return [
+            {
+                "broker": queue.broker_name,
+                "queue": queue.queue_id,
+                "sent": count,
+                "first": first,
+                "last": last,
+            }
+            for queue, (count, first, last) in sorted(self._queues.items())
+        ]
+
+    def _make_batches(self) -> Iterator[list[Message]]:
+        size = self._arguments.batch
+        first = self._arguments.first
+        end = first + self._arguments.count
+        for start in range(first, end, size):
+            yield [self._message(number) for number in range(start, min(start + size, end))]
+
+    def _message(self, number: int) -> Message:
+        from rewindmq.protocol.message import Message
+
+        arguments = self._arguments
+        template = arguments.body or arguments.text or "Hello RocketMQ {i}"
+        body = template.replace("{i}", str(number)).encode()
+        if arguments.size:
+            body = body.ljust(arguments.size, b".")
+        keys = arguments.keys.replace("{i}", str(number)) if arguments.keys else None
+        return Message(arguments.topic, body, arguments.tag, keys)
+
+    async def _worker(self) -> None:
+        for batch in self._batches:
+            if self._stopping.is_set():
+                return
+            await self._keep_rate(len(batch))
+            if len(batch) == 1:
+                result = await self._producer.send(batch[0])
+            else:
+                result = await self._producer.send_batch(batch)
+            self._note(result, len(batch))
+
+    async def _keep_rate(self, count: int) -> None:
+        rate = self._arguments.rate
+        if rate:
+            due = self._started + self._taken / rate
+            self._taken += count
+            await self._runtime.timers.sleep(max(0.0, due - self._runtime.clock.monotonic()))
+
+    def _note(self, result: SendResult, count: int) -> None:
+        self.sent += count
+        first = result.queue_offset
+        last = first + count - 1
+        known = self._queues.get(result.message_queue)
+        if known is not None:
+            count, first, last = known[0] + count, min(known[1], first), max(known[2], last)
+        self._queues[result.message_queue] = (count, first, last)

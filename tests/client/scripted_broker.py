@@ -1,0 +1,166 @@
+"""A name server and broker in one, for tests that must force an answer or count every request.
+
+Everything it does by itself is the least a client needs; tests replace handlers one by one. Where no answer
+has to be forced the tests of this folder use the real broker and name server instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from client_records import record
+from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
+from rewindmq.protocol.body.heartbeat import HeartbeatData
+from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.client import GetConsumerListByGroupRequestHeader
+from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
+from rewindmq.protocol.header.offset import (
+    GetMaxOffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    SearchOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.server import RemotingServer
+
+_HEADERS: dict[int, Any] = {
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: GetRouteInfoRequestHeader,
+    RequestCode.QUERY_CONSUMER_OFFSET: QueryConsumerOffsetRequestHeader,
+    RequestCode.UPDATE_CONSUMER_OFFSET: UpdateConsumerOffsetRequestHeader,
+    RequestCode.PULL_MESSAGE: PullMessageRequestHeader,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: GetConsumerListByGroupRequestHeader,
+}
+
+
+class ScriptedBroker:
+    """Listens on its runtime's host; every request is noted with its time.
+
+    Attributes:
+        topics: topic to number of queues.
+        stored: queue id to stored offset, for every topic alike; absent: answered 22.
+        max_offset: what 30 answers.
+        queue_messages: queue id to the message bodies it holds, at the offsets of their positions.
+        seen: (seconds, code, header) of each request.
+    """
+
+    def __init__(self, runtime: Runtime, topics: dict[str, int]) -> None:
+        self.runtime = runtime
+        self.topics = topics
+        self.stored: dict[int, int] = {}
+        self.max_offset = 0
+        self.queue_messages: dict[int, Sequence[bytes]] = {}
+        self.seen: list[tuple[float, int, Any]] = []
+        self.connections: dict[str, Connection] = {}
+        self.handlers: dict[int, Callable[[Connection, RemotingCommand], Any]] = {
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
+            RequestCode.HEART_BEAT: self._heartbeat,
+            RequestCode.UNREGISTER_CLIENT: lambda connection, request: _ok(),
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_ids,
+            RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
+            RequestCode.GET_MAX_OFFSET: lambda connection, request: RemotingCommand(
+                ResponseCode.SUCCESS, GetMaxOffsetResponseHeader(self.max_offset)
+            ),
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: lambda connection, request: RemotingCommand(
+                ResponseCode.SUCCESS, SearchOffsetResponseHeader(self.max_offset)
+            ),
+            RequestCode.PULL_MESSAGE: self._pull,
+        }
+        self._server = RemotingServer(
+            runtime,
+            {code: self._noting(code) for code in self.handlers | {RequestCode.CONSUMER_SEND_MSG_BACK: None}},
+        )
+
+    @property
+    def address(self) -> str:
+        return f"{self._server.host}:{self._server.port}"
+
+    async def start(self, host: str) -> None:
+        await self._server.start(host, 0)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    def times(self, code: int) -> list[float]:
+        """When requests of this code came, to a tenth of a second."""
+        return [round(at, 1) for at, seen, _ in self.seen if seen == code]
+
+    def headers(self, code: int) -> list[Any]:
+        return [header for _, seen, header in self.seen if seen == code]
+
+    def _noting(self, code: int) -> Callable[[Connection, RemotingCommand], Any]:
+        def handle(connection: Connection, request: RemotingCommand) -> Any:
+            header_type = _HEADERS.get(code)
+            header = request.decode_header(header_type) if header_type else request
+            self.seen.append((self.runtime.clock.monotonic(), code, header))
+            handler = self.handlers.get(code)
+            if handler is None:
+                return RemotingCommand(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+            return handler(connection, request)
+
+        return handle
+
+    def _route(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        topic = request.decode_header(GetRouteInfoRequestHeader).topic
+        queues = self.topics.get(topic)
+        if queues is None:
+            return RemotingCommand(ResponseCode.TOPIC_NOT_EXIST)
+        data = QueueData("broker-a", queues, queues, 6)
+        broker = BrokerData("C", "broker-a", {0: self.address})
+        return RemotingCommand(ResponseCode.SUCCESS, None, TopicRouteData([data], [broker]))
+
+    def _heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        self.connections[decode_body(request, HeartbeatData).client_id] = connection
+        return _ok()
+
+    def _consumer_ids(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        body = GetConsumerListByGroupResponseBody(list(self.connections))
+        return RemotingCommand(ResponseCode.SUCCESS, None, body)
+
+    def _query_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        queue_id = request.decode_header(QueryConsumerOffsetRequestHeader).queue_id
+        if queue_id not in self.stored:
+            return RemotingCommand(ResponseCode.QUERY_NOT_FOUND)
+        header = QueryConsumerOffsetResponseHeader(self.stored[queue_id])
+        return RemotingCommand(ResponseCode.SUCCESS, header)
+
+    def _update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        header = request.decode_header(UpdateConsumerOffsetRequestHeader)
+        self.stored[header.queue_id] = header.commit_offset
+        return _ok()
+
+    def _pull(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        """What there is, else 19 after the hold the client asked for."""
+        header = request.decode_header(PullMessageRequestHeader)
+        bodies = (
+            self.queue_messages.get(header.queue_id, ()) if not header.topic.startswith("%RETRY%") else ()
+        )
+        start, end = header.queue_offset, min(len(bodies), header.queue_offset + header.max_msg_nums)
+        if start < end:
+            stream = b"".join(
+                record(offset, bodies[offset], topic=header.topic, queue_id=header.queue_id)
+                for offset in range(start, end)
+            )
+            return pull_answer(ResponseCode.SUCCESS, end, stream)
+        self.runtime.timers.call_later(
+            header.suspend_timeout_millis / 1000,
+            connection.reply,
+            request,
+            pull_answer(ResponseCode.PULL_NOT_FOUND, start),
+        )
+        return None
+
+
+def pull_answer(code: int, next_offset: int, stream: bytes = b"") -> RemotingCommand:
+    return RemotingCommand(code, PullMessageResponseHeader(0, next_offset, 0, next_offset), stream)
+
+
+def _ok() -> RemotingCommand:
+    return RemotingCommand(ResponseCode.SUCCESS)
