@@ -1,0 +1,196 @@
+"""``rewindmq admin`` as an operator runs it: options, exit codes, error lines, JSON, real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from rewindmq.__main__ import build_parser, main
+from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
+from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.runtime import system_runtime
+
+
+def admin(*words: str, namesrv: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
+    if namesrv is not None:
+        environment["NAMESRV_ADDR"] = namesrv
+    return subprocess.run(
+        [sys.executable, "-m", "rewindmq", "admin", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(brokers=1, time_scale=0.05) as running:
+        yield running
+
+
+def test_alone_it_lists_the_commands(capsys):
+    assert main(["admin"]) == 0
+    printed = capsys.readouterr().out
+    for command in COMMANDS:
+        assert command.name in printed
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_shows_its_options_and_an_example(command, capsys):
+    assert main(["admin", "help", command.name.upper()]) == 0
+    by_help_command = capsys.readouterr().out
+    with pytest.raises(SystemExit) as done:
+        main(["admin", command.name.lower(), "-h"])
+    assert done.value.code == 0
+    assert capsys.readouterr().out == by_help_command
+    assert f"rewindmq admin {command.name} -n 127.0.0.1:9876 {command.example}" in by_help_command
+    assert "--namesrvAddr" in by_help_command
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_example_parses(command):
+    build_parser("admin").parse_args([command.name, "-n", "127.0.0.1:9876", *command.example.split()])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["resetOffsetByTime", "-g", "G", "-t", "T"],
+        ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-f", "maybe"],
+        ["updateTopic", "-t", "T"],
+        ["updateTopic", "-t", "T", "-b", "a:1", "-c", "C"],
+        ["updateTopic", "-t", "T", "-c", "C", "-p", "3"],
+        ["updateTopic", "-t", "T", "-c", "C", "-r", "0"],
+        ["clusterList", "-i", "0"],
+        ["noSuchCommand"],
+        ["topicList", "--profile", "v99"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_options_show_the_usage_and_exit_2(words, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main(["admin", *words])
+    assert refused.value.code == 2
+    assert "usage: rewindmq admin" in capsys.readouterr().err
+
+
+def test_help_on_an_unknown_command(capsys):
+    assert main(["admin", "help", "noSuchCommand"]) == 2
+    assert capsys.readouterr().err == "The sub command noSuchCommand not exist.\n"
+
+
+def test_without_a_name_server_it_says_so_in_one_line():
+    done = admin("topicList")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "name server" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_name_server_that_is_not_there_is_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = admin("topicRoute", "-n", address, "-t", "T")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert address in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_bad_time_is_one_line(cluster):
+    done = admin("resetOffsetByTime", "-n", cluster.namesrv_address, "-g", "G", "-t", "T", "-s", "yesterday")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("'yesterday' is no time")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_refusal_is_code_and_text_in_one_line(cluster):
+    done = admin("topicRoute", "-t", "nowhere", namesrv=cluster.namesrv_address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("CODE: 17  DESC: No topic route info in name server for the topic: nowhere")
+    assert done.stderr.count("\n") == 1
+
+
+def test_commands_in_any_case_with_text_or_json_output(cluster):
+    created = admin("UPDATETOPIC", "-c", "DefaultCluster", "-t", "CliTopic", namesrv=cluster.namesrv_address)
+    assert created.returncode == 0
+    assert created.stdout.startswith(f"create topic to {cluster.brokers['broker-a'].address} success.\n")
+    assert created.stdout.endswith("]\n")
+
+    status = admin("topicStatus", "-t", "CliTopic", "--json", "-n", cluster.namesrv_address)
+    assert [row["queueId"] for row in json.loads(status.stdout)] == list(range(8))
+
+    route = admin("topicRoute", "-t", "CliTopic", "--json", "-n", cluster.namesrv_address)
+    assert json.loads(route.stdout)["queueDatas"][0]["writeQueueNums"] == 8
+
+    assert admin("topiclist", namesrv=cluster.namesrv_address).stdout.splitlines().count("CliTopic") == 1
+    assert admin("consumerProgress", "--json", namesrv=cluster.namesrv_address).stdout == ""
+
+
+async def consume_three(namesrv: str) -> None:
+    """Send three messages, and have a group consume them and leave."""
+    runtime = system_runtime(time_scale=0.05)
+    arrived = asyncio.Semaphore(0)
+
+    async def listener(messages):
+        for _ in messages:
+            arrived.release()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer(
+        "leavers", namesrv, runtime=runtime, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    )
+    consumer.subscribe("Offline")
+    consumer.register_message_listener(listener)
+    async with Producer("senders", namesrv, runtime=runtime) as producer, consumer:
+        for _ in range(3):
+            await producer.send(Message("Offline", b"x"))
+        async with asyncio.timeout(30):
+            for _ in range(3):
+                await arrived.acquire()
+
+
+def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster):
+    namesrv = cluster.namesrv_address
+    admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)
+    refused = admin("skipAccumulatedMessage", "-g", "leavers", "-t", "Offline", namesrv=namesrv)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "CODE: 1  DESC: THe consumer group <leavers> not exist\n"
+
+    asyncio.run(consume_three(namesrv))
+    done = admin("resetOffsetByTime", "-g", "leavers", "-t", "Offline", "-s", "1", "--json", namesrv=namesrv)
+    assert json.loads(done.stdout) == {
+        "group": "leavers",
+        "topic": "Offline",
+        "force": True,
+        "timestamp": 1,
+        "online": False,
+        "queues": [
+            {
+                "brokerName": "broker-a",
+                "queueId": 0,
+                "brokerOffset": 3,
+                "consumerOffset": 3,
+                "timestampOffset": 0,
+                "rollbackOffset": 0,
+            }
+        ],
+    }
+    progress = admin("consumerProgress", "-g", "leavers", "--json", namesrv=namesrv)
+    assert json.loads(progress.stdout)["diffTotal"] == 3
+
+
+def test_the_reader_of_the_output_may_leave(cluster):
+    command = f"{sys.executable} -m rewindmq admin clusterList -i 1 -n {cluster.namesrv_address} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("#Cluster Name")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,165 @@
+"""The demonstration as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq.__main__ import main
+
+RESETS = ["reset to before the first message", "reset into the middle", "skip-accumulation (-1)"]
+STEPS = [
+    "220 received",
+    "suspended",
+    "queues dropped",
+    "wait over",
+    "offsets applied",
+    "offsets persisted",
+    "queues removed",
+    "resumed",
+    "rebalanced",
+    "first redelivery",
+    "last redelivery",
+]
+
+
+def run_demo(tmp_path: Path, *options: str, seconds: float) -> tuple[dict[str, Any], str]:
+    """Run it to its end; gives the report and what was printed."""
+    report = tmp_path / "report.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "rewindmq", "demo", "--report", str(report), *options],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(report.read_text()), done.stdout
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_every_figure_is_verified_and_no_process_is_left(tmp_path):
+    report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "2000", seconds=120)
+    assert report["ok"] is True
+    assert len(report["figures"]) > 30
+    assert all(figure["ok"] for figure in report["figures"])
+    assert [reset["name"] for reset in report["resets"]] == RESETS
+    assert f"All {len(report['figures'])} figures verified" in printed
+
+    assert set(report["processes"]) == {
+        "namesrv",
+        "broker-a",
+        "broker-b",
+        "producer",
+        "consumer-1",
+        "consumer-2",
+    }
+    assert not any(is_alive(pid) for pid in report["processes"].values())
+
+    again, middle, skip = report["resets"]
+    assert [sum(row["redelivered"] for row in reset["queues"]) for reset in (again, middle)] == [2000, 1200]
+    for reset in report["resets"]:
+        assert len(reset["queues"]) == 8
+        for row in reset["queues"]:
+            assert row["requested"] == row["stored"] == row["expected"]
+    assert all(row["old"] < row["stored"] for row in skip["queues"])
+    assert all(row["requested"] == 0 for row in again["queues"])
+
+    check_timeline(again, least_wait_ms=499)
+
+
+def check_timeline(reset: dict[str, Any], *, least_wait_ms: int) -> None:
+    """Steps in their order, and the command's return long before the wait is over."""
+    admin = reset["timeline"]["admin"]
+    assert [step["step"] for step in admin] == [
+        "105 answered by the name server",
+        "222 sent to broker-a",
+        "222 answered by broker-a",
+        "222 sent to broker-b",
+        "222 answered by broker-b",
+    ]
+    notices = reset["timeline"]["notices"]
+    assert {(notice["consumer"], notice["broker"]) for notice in notices} == {
+        (consumer, broker) for consumer in ("consumer-1", "consumer-2") for broker in ("broker-a", "broker-b")
+    }
+    assert sum(notice["queues"] for notice in notices) == 8
+    for notice in notices:
+        steps = notice["steps"]
+        assert steps["wait over"] - steps["suspended"] >= least_wait_ms
+        assert steps["wait over"] > reset["answeredMs"]
+        if notice["queues"]:
+            times = [steps[name] for name in STEPS]
+            assert times == sorted(times)
+
+
+@pytest.mark.realtime
+def test_at_real_speed_consumers_wait_10_s_before_they_apply_the_offsets(tmp_path):
+    report, _ = run_demo(tmp_path, "--messages", "100", seconds=300)
+    assert report["options"]["timeScale"] == 1.0
+    for reset in report["resets"]:
+        for notice in reset["timeline"]["notices"]:
+            if notice["queues"]:
+                assert notice["steps"]["offsets applied"] - notice["steps"]["suspended"] >= 9_999
+    check_timeline(report["resets"][0], least_wait_ms=9_999)
+
+
+def test_ctrl_c_leaves_no_process_and_no_directory(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "rewindmq", "demo", "--messages", "100"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        process_group=0,
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            # By now all six processes run; the next step would take 20 s.
+            if line.startswith("consume from the first offset"):
+                break
+        children = _children(demo.pid)
+        demo.send_signal(signal.SIGINT)
+        _, error = demo.communicate(timeout=30)
+    assert len(children) == 6
+    assert demo.returncode == 130
+    assert error == ""
+    assert not any(is_alive(pid) for pid in children)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _children(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for children in threads for word in children.read_text().split()]
+
+
+def test_a_used_directory_is_refused(tmp_path, capsys):
+    (tmp_path / "something").write_text("of mine")
+    assert main(["demo", "--keep", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"rewindmq demo: {tmp_path} is not empty")
+
+
+def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys):
+    assert main(["demo", "--report", str(tmp_path / "no" / "report.json")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--messages", "99"], ["--time-scale", "0"], ["--profile", "v1"]])
+def test_options_out_of_range(words, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main(["demo", *words])
+    assert refused.value.code == 2
+    assert words[0] in capsys.readouterr().err
