@@ -20,9 +20,10 @@ from rewindmq.protocol.sysflag import PERM_READ_WRITE
 _log = logging.getLogger(__name__)
 
 # Both names become topic names (store.md 8.2).
-_NAME: Final = re.compile(r"[A-Za-z0-9_.%|-]{1,127}")
+_NAME: Final = re.compile(r"^[A-Za-z0-9_.%|-]{1,127}$")
 _ADDRESS: Final = re.compile(r"[^\s:;]+:([0-9]{1,5})")
 
+NameText = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
@@ -54,8 +55,8 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         store: RocketMQ's ``MessageStoreConfig``; its keys stand in the same file.
     """
 
-    broker_cluster_name: str = "DefaultCluster"
-    broker_name: str = "DEFAULT_BROKER"
+    broker_cluster_name: NameText = "DefaultCluster"
+    broker_name: NameText = "DEFAULT_BROKER"
     # Replication is not part of this broker, so every one is a master.
     broker_id: Annotated[int, msgspec.Meta(ge=0, le=0)] = 0
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
@@ -122,9 +123,7 @@ def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
             continue
         match = _ADDRESS.fullmatch(address)
         if match is None or not 0 < int(match.group(1)) <= 65_535:
-            raise ConfigError(
-                f"name server address {address!r} is not host:port (several are separated by ;)"
-            )
+            raise ConfigError(f"namesrvAddr: {address!r} is not host:port (several are separated by ;)")
         addresses[address] = None
     return tuple(addresses)
 
@@ -141,18 +140,22 @@ def read_broker_config(
     Raises:
         ConfigError: one line that names file, line and key.
     """
-    fields: dict[str, Any] = {}
+    fields = {} if path is None else _fields_of(path)
+    fields.update({name: value for name, value in overrides.items() if value is not None})
+    if fallback_namesrv_addr:
+        fields.setdefault("namesrv_addr", fallback_namesrv_addr)
+    return BrokerConfig(**fields)
+
+
+def _fields_of(path: Path) -> dict[str, Any]:
+    fields, not_of_broker = load_properties(BrokerConfig, path)
+    store_fields, not_of_store = load_properties(StoreConfig, path)
+    unknown = [key for key in not_of_broker if key in not_of_store]
+    if unknown:
+        _log.warning("%s: ignored unknown keys: %s", path, ", ".join(unknown))
     try:
-        if path is not None:
-            fields, not_of_broker = load_properties(BrokerConfig, path)
-            store_fields, not_of_store = load_properties(StoreConfig, path)
-            unknown = [key for key in not_of_broker if key in not_of_store]
-            if unknown:
-                _log.warning("%s: ignored unknown keys: %s", path, ", ".join(unknown))
-            fields["store"] = StoreConfig(**store_fields)
-        fields.update({name: value for name, value in overrides.items() if value is not None})
-        if fallback_namesrv_addr:
-            fields.setdefault("namesrv_addr", fallback_namesrv_addr)
-        return BrokerConfig(**fields)
-    except StoreError as error:
+        fields["store"] = StoreConfig(**store_fields)
+        parse_namesrv_addr(fields.get("namesrv_addr"))
+    except (ConfigError, StoreError) as error:
         raise ConfigError(f"{path}: {error}") from None
+    return fields

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -69,9 +70,15 @@ def convert_properties(
         try:
             fields[field.name] = msgspec.convert(entry.value, field.type, strict=False)
         except msgspec.ValidationError as error:
-            reason = str(error)[:1].lower() + str(error)[1:]
+            reason = _reason(field.type, error)
             raise ConfigError(f"{source}:{entry.line}: {entry.key} = {entry.value!r}: {reason}") from None
     return LoadedConfig(fields, unknown)
+
+
+def _reason(field_type: Any, error: msgspec.ValidationError) -> str:
+    if isinstance(field_type, type) and issubclass(field_type, Enum):
+        return f"must be one of {', '.join(str(member.value) for member in field_type)}"
+    return str(error)[:1].lower() + str(error)[1:]
 
 
 def format_properties_file(values: dict[str, object]) -> str:

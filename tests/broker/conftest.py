@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -27,6 +28,7 @@ from rewindmq.protocol.header.offset import (
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
+from rewindmq.protocol.points import Probe
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection
@@ -230,6 +232,7 @@ class Stage:
         self.root = root
         self.runtime = make_runtime("10.0.9.9")
         self.brokers: list[Broker] = []
+        self.probe: Probe | None = None
 
     @property
     def broker(self) -> Broker:
@@ -239,7 +242,7 @@ class Stage:
     def _next_runtime(self) -> tuple[Runtime, str]:
         self._hosts += 1
         host = f"10.0.0.{self._hosts}"
-        return self._make_runtime(host), host
+        return dataclasses.replace(self._make_runtime(host), probe=self.probe), host
 
     async def start_broker(self, store: dict[str, Any] | None = None, **fields: Any) -> Broker:
         runtime, host = self._next_runtime()

@@ -1,0 +1,275 @@
+"""Heartbeats and registries: B22, B24, and the requests that read them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
+from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel
+from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.header.admin import (
+    GetConsumerConnectionListRequestHeader,
+    GetConsumeStatsRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+)
+from rewindmq.protocol.header.client import (
+    GetConsumerListByGroupRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader,
+    UnregisterClientRequestHeader,
+)
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.race.sim.world import EPOCH_MS
+
+Simulate = Callable[..., None]
+PROFILES = ("v42", "v49", "v53")
+
+
+async def members(peer: Any, group: str = "G") -> list[str]:
+    header = GetConsumerListByGroupRequestHeader(group)
+    response = await peer.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+    return decode_body(response.require_success(), GetConsumerListByGroupResponseBody).consumer_id_list
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B22_a_silent_channel_goes_at_the_first_scan_with_age_over_120(
+    simulate: Simulate, profile: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        silent, other = stage.peer("c1"), stage.peer("c2")
+        await silent.create_topic()
+        await silent.heartbeat()
+        await stage.at(5.0)
+        await other.heartbeat()
+        heard = other.count(40)
+        for second in range(10, 120, 10):
+            await stage.at(second + 0.5)
+            await silent.pull(0)
+            await other.heartbeat()
+        await stage.at(129.9)
+        await other.heartbeat()
+        assert await members(other) == ["c1", "c2"]
+        await stage.at(130.1)
+        assert await members(other) == ["c2"]
+        assert other.count(40) == heard
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B24_a_new_member_is_announced_to_all(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        first, second = stage.peer("c1"), stage.peer("c2")
+        await first.heartbeat()
+        await stage.at(1.0)
+        heard = first.count(40)
+        await second.heartbeat()
+        await stage.at(2.0)
+        assert (first.count(40) - heard, second.count(40)) == (1, 1)
+        notice = second.received[0][1].decode_header(NotifyConsumerIdsChangedRequestHeader)
+        assert notice.consumer_group == "G"
+        await second.heartbeat()
+        await stage.at(3.0)
+        assert second.count(40) == 1
+        await second.heartbeat(topics=("T", "T2"), sub_version=2)
+        await second.heartbeat(topics=("T",), sub_version=3)
+        await stage.at(4.0)
+        assert second.count(40) == 3
+
+    simulate(scenario, profile=profile)
+
+
+def test_B24_nobody_is_told_where_notices_are_off(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.heartbeat()
+        await stage.at(1.0)
+        assert peer.received == []
+
+    simulate(scenario, notify_consumer_ids_changed_enable=False)
+
+
+@pytest.mark.parametrize(
+    ("profile", "model", "told"),
+    [
+        ("v49", MessageModel.CLUSTERING, 1),
+        ("v49", MessageModel.BROADCASTING, 1),
+        ("v53", MessageModel.CLUSTERING, 1),
+        ("v53", MessageModel.BROADCASTING, 0),
+    ],
+)
+def test_B3_a_closed_connection_is_announced(
+    simulate: Simulate, profile: str, model: MessageModel, told: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        leaver, other = stage.peer("c1"), stage.peer("c2")
+        await leaver.heartbeat(model=model)
+        await other.heartbeat(model=model)
+        heard = other.count(40)
+        await leaver.client.close()
+        await stage.at(1.0)
+        assert other.count(40) - heard == told
+        assert await members(other) == ["c2"]
+
+    simulate(scenario, profile=profile)
+
+
+def test_unregister(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        leaver, other = stage.peer("c1"), stage.peer("c2")
+        await leaver.heartbeat(producers=["PG"])
+        await other.heartbeat(producers=["PG"])
+        heard = other.count(40)
+        header = UnregisterClientRequestHeader("c1", "PG", "G")
+        (await leaver.ask(RequestCode.UNREGISTER_CLIENT, header)).require_success()
+        await stage.at(1.0)
+        assert await members(other) == ["c2"]
+        assert other.count(40) == heard + 1
+        assert [channel.client_id for channel in stage.broker.context.producers.channels("PG")] == ["c2"]
+        unknown = UnregisterClientRequestHeader("c1", "Nope", "Nope")
+        (await leaver.ask(RequestCode.UNREGISTER_CLIENT, unknown)).require_success()
+        header = UnregisterClientRequestHeader("c2", None, "G")
+        (await other.ask(RequestCode.UNREGISTER_CLIENT, header)).require_success()
+        gone = await other.ask(
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP, GetConsumerListByGroupRequestHeader("G")
+        )
+        assert (gone.code, gone.remark) == (1, "no consumer for this group, G")
+
+    simulate(scenario)
+
+
+def test_first_heartbeat_makes_group_and_retry_topic(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        await stage.peer().heartbeat("Fresh")
+        topic = stage.broker.context.topics.find("%RETRY%Fresh")
+        assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
+        text = (stage.root / "store/config/subscriptionGroup.json").read_text()
+        assert '"Fresh":{' in text
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("group", ["../../x", "", "a@b", "x" * 256])
+def test_bad_group_names_register_nothing(simulate: Simulate, group: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        data = HeartbeatData("c1", [], [ConsumerData("Good"), ConsumerData(group)])
+        response = await peer.ask(RequestCode.HEART_BEAT, body=data)
+        assert response.code == ResponseCode.SYSTEM_ERROR
+        assert "group" in response.remark
+        assert stage.broker.context.consumers.find("Good") is None
+        assert list((stage.root / "store/config").iterdir()) == []
+
+    simulate(scenario)
+
+
+def test_garbage_instead_of_a_heartbeat(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        for body in (None, b"", b"\xc1", b"{}", b"\x80"):
+            response = await stage.peer().ask(RequestCode.HEART_BEAT, body=body)
+            assert response.code == ResponseCode.SYSTEM_ERROR
+
+    simulate(scenario)
+
+
+def test_latest_heartbeat_decides_for_the_group(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        first, second = stage.peer("c1"), stage.peer("c2", version=253)
+        await first.heartbeat(expression="TagA", sub_version=2)
+        await second.heartbeat(model=MessageModel.BROADCASTING, expression="TagB", sub_version=1)
+        header = GetConsumerConnectionListRequestHeader("G")
+        response = await first.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        body = decode_body(response.require_success(), ConsumerConnection)
+        assert body.message_model is MessageModel.BROADCASTING
+        assert body.subscription_table["T"].sub_string == "TagA"
+        assert [(c.client_id, c.language, c.version) for c in body.connection_set] == [
+            ("c1", "JAVA", 401),
+            ("c2", "JAVA", 253),
+        ]
+        absent = await first.ask(
+            RequestCode.GET_CONSUMER_CONNECTION_LIST, GetConsumerConnectionListRequestHeader("Nope")
+        )
+        assert (absent.code, absent.remark) == (206, "the consumer group[Nope] not online")
+
+    simulate(scenario)
+
+
+def test_heartbeat_without_subscriptions_keeps_them(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.heartbeat()
+        data = HeartbeatData("c1", [], [ConsumerData("G")], without_sub=True)
+        (await peer.ask(RequestCode.HEART_BEAT, body=data)).require_success()
+        assert list(stage.broker.context.consumers.find("G").subscriptions) == ["T"]
+
+    simulate(scenario)
+
+
+async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Any) -> None:
+    from rewindmq.protocol.command import SerializeType
+
+    await stage.start_broker()
+    for wire in SerializeType:
+        peer = stage.peer(f"c{wire}", wire=wire)
+        (await peer.heartbeat(f"G{wire}")).require_success()
+        async with asyncio.timeout(5):
+            while not peer.received:
+                await asyncio.sleep(0)
+        assert peer.received[0][1].serialize_type == wire
+
+
+def test_topic_stats(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=2, read=4)
+        await stage.at(1.0)
+        await peer.fill(3)
+        header = GetTopicStatsInfoRequestHeader("T")
+        response = await peer.ask(RequestCode.GET_TOPIC_STATS_INFO, header)
+        table = decode_body(response.require_success(), TopicStatsTable).offset_table
+        assert {
+            queue.queue_id: (entry.min_offset, entry.max_offset, entry.last_update_timestamp)
+            for queue, entry in table.items()
+        } == {0: (0, 3, EPOCH_MS + 1_000), 1: (0, 0, 0)}
+        unknown = await peer.ask(RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader("Nope"))
+        assert (unknown.code, unknown.remark) == (17, "topic[Nope] not exist")
+
+    simulate(scenario)
+
+
+def test_consume_stats_cover_the_read_queues_of_consumed_topics(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=1, read=2)
+        await peer.create_topic("Old")
+        await stage.at(1.0)
+        await peer.fill(3)
+        await peer.commit(2)
+        await peer.commit(0, "Old")
+        await peer.commit(5, "Unknown")
+
+        async def stats(topic: str | None = None) -> ConsumeStats:
+            header = GetConsumeStatsRequestHeader("G", topic)
+            response = await peer.ask(RequestCode.GET_CONSUME_STATS, header)
+            return decode_body(response.require_success(), ConsumeStats)
+
+        table = (await stats("T")).offset_table
+        first, second = (table[MessageQueue("T", "broker-a", queue_id)] for queue_id in (0, 1))
+        assert (first.broker_offset, first.consumer_offset) == (3, 2)
+        assert first.last_timestamp == EPOCH_MS + 1_000
+        assert (second.broker_offset, second.consumer_offset, second.last_timestamp) == (0, 0, 0)
+        assert {queue.topic for queue in (await stats()).offset_table} == {"T", "Old"}
+        await peer.heartbeat()
+        assert {queue.topic for queue in (await stats()).offset_table} == {"T"}
+        await stage.at(9.0)
+        await peer.pull(0)
+        await stage.at(20.5)
+        assert (await stats()).consume_tps == pytest.approx(3 / 20)
+
+    simulate(scenario)

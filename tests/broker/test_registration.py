@@ -1,0 +1,155 @@
+"""The broker at the name servers: when it registers, what it says, and what it does when they are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.body.cluster import ClusterInfo
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body.registration import RegisterBrokerBody
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.server import RemotingServer
+
+Simulate = Callable[..., None]
+
+
+class Recorder:
+    """A name server that writes down what it is asked, and answers with an ORDER_TOPIC_CONFIG table."""
+
+    def __init__(self, stage: Any, host: str) -> None:
+        runtime = stage._make_runtime(host)
+        self._clock = runtime.clock
+        handlers = {code: self._keep for code in (103, 104)}
+        self.server = RemotingServer(runtime, handlers)
+        self.host = host
+        self.received: list[tuple[float, RemotingCommand]] = []
+        self.ordered: dict[str, str] = {}
+
+    async def start(self, port: int = 9876) -> str:
+        await self.server.start(self.host, port)
+        return f"{self.host}:{port}"
+
+    def _keep(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        self.received.append((self._clock.monotonic(), request))
+        return RemotingCommand(0, body=KVTable(self.ordered))
+
+    def times(self, code: int = 103) -> list[float]:
+        return [round(at, 2) for at, request in self.received if request.code == code]
+
+
+def test_A2_registers_at_start_at_10_seconds_and_then_every_30(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        recorders = [Recorder(stage, f"10.0.1.{number}") for number in (1, 2)]
+        addresses = [await recorder.start() for recorder in recorders]
+        broker = await stage.start_broker(namesrv_addr=";".join(addresses))
+        await stage.at(71.0)
+        for recorder in recorders:
+            assert recorder.times() == [0.0, 10.0, 40.0, 70.0]
+            request = recorder.received[0][1]
+            header = request.decode_header(RegisterBrokerRequestHeader)
+            assert (header.broker_name, header.broker_addr) == ("broker-a", broker.address)
+            assert (header.cluster_name, header.broker_id) == ("DefaultCluster", 0)
+            assert not request.is_oneway
+            body = decode_body(request, RegisterBrokerBody).topic_config_serialize_wrapper
+            assert body.topic_config_table["TBW102"].perm == 7
+            assert {"DefaultCluster", "broker-a", "SCHEDULE_TOPIC_XXXX"} <= body.topic_config_table.keys()
+        await broker.close()
+        for recorder in recorders:
+            assert recorder.times(104) == [71.0]
+            await recorder.server.close()
+
+    simulate(scenario, start=False)
+
+
+def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_answer(
+    simulate: Simulate,
+) -> None:
+    async def scenario(stage: Any) -> None:
+        recorder = Recorder(stage, "10.0.1.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        peer = stage.peer()
+        await stage.at(1.0)
+        await peer.create_topic()
+        assert recorder.times() == [0.0, 1.0]
+        await stage.at(2.0)
+        await peer.send("N")
+        await stage.at(3.0)
+        assert recorder.times() == [0.0, 1.0, 2.0]
+        last = recorder.received[-1][1]
+        assert last.is_oneway
+        wrapper = decode_body(last, RegisterBrokerBody).topic_config_serialize_wrapper
+        assert {"T", "N"} <= wrapper.topic_config_table.keys()
+        assert wrapper.data_version.counter == 2
+        await recorder.server.close()
+
+    simulate(scenario, start=False)
+
+
+def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        recorder = Recorder(stage, "10.0.1.1")
+        broker = await stage.start_broker(namesrv_addr=await recorder.start())
+        await stage.peer().create_topic()
+        recorder.ordered = {"T": "broker-a:4"}
+        await stage.at(11.0)
+        assert broker.context.topics.find("T").order
+        recorder.ordered = {}
+        await stage.at(41.0)
+        assert not broker.context.topics.find("T").order
+        await recorder.server.close()
+
+    simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize(("permission", "perm"), [(6, 6), (4, 4), (2, 2)])
+def test_A2_a_broker_with_less_permission_says_so_for_every_topic(
+    simulate: Simulate, permission: int, perm: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        table = stage.broker.context.topics.wrapper().topic_config_table
+        assert table["BenchmarkTest"].perm == perm
+
+    simulate(scenario, broker_permission=permission)
+
+
+def test_a_name_server_that_is_not_there_is_tried_on_with_one_line_in_the_log(
+    simulate: Simulate, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "rewindmq.broker")
+
+    async def scenario(stage: Any) -> None:
+        await stage.start_broker(namesrv_addr="10.0.1.1:9876;10.0.1.2:9876")
+        (await stage.peer().send()).require_success()
+        await stage.at(101.0)
+        recorder = Recorder(stage, "10.0.1.1")
+        await recorder.start()
+        await stage.at(131.0)
+        assert recorder.times() == [130.0]
+        await recorder.server.close()
+
+    simulate(scenario, start=False)
+    lines = [line for line in caplog.messages if "name server" in line]
+    assert len([line for line in lines if line.startswith("not registered at name server 10.0.1.1")]) == 1
+    assert len([line for line in lines if line.startswith("not registered at name server 10.0.1.2")]) == 1
+    assert "registered at name server 10.0.1.1:9876" in lines
+
+
+async def test_a_real_name_server_routes_to_a_real_broker_until_it_stops(stage: Any) -> None:
+    namesrv = await stage.start_namesrv()
+    broker = await stage.start_broker(namesrv_addr=namesrv.address)
+    asker = stage.peer("asker", namesrv.address)
+
+    async def cluster() -> dict[str, Any]:
+        answer = await asker.ask(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return decode_body(answer.require_success(), ClusterInfo).broker_addr_table
+
+    assert (await cluster())["broker-a"].broker_addrs == {0: broker.address}
+    await broker.close()
+    assert await cluster() == {}

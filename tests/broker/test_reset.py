@@ -1,0 +1,261 @@
+"""222 under the classic mode: D05, D06, D08, D10, D11, D12, D14, D15, D20, D21."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.version import LanguageCode
+from rewindmq.race.sim.world import EPOCH_MS
+
+Simulate = Callable[..., None]
+PROFILES = ("v42", "v49", "v53")
+TO_THE_END = -1
+
+
+def targets(response: Any) -> dict[int, int]:
+    table = decode_body(response.require_success(), ResetOffsetBody).offset_table
+    assert all(queue[:2] == ("T", "broker-a") for queue in table)
+    return {queue.queue_id: offset for queue, offset in table.items()}
+
+
+async def group_at(stage: Any, offset: int, queues: int = 1, *, messages: int = 100, **topic: int) -> Any:
+    """A member of G, which stands at ``offset`` in each queue of T, holding messages since second 1."""
+    peer = stage.peer()
+    await peer.create_topic(**{"write": queues, "read": queues, **topic})
+    await peer.heartbeat()
+    await stage.at(1.0)
+    for queue_id in range(topic.get("write", queues)):
+        await peer.fill(messages, queue_id=queue_id)
+    await stage.at(2.0)
+    await peer.commit_all(offset, queues)
+    return peer
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D01_each_member_is_sent_the_table_and_the_stored_offsets_stay(
+    simulate: Simulate, profile: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 100, queues=2)
+        other = stage.peer("c2")
+        await other.heartbeat()
+        assert targets(await stage.peer("admin").reset(EPOCH_MS)) == {0: 0, 1: 0}
+        await stage.at(3.0)
+        for member in (peer, other):
+            notice = member.received[-1][1]
+            assert notice.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+            header = notice.decode_header(ResetOffsetRequestHeader)
+            assert (header.topic, header.group, header.timestamp) == ("T", "G", EPOCH_MS)
+            assert sorted(decode_body(notice, ResetOffsetBody).offset_table.values()) == [0, 0]
+        assert await peer.stored_offset() == 100
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    ("stored", "timestamp", "force", "expected"),
+    [(0, 0, False, 0), (50, 0, False, 0), (30, TO_THE_END, False, 30), (30, TO_THE_END, True, 100)],
+)
+def test_D05_without_force_only_strictly_smaller_targets_count(
+    simulate: Simulate, profile: str, stored: int, timestamp: int, force: bool, expected: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, stored)
+        assert targets(await peer.reset(timestamp, force=force)) == {0: expected}
+        await stage.at(3.0)
+        # The members go through the whole procedure even where nothing moves.
+        assert peer.count(220) == 1
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("profile", "timestamp", "target"),
+    [("v42", "now", 99), ("v49", -1, 100), ("v53", -1, 100), ("v53", "now", 100)],
+)
+def test_D06_targets_of_now(simulate: Simulate, profile: str, timestamp: int | str, target: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 10)
+        await stage.at(3.0)
+        asked = EPOCH_MS + 3_000 if timestamp == "now" else timestamp
+        assert targets(await peer.reset(asked)) == {0: target}
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 17)])
+@pytest.mark.parametrize("topic", ["Nope", "../../x"])
+def test_D08_topic_unknown_at_the_broker(simulate: Simulate, profile: str, code: int, topic: str) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().reset(0, topic)
+        assert response.code == code
+        assert (
+            response.remark == f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
+        )
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D10_offline_with_offsets(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 100)
+        await peer.client.close()
+        await stage.at(3.0)
+        admin = stage.peer("admin")
+        response = await admin.reset(12345)
+        assert response.code == 206
+        assert (
+            response.remark
+            == "Consumer not online, so can not reset offset, Group: G Topic: T Timestamp: 12345"
+        )
+        assert await admin.stored_offset() == 100
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D11_offline_without_offsets(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        response = await peer.reset(0)
+        assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D12_a_member_too_old_stops_the_round_after_those_before_it(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        first = await group_at(stage, 100)
+        old, last = stage.peer("c2", version=27), stage.peer("c3")
+        await old.heartbeat()
+        await last.heartbeat()
+        response = await stage.peer("admin").reset(0)
+        assert (response.code, response.remark) == (
+            1,
+            "the client does not support this feature. version=V3_0_6",
+        )
+        await stage.at(3.0)
+        assert [member.count(220) for member in (first, old, last)] == [1, 0, 0]
+
+    simulate(scenario, profile=profile)
+
+
+def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        first = await group_at(stage, 100)
+        python = stage.peer("c2", version=1, language=LanguageCode.PYTHON)
+        await python.heartbeat()
+        (await first.reset(0)).require_success()
+        await stage.at(3.0)
+        assert [member.count(220) for member in (first, python)] == [1, 1]
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D14_language_of_the_administrator_decides_the_form_of_220(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 100)
+        admin = stage.peer("admin", language=LanguageCode.CPP)
+        assert targets(await admin.reset(0)) == {0: 0}
+        await stage.at(3.0)
+        (line,) = decode_body(peer.received[-1][1], ResetOffsetBodyForC).offset_table
+        assert (line.topic, line.broker_name, line.queue_id, line.offset) == ("T", "broker-a", 0, 0)
+        assert await peer.stored_offset() == 100
+
+    simulate(scenario, profile=profile)
+
+
+def test_D15_a_broadcast_group_has_no_offsets_here(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat(model=MessageModel.BROADCASTING)
+        response = await peer.reset(0)
+        assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
+        await stage.at(1.0)
+        assert peer.count(220) == 0
+
+    simulate(scenario, profile="v49")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 1, queues=4, messages=1, write=8, read=4)
+        response = await peer.reset(0)
+        assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
+        assert peer.count(220) == 0
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 1, queues=8, messages=1, write=4, read=8)
+        assert targets(await peer.reset(0)) == {0: 0, 1: 0, 2: 0, 3: 0}
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("fields", [{"queue_id": 0}, {"queue_id": 3, "offset": 10}])
+def test_a_reset_of_one_queue_is_refused_instead_of_rewinding_all(
+    simulate: Simulate, fields: dict[str, int]
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_at(stage, 100)
+        response = await peer.reset(0, **fields)
+        assert response.code == 1
+        assert "resets whole topics" in response.remark
+        assert peer.count(220) == 0
+
+    simulate(scenario)
+
+
+async def test_members_get_220_in_their_own_codec(stage: Any) -> None:
+    import asyncio
+
+    await stage.start_broker()
+    peers = [stage.peer(f"c{wire}", wire=wire) for wire in SerializeType]
+    await peers[0].create_topic(write=1, read=1)
+    await peers[0].commit(5)
+    for peer in peers:
+        await peer.heartbeat()
+    assert targets(await stage.peer("admin").reset(TO_THE_END)) == {0: 0}
+    async with asyncio.timeout(5):
+        while not all(peer.count(220) for peer in peers):
+            await asyncio.sleep(0)
+    for peer, wire in zip(peers, SerializeType, strict=True):
+        (notice,) = [request for _, request in peer.received if request.code == 220]
+        assert notice.serialize_type == wire
+        assert list(decode_body(notice, ResetOffsetBody).offset_table.values()) == [0]
+
+
+def test_points_of_a_reset(simulate: Simulate) -> None:
+    seen: list[tuple[Point, dict[str, Any]]] = []
+
+    async def scenario(stage: Any) -> None:
+        stage.probe = lambda point, details: seen.append((point, details))
+        await stage.start_broker()
+        peer = await group_at(stage, 100)
+        await peer.reset(0)
+
+    simulate(scenario, start=False)
+    points = [point for point, _ in seen]
+    assert points[0] is Point.COMMIT_RECEIVED
+    assert points[-3:] == [Point.RESET_RECEIVED, Point.RESET_TARGETS_COMPUTED, Point.CLIENT_NOTIFIED]
