@@ -1,0 +1,163 @@
+"""The broker as a process: ready line, exit codes, one-line errors, and what a kill leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TIMEOUT = 20
+SMALL = "mappedFileSizeCommitLog=1048576\nmappedFileSizeConsumeQueue=60000\nbrokerName=broker-a\n"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"{SMALL}storePathRootDir={tmp_path / 'store'}\n")
+    return path
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "rewindmq", "broker", *map(str, arguments)]
+
+
+@contextlib.contextmanager
+def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A broker that has printed its ready line; killed at the end if it is still there."""
+    environment = {**os.environ, "NAMESRV_ADDR": ""}
+    with subprocess.Popen(
+        command(*arguments),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def fails(*arguments: object) -> tuple[int, str]:
+    """The exit code and the last line of a broker that does not start."""
+    result = subprocess.run(
+        command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
+    )
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return result.returncode, result.stderr.splitlines()[-1]
+
+
+def test_ready_line_and_orderly_stop(conf: Path) -> None:
+    with running("-c", conf, "-p", 0) as (process, ready):
+        assert ready["ready"] == "broker"
+        assert ready["name"] == "broker-a"
+        assert ready["pid"] == process.pid
+        host, port = ready["address"].split(":")
+        socket.create_connection((host, int(port)), TIMEOUT).close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT) == 0
+    assert not (conf.parent / "store/abort").exists()
+
+
+def test_name_servers_can_come_as_the_first_line_of_standard_input(conf: Path) -> None:
+    with running("-c", conf, "-p", 0, "--exit-with-parent", "-n", "127.0.0.1:1") as (process, _):
+        process.stdin.close()
+        assert process.wait(TIMEOUT) == 0
+        assert "not registered at name server 127.0.0.1:1" in process.stderr.read()
+    result = subprocess.run(
+        command("-c", conf, "-p", 0, "--exit-with-parent", "-n", "-"),
+        input="nowhere\n",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1].startswith(
+        "rewindmq broker: namesrvAddr: 'nowhere' is not host:port"
+    )
+
+
+async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, stage: Any) -> None:
+    with running("-c", conf, "-p", 0) as (process, ready):
+        peer = stage.peer(address=ready["address"])
+        await peer.create_topic("Kept", write=2, read=2)
+        await peer.heartbeat("Members")
+        for number in range(50):
+            (await peer.send("Kept", b"%d" % number, queue_id=number % 2)).require_success()
+        process.kill()
+        process.wait(TIMEOUT)
+    assert (conf.parent / "store/abort").exists()
+    with running("-c", conf, "-p", 0) as (process, ready):
+        peer = stage.peer(address=ready["address"])
+        assert (await peer.status(0, topic="Kept", queue_id=1))[2] == 25
+        (await peer.send("Kept", queue_id=1)).require_success()
+        assert (await peer.status(25, topic="Kept", queue_id=1))[2] == 26
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT) == 0
+
+
+def test_port_in_use_leaves_the_disk_alone(conf: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, line = fails("-c", conf, "-p", port)
+    assert code == 1
+    assert str(port) in line
+    assert "in use" in line
+    assert not (conf.parent / "store").exists()
+
+
+def test_a_store_another_broker_holds(conf: Path) -> None:
+    with running("-c", conf, "-p", 0):
+        before = sorted(conf.parent.rglob("*"))
+        code, line = fails("-c", conf, "-p", 0)
+        assert code == 1
+        assert line.startswith("rewindmq broker: ")
+        assert str(conf.parent / "store") in line
+        assert sorted(conf.parent.rglob("*")) == before
+
+
+def test_a_store_directory_that_cannot_be_made(conf: Path) -> None:
+    (conf.parent / "store").write_text("a file, not a directory")
+    code, line = fails("-c", conf, "-p", 0)
+    assert code == 1
+    assert str(conf.parent / "store") in line
+    assert (conf.parent / "store").read_text() == "a file, not a directory"
+
+
+@pytest.mark.parametrize("name", ["topics.json", "subscriptionGroup.json", "consumerOffset.json"])
+def test_a_configuration_file_that_cannot_be_read(conf: Path, name: str) -> None:
+    path = conf.parent / "store/config" / name
+    path.parent.mkdir(parents=True)
+    path.write_text('{"topicConfigTable":5,"subscriptionGroupTable":5,"offsetTable":5}')
+    code, line = fails("-c", conf, "-p", 0)
+    assert code == 1
+    assert str(path) in line
+    assert path.read_text().endswith("5}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-n", "nowhere"], "'nowhere' is not host:port"),
+        (["-c", "/does/not/exist.conf"], "/does/not/exist.conf: No such file or directory"),
+        (["--host", "0.0.0.0"], "set brokerIP1"),
+        (["--host", "192.0.2.1"], "192.0.2.1"),
+    ],
+)
+def test_what_cannot_be_used_costs_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
+    code, line = fails("-p", 0, "--root", tmp_path / "store", *arguments)
+    assert code == 1
+    assert line.startswith("rewindmq broker: ")
+    assert words in line
+    assert not (tmp_path / "store").exists()
