@@ -11,7 +11,8 @@ from rewindmq.cluster.demo.report import Figure, Report, ResetRecord
 from rewindmq.cluster.demo.timeline import CONSUMER_STEPS, FIRST_REDELIVERY, LAST_REDELIVERY
 
 Advance = Callable[[int], None]
-_STEP_WIDTH: Final = 64
+_STEP_WIDTH: Final = 40
+_BAR_WIDTH: Final = 12
 
 
 class Display:
@@ -44,7 +45,7 @@ class Display:
         rich = self._rich
         columns = (
             rich.TextColumn(f"{{task.description:<{_STEP_WIDTH}}}"),
-            rich.BarColumn(bar_width=24),
+            rich.BarColumn(bar_width=_BAR_WIDTH),
             rich.MofNCompleteColumn(),
             rich.TimeElapsedColumn(),
         )

@@ -41,7 +41,7 @@ async def run_experiment(stage: Stage) -> None:
     _verify_contents(stage, queues)
     await _consume(stage)
     first_stored = min(messages[0].store_timestamp for messages in queues.values())
-    await run_reset(stage, "reset to before the first message", first_stored - 1, _store_times(queues))
+    await run_reset(stage, "reset to the start", first_stored - 1, _store_times(queues))
     middle = _start_of(queues, parts.second) - 1
     await run_reset(stage, "reset into the middle", middle, _store_times(queues))
     await skip_backlog(stage)
@@ -81,7 +81,7 @@ async def _consume(stage: Stage) -> None:
     ends = await stage.ends()
     total = sum(ends.values())
     await stage.wait_for(
-        "consume from the first offset", total, lambda: len(stage.journal.deliveries()), _SECONDS_TO_CONSUME
+        "consume from the first offset", total, stage.journal.count_deliveries, _SECONDS_TO_CONSUME
     )
     await stage.settle()
     stage.verify_deliveries("consume", 0, {queue: range(end) for queue, end in ends.items()})
@@ -110,7 +110,7 @@ async def _replay(stage: Stage, parts: Parts, begin_ms: int, end_ms: int) -> Non
     """Pull what was stored in ``[begin_ms, end_ms]``: the second part, by the producer's own record."""
     wanted = {(sent.queue, sent.offset) for sent in stage.producer.sent if sent.number in parts.second}
     replayed: list[tuple[MessageQueue, int]] = []
-    with stage.display.step("replay an interval with a pull consumer", len(wanted)) as advance:
+    with stage.display.step("replay an interval", len(wanted)) as advance:
         async for message in stage.puller.replay(TOPIC, begin_ms, end_ms):
             replayed.append((message.message_queue, message.queue_offset))
             advance(len(replayed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,18 @@ class Journal:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        # Where in them the deliveries are, for counting while they come in.
+        self._delivered_at: list[int] = []
+
+    def add(self, entry: Entry) -> None:
+        """Append one entry."""
+        if isinstance(entry, Delivery):
+            self._delivered_at.append(len(self.entries))
+        self.entries.append(entry)
+
+    def count_deliveries(self, since: int = 0) -> int:
+        """How many deliveries came since a mark."""
+        return len(self._delivered_at) - bisect_left(self._delivered_at, since)
 
     def mark(self) -> int:
         """A position to read from later."""

@@ -48,11 +48,11 @@ async def open_stage(options: DemoOptions, display: Display, report: Report) -> 
         profile=options.profile,
     )
     async with AsyncExitStack() as exits:
-        with display.step("start 1 name server and 2 brokers", 1 + BROKERS) as advance:
+        with display.step("start 1 name server, 2 brokers", 1 + BROKERS) as advance:
             running = await exits.enter_async_context(cluster)
             advance(1 + BROKERS)
         stage = await _enter_clients(exits, options, running, display, report)
-        with display.step("start 1 producer and 2 consumers", 1 + len(_CONSUMERS)) as advance:
+        with display.step("start 1 producer, 2 consumers", 1 + len(_CONSUMERS)) as advance:
             await _ready(stage)
             advance(1 + len(_CONSUMERS))
         yield stage

@@ -191,8 +191,8 @@ class ConsumerWorker(Worker):
         if "delivered" in value:
             assert queue is not None
             delivery = Delivery(self.name, queue, value["offset"], value["delivered"], value["at"])
-            self._journal.entries.append(delivery)
+            self._journal.add(delivery)
         else:
-            self._journal.entries.append(
+            self._journal.add(
                 Event(self.name, Point(value["point"]), value["at"], queue, value["offset"], value["address"])
             )

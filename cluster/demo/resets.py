@@ -51,17 +51,17 @@ async def run_reset(
     starts = {queue: rule(times, timestamp) for queue, times in store_times.items()}
     expected = {queue: range(start, len(store_times[queue])) for queue, start in starts.items()}
     command = await _give_command(stage, name, timestamp)
-    comparison = await _verify_consumed(stage, f"{name}: consume again", name, command.mark, expected)
+    comparison = await _verify_consumed(stage, f"{name}: redelivered", name, command.mark, expected)
     _conclude(stage, command, starts, comparison)
 
 
 async def skip_backlog(stage: Stage) -> None:
     """Pile up a backlog, skip it, and see that it is never delivered while what comes later is."""
-    name = "skip-accumulation (-1)"
+    name = "skip accumulation"
     await _suspend(stage)
     before, starts = stage.journal.mark(), await stage.ends()
     size = max(_MIN_BACKLOG, stage.options.messages // _BACKLOG_SHARE)
-    await _send(stage, "send a backlog to the suspended consumers", size)
+    await _send(stage, "send a backlog while suspended", size)
     ends = await stage.ends()
     command = await _give_command(stage, name, MAX_OFFSET_TIMESTAMP)
     backlog = {queue: range(starts[queue], end) for queue, end in ends.items()}
@@ -73,7 +73,7 @@ async def skip_backlog(stage: Stage) -> None:
     fresh = stage.journal.mark()
     await _send(stage, "send as many again", size)
     later = {queue: range(ends[queue], end) for queue, end in (await stage.ends()).items()}
-    comparison = await _verify_consumed(stage, f"{name}: consume what came later", name, fresh, later)
+    comparison = await _verify_consumed(stage, f"{name}: later ones consumed", name, fresh, later)
     _verify_skipped(stage, name, before, backlog)
     _conclude(stage, command, ends, comparison)
 
@@ -88,7 +88,7 @@ async def _give_command(stage: Stage, name: str, timestamp: int) -> _Command:
     answered_ms = stage.runtime.clock.now_ms() - given_ms
     steps = list(stage.admin_steps)
     await stage.wait_for(
-        f"{name}: suspend, drop, wait, apply",
+        f"{name}: notices (220)",
         BROKERS * len(stage.consumers),
         lambda: len(stage.journal.events(mark, Point.RESUMED)),
         _SECONDS_TO_RESET,
@@ -102,7 +102,7 @@ async def _verify_consumed(
     await stage.wait_for(
         what,
         sum(map(len, expected.values())),
-        lambda: len(stage.journal.deliveries(mark)),
+        lambda: stage.journal.count_deliveries(mark),
         _SECONDS_TO_RESET,
     )
     await stage.settle()
@@ -168,9 +168,9 @@ async def _suspend(stage: Stage) -> None:
     mark = stage.journal.mark()
     waking = stage.producer.send_one_to_each_queue()
     await stage.wait_for(
-        "answer the pulls held at the brokers",
+        "answer the held pulls",
         len(waking),
-        lambda: len(stage.journal.deliveries(mark)),
+        lambda: stage.journal.count_deliveries(mark),
         0,
     )
     await stage.settle()

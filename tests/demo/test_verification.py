@@ -67,13 +67,21 @@ def event(point, at_ms, queue=None, *, offset=None, address=None, consumer="cons
 
 def test_the_last_answer_to_14_is_what_counts_as_stored():
     journal = Journal()
-    journal.entries += [
-        event(Point.QUEUE_ADDED, 1, A, offset=9),
-        event(Point.QUEUE_ADDED, 2, A, offset=4),
-        event(Point.QUEUE_ADDED, 3, B, offset=0),
-    ]
+    journal.add(event(Point.QUEUE_ADDED, 1, A, offset=9))
+    journal.add(event(Point.QUEUE_ADDED, 2, A, offset=4))
+    journal.add(event(Point.QUEUE_ADDED, 3, B, offset=0))
     assert journal.start_offsets(0) == {A: 4, B: 0}
     assert journal.start_offsets(2) == {B: 0}
+
+
+def test_deliveries_are_counted_from_any_mark():
+    journal = Journal()
+    journal.add(event(Point.SUSPENDED, 1))
+    for delivery in deliver(A, 0, 1, 2):
+        journal.add(delivery)
+        journal.add(event(Point.RESUMED, 2))
+    for mark in range(8):
+        assert journal.count_deliveries(mark) == len(journal.deliveries(mark))
 
 
 def test_a_timeline_tells_the_notices_of_two_brokers_apart():
