@@ -68,7 +68,8 @@ class BatchSender:
             shared[CLUSTER] = self._cluster
             # A received body is bytes.
             body: Any = request.body or b""
-            entries = _entries(decode_batch(body), shared)
+            may_be_refused = _DELAY_MARK in body or _TRAN_MARK in body
+            entries = _entries(decode_batch(body), shared, may_be_refused=may_be_refused)
             result = self._put_batch(
                 StoredMessage(
                     target.topic,
@@ -98,33 +99,40 @@ class BatchSender:
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 
-def _entries(messages: Sequence[BatchMessage], shared: Mapping[str, str]) -> list[BatchEntry]:
+def _entries(
+    messages: Sequence[BatchMessage], shared: Mapping[str, str], *, may_be_refused: bool
+) -> list[BatchEntry]:
     """The messages with the batch's own properties added; a message's own value wins (``wire.md`` 6.6).
+
+    Args:
+        may_be_refused: a mark of a delayed or transaction message stands somewhere in the batch.
 
     Raises:
         RequestError: 13, a delayed or transaction message among them.
     """
-    # By which of the shared properties a message has itself: the text that is added to its own.
-    marks = [(name, f"{name}\x01".encode()) for name in shared]
-    additions: dict[tuple[bool, ...], bytes] = {}
+    marks = [(1 << index, f"{name}\x01".encode()) for index, name in enumerate(shared)]
+    # By which of the shared properties a message has itself, one bit each: what is added to its own.
+    additions: dict[int, bytes] = {}
     entries = []
     for body, properties, flag in messages:
-        if _DELAY_MARK in properties or _TRAN_MARK in properties:
+        if may_be_refused:
             refuse_unsupported(0, properties.decode("utf-8", "replace"))
-        own = tuple([mark in properties and _starts_pair(properties, mark) for _, mark in marks])
+        own = 0
+        for bit, mark in marks:
+            if mark in properties and (_SEPARATOR + mark in properties or properties.startswith(mark)):
+                own |= bit
         addition = additions.get(own)
         if addition is None:
-            addition = additions[own] = format_properties(
-                {name: value for (name, value), has in zip(shared.items(), own, strict=True) if not has}
-            ).encode()
-        if properties and addition and not properties.endswith(_SEPARATOR):
+            addition = additions[own] = _addition(shared, own)
+        if properties and addition and properties[-1:] != _SEPARATOR:
             properties += _SEPARATOR
         entries.append(BatchEntry(body, properties + addition, _tags_code(properties), flag))
     return entries
 
 
-def _starts_pair(properties: bytes, mark: bytes) -> bool:
-    return properties.startswith(mark) or _SEPARATOR + mark in properties
+def _addition(shared: Mapping[str, str], own: int) -> bytes:
+    missing = {name: value for index, (name, value) in enumerate(shared.items()) if not own >> index & 1}
+    return format_properties(missing).encode()
 
 
 def _tags_code(properties: bytes) -> int:

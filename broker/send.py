@@ -29,7 +29,8 @@ _TAGS_FIRST: Final = "TAGS\x01"
 _TAGS_INSIDE: Final = "\x02TAGS\x01"
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
-_REFUSED_FLAGS: Final = TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH
+# A plain int: the enum's own operators cost more than everything else here.
+_REFUSED_FLAGS: Final = int(TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
 
 
 class MessageSender:
