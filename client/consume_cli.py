@@ -12,9 +12,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.client.produce_cli import positive_int
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process_options import ProcessOptions, add_process_arguments
+from rewindmq.protocol.remoting.process_options import ProcessOptions, add_process_arguments, positive_int
 
 if TYPE_CHECKING:
     from rewindmq.client.cli_output import Report

@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process_options import ProcessOptions, add_process_arguments, positive_factor
+from rewindmq.protocol.remoting.process_options import (
+    ProcessOptions,
+    add_process_arguments,
+    positive_factor,
+    positive_int,
+)
 
 if TYPE_CHECKING:
     from rewindmq.client.cli_output import Report
@@ -54,14 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
-
-
-def positive_int(text: str) -> int:
-    """Read an integer of at least 1, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

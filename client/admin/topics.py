@@ -16,9 +16,8 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, GetTopicStatsInfoRequestHeader
 from rewindmq.protocol.header.namesrv import PutKVConfigRequestHeader
+from rewindmq.protocol.names import DEFAULT_TOPIC
 
-# What mqadmin sends as the template of a new topic; brokers read past it.
-_DEFAULT_TOPIC: Final = "TBW102"
 _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 
 
@@ -44,7 +43,8 @@ async def create_and_update_topic_config(remote: AdminRemote, address: str, topi
     """Code 17: every field is sent, so whatever the topic was before is overwritten."""
     header = CreateTopicRequestHeader(
         topic=topic.topic_name,
-        default_topic=_DEFAULT_TOPIC,
+        # Brokers read past it.
+        default_topic=DEFAULT_TOPIC,
         read_queue_nums=topic.read_queue_nums,
         write_queue_nums=topic.write_queue_nums,
         perm=topic.perm,

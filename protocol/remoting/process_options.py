@@ -68,6 +68,14 @@ def positive_factor(text: str) -> float:
     return value
 
 
+def positive_int(text: str) -> int:
+    """Read an integer of at least 1, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
 def port_number(text: str) -> int:
     """Read a TCP port, 0 (any free one) to 65535, for argparse."""
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):

@@ -7,8 +7,9 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.client.admin.commands.command import Command, Printed, positive_int
+from rewindmq.client.admin.commands.command import Command, Printed
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.remoting.process_options import positive_int
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -74,8 +75,9 @@ async def _stats(admin: AdminClient, address: str) -> Mapping[str, str]:
 def _load_row(
     cluster: str, name: str, broker_id: int, address: str, stats: Mapping[str, str], now_ms: int
 ) -> str:
-    earliest = stats.get("earliestMessageTimeStamp", "")
-    hours = (now_ms - _number(earliest)) / _MS_PER_HOUR if earliest else 0.0
+    # -1 means that the log is empty; mqadmin prints the hours since 1970 then.
+    earliest = _number(stats.get("earliestMessageTimeStamp", "-1"))
+    hours = (now_ms - earliest) / _MS_PER_HOUR if earliest >= 0 else 0.0
     return _row(
         cluster,
         name,

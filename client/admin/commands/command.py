@@ -52,14 +52,6 @@ def true_or_false(text: str) -> bool:
         raise argparse.ArgumentTypeError(f"must be true or false, not {text!r}") from None
 
 
-def positive_int(text: str) -> int:
-    """Read a whole number of at least 1, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value
-
-
 def java_bool(value: bool) -> str:
     """A boolean as Java prints it."""
     return "true" if value else "false"

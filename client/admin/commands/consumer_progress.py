@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.client.admin.commands.command import Command, Printed, true_or_false
 from rewindmq.client.admin.timestamp import format_seconds
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.protocol.body.connection import ConsumerConnection
     from rewindmq.protocol.message_queue import MessageQueue
 
-_RETRY_PREFIX: Final = "%RETRY%"
 _log = logging.getLogger(__name__)
 
 
@@ -42,8 +42,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         [_group_row("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")], None
     )
     for topic in await admin.fetch_all_topic_list():
-        if topic.startswith(_RETRY_PREFIX):
-            yield await _summary(admin, topic.removeprefix(_RETRY_PREFIX))
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            yield await _summary(admin, topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX))
 
 
 async def _one_group(admin: AdminClient, group: str, show_client_ip: bool) -> Printed:

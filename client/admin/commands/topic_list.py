@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -33,7 +34,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     data = []
     info = await admin.examine_broker_cluster_info()
     for topic in await admin.fetch_all_topic_list():
-        if topic.startswith(("%RETRY%", "%DLQ%")):
+        if topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
             continue
         cluster, groups = await _describe(admin, info, topic)
         lines += [f"{cluster[:20]:<20}  {topic[:64]:<64}  {group[:64]:<64}" for group in groups or [""]]

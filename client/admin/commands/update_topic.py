@@ -6,14 +6,13 @@ import argparse
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.client.admin.commands.command import Command, Printed, java_bool, positive_int, true_or_false
+from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
+from rewindmq.protocol.remoting.process_options import positive_int
+from rewindmq.protocol.sysflag import Perm, TopicSysFlag
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.protocol.body.registration import TopicConfig
-
-_UNIT_FLAG: Final = 1
-_UNIT_SUB_FLAG: Final = 2
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +57,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         read_queue_nums=arguments.readQueueNums,
         write_queue_nums=arguments.writeQueueNums,
         perm=arguments.perm,
-        topic_sys_flag=_UNIT_FLAG * arguments.unit | _UNIT_SUB_FLAG * arguments.hasUnitSub,
+        topic_sys_flag=TopicSysFlag.UNIT * arguments.unit | TopicSysFlag.UNIT_SUB * arguments.hasUnitSub,
         order=arguments.order,
     )
     if arguments.brokerAddr is not None:
@@ -109,7 +108,8 @@ def _members(topic: TopicConfig) -> dict[str, Any]:
 
 def _describe(topic: TopicConfig) -> str:
     """``TopicConfig#toString``."""
-    perm = f"{'R' if topic.perm & 4 else '-'}{'W' if topic.perm & 2 else '-'}{'X' if topic.perm & 1 else '-'}"
+    flags = ((Perm.READ, "R"), (Perm.WRITE, "W"), (Perm.INHERIT, "X"))
+    perm = "".join(letter if topic.perm & flag else "-" for flag, letter in flags)
     members = {**_members(topic), "perm": perm, "order": java_bool(topic.order)}
     return f"TopicConfig [{', '.join(f'{name}={value}' for name, value in members.items())}]"
 
