@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from rewindmq.client.push_consumer import PushConsumer
     from rewindmq.client.send_result import SendResult, SendStatus
     from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
+    from rewindmq.protocol.errors import ClientError
     from rewindmq.protocol.message import Message, MessageExt
     from rewindmq.protocol.message_queue import MessageQueue
 
 __all__ = [
     "AdminClient",
+    "ClientError",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
     "Message",
@@ -41,6 +43,7 @@ __all__ = [
 _MODULES: Final = MappingProxyType(
     {
         "AdminClient": "rewindmq.client.admin.admin_client",
+        "ClientError": "rewindmq.protocol.errors",
         "ConsumeConcurrentlyStatus": "rewindmq.client.listener",
         "ConsumeFromWhere": "rewindmq.protocol.body.heartbeat",
         "Message": "rewindmq.protocol.message",

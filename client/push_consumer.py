@@ -227,7 +227,7 @@ class PushConsumer(Client):
         )
 
     async def rebalance(self) -> bool:
-        if self.is_suspended:
+        if self.is_suspended or not self.is_running:
             return False
         return await self.rebalancer.run(self.subscriptions)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from client_records import record
+
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
@@ -73,10 +74,8 @@ class ScriptedBroker:
             ),
             RequestCode.PULL_MESSAGE: self._pull,
         }
-        self._server = RemotingServer(
-            runtime,
-            {code: self._noting(code) for code in self.handlers | {RequestCode.CONSUMER_SEND_MSG_BACK: None}},
-        )
+        served = {*self.handlers, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
+        self._server = RemotingServer(runtime, {code: self._noting(code) for code in served})
 
     @property
     def address(self) -> str:

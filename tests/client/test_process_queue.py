@@ -5,6 +5,7 @@ from __future__ import annotations
 from client_records import message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rewindmq.client.process_queue import ProcessQueue
 
 

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
+from scripted_broker import ScriptedBroker, pull_answer
+
 from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt, PushConsumer
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -15,7 +17,6 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from scripted_broker import ScriptedBroker, pull_answer
 
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 ALL = list(Profile)

@@ -1,0 +1,295 @@
+"""The producer with real servers under virtual time, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from client_stage import Cluster, Inbox, play, until
+from scripted_broker import ScriptedBroker
+
+from rewindmq.client import ClientError, Message, MessageQueue, Producer, SendStatus
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.race.sim import World
+
+ALL = list(Profile)
+
+
+def test_sends_go_round_all_queues(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        producer = await cluster.producer()
+        results = [await producer.send(Message("T", b"x")) for _ in range(16)]
+        assert {result.status for result in results} == {SendStatus.SEND_OK}
+        queues = [result.message_queue for result in results]
+        assert len(set(queues)) == 8
+        assert all(queues.count(queue) == 2 for queue in queues)
+        assert sorted(result.queue_offset for result in results) == [0] * 8 + [1] * 8
+        assert len({result.msg_id for result in results}) == 16
+        assert {result.region for result in results} == {"DefaultRegion"}
+
+    play(scene, tmp_path, brokers=2)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_an_unknown_topic_is_created_from_the_template_with_four_queues(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        producer = await cluster.producer()
+        await asyncio.gather(*(producer.send(Message("Fresh", b"x")) for _ in range(20)))
+        assert cluster.brokers["broker-a"].context.topics.find("Fresh") is not None
+        assert len(await producer.fetch_publish_message_queues("Fresh")) == 4
+
+    play(scene, tmp_path, profile, queues=8)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_killed_broker_costs_no_message(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        producer = await cluster.producer()
+        await producer.send(Message("T", b"x"))
+        await cluster.brokers["broker-b"].close()
+        results = [await producer.send(Message("T", b"x")) for _ in range(20)]
+        assert {result.message_queue.broker_name for result in results} == {"broker-a"}
+
+    play(scene, tmp_path, profile, brokers=2)
+
+
+def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        producer = await cluster.producer()
+        await producer.send(Message("T", b"x"))
+        await cluster.brokers["broker-b"].close()
+        await asyncio.sleep(31)
+        assert len(await producer.fetch_publish_message_queues("T")) == 4
+        await cluster.start_broker("broker-b", 4, {})
+        await asyncio.sleep(31)
+        names = {(await producer.send(Message("T", b"x"))).message_queue.broker_name for _ in range(8)}
+        assert names == {"broker-a", "broker-b"}
+
+    play(scene, tmp_path, brokers=2)
+
+
+def test_oneway_selector_and_chosen_queue(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox)
+        producer = await cluster.producer()
+        await producer.send_oneway(Message("T", b"oneway"))
+
+        def pick(queues: Sequence[MessageQueue], message: Message, arg: int) -> MessageQueue:
+            return queues[arg]
+
+        chosen = await producer.send_with_selector(Message("T", b"selected"), pick, 3)
+        assert chosen.message_queue.queue_id == 3
+        queue = MessageQueue("T", "broker-a", 2)
+        assert (await producer.send(Message("T", b"direct"), queue=queue)).message_queue == queue
+        await until(lambda: len(inbox.messages) == 3)
+        assert set(inbox.bodies) == {b"oneway", b"selected", b"direct"}
+        with pytest.raises(ClientError, match="select message queue return null"):
+            await producer.send_with_selector(Message("T", b"x"), lambda queues, message, arg: None)
+        with pytest.raises(ClientError, match="select message queue threw exception"):
+            await producer.send_with_selector(Message("T", b"x"), pick, 99)
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_batch_lands_in_one_queue_with_an_id_per_message(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox)
+        producer = await cluster.producer()
+        messages = [Message("T", b"%d" % number, "TagA", f"k{number}") for number in range(5)]
+        result = await producer.send_batch(messages)
+        assert result.status is SendStatus.SEND_OK
+        ids = result.msg_id.split(",")
+        assert ids == [message.unique_key for message in messages]
+        assert len(result.offset_msg_id.split(",")) == 5
+        await until(lambda: len(inbox.messages) == 5)
+        assert [message.queue_offset for message in inbox.messages] == list(range(5))
+        assert [message.msg_id for message in inbox.messages] == ids
+        assert [message.keys for message in inbox.messages] == [f"k{number}" for number in range(5)]
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize(
+    ("profile", "flag"), [(Profile.V42, 0x001), (Profile.V49, 0x301), (Profile.V53, 0x301)]
+)
+def test_a_large_body_travels_compressed(tmp_path: Path, profile: Profile, flag: int) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox)
+        producer = await cluster.producer()
+        small, large = b"s" * 4095, b"l" * 4096
+        await producer.send(Message("T", small))
+        await producer.send(Message("T", large))
+        await until(lambda: len(inbox.messages) == 2)
+        by_size = sorted(inbox.messages, key=lambda message: len(message.stored_body))
+        assert [message.sys_flag for message in by_size] == [flag, 0]
+        assert zlib.decompress(by_size[0].stored_body) == large
+        assert sorted(inbox.bodies) == [large, small]
+
+    play(scene, tmp_path, profile)
+
+
+def test_what_a_producer_refuses(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        producer = await cluster.producer()
+        for message, words in [
+            (Message("bad topic!", b"x"), "illegal characters"),
+            (Message("../../x", b"x"), "illegal characters"),
+            (Message("", b"x"), "topic is blank"),
+            (Message("t" * 128, b"x"), "longer than topic max length"),
+            (Message("SCHEDULE_TOPIC_XXXX", b"x"), "is forbidden"),
+            (Message("T", b""), "body length is zero"),
+            (Message("T", b"x" * (4 * 1024 * 1024 + 1)), "over max value"),
+            (Message("T", b"x", properties={"a": "b\x01c"}), "separates properties"),
+            (Message("T", b"x", properties={"a": "b" * 40_000}), "properties are over"),
+        ]:
+            with pytest.raises(ClientError, match=words):
+                await producer.send(message)
+        batches: list[tuple[list[Message], str]] = [
+            ([], "batch is empty"),
+            ([Message("T", b"x"), Message("U", b"x")], "topic of the messages in one batch"),
+            ([Message("T", b"x", delay_level=3)], "TimeDelayLevel"),
+            ([Message("%RETRY%G", b"x")], "Retry Group"),
+            ([Message("T", b"x"), Message("T", b"x", wait_store_msg_ok=False)], "waitStoreMsgOK"),
+            ([Message("T", b"x" * 3_000_000)] * 2, "over max value"),
+        ]
+        for messages, words in batches:
+            with pytest.raises(ClientError, match=words):
+                await producer.send_batch(messages)
+        with pytest.raises(ClientError, match="started once"):
+            await producer.start()
+        await producer.shutdown()
+        with pytest.raises(ClientError, match="SHUTDOWN_ALREADY"):
+            await producer.send(Message("T", b"x"))
+
+    play(scene, tmp_path)
+
+
+def test_no_name_server_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    with pytest.raises(ClientError, match="No name server address, please set it."):
+        Producer("P")
+    with pytest.raises(ClientError, match="not of the form host:port"):
+        Producer("P", "nowhere")
+    with pytest.raises(ClientError, match="can not equal DEFAULT_PRODUCER"):
+        Producer("DEFAULT_PRODUCER", "127.0.0.1:9876")
+    with pytest.raises(ClientError, match="group is blank"):
+        Producer(" ", "127.0.0.1:9876")
+
+
+def test_a_name_server_that_is_not_there_is_named_in_the_error() -> None:
+    world = World()
+
+    async def main() -> None:
+        async with Producer("P", "10.0.0.99:9876", runtime=world.runtime()) as producer:
+            with pytest.raises(ClientError, match=r"No route info of this topic: T \(.*10\.0\.0\.99:9876"):
+                await producer.send(Message("T", b"x"))
+
+    world.run(main())
+
+
+def test_a_topic_without_route_where_topics_are_not_created(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.brokers["broker-a"].close()
+        producer = await cluster.producer()
+        with pytest.raises(ClientError, match="No route info of this topic: T$"):
+            await producer.send(Message("T", b"x"))
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "profile", "tries"),
+    [
+        (ResponseCode.SYSTEM_ERROR, Profile.V49, 3),
+        (ResponseCode.SERVICE_NOT_AVAILABLE, Profile.V49, 3),
+        (ResponseCode.TOPIC_NOT_EXIST, Profile.V42, 3),
+        (ResponseCode.MESSAGE_ILLEGAL, Profile.V49, 1),
+        (ResponseCode.SYSTEM_BUSY, Profile.V49, 1),
+        (ResponseCode.SYSTEM_BUSY, Profile.V53, 3),
+        (ResponseCode.GO_AWAY, Profile.V53, 3),
+    ],
+)
+def test_only_some_refusals_are_tried_again(code: ResponseCode, profile: Profile, tries: int) -> None:
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        broker.handlers[RequestCode.SEND_MESSAGE_V2] = lambda connection, request: RemotingCommand(
+            code, remark="no"
+        )
+        with pytest.raises(ResponseError, match=f"CODE: {int(code)}  DESC: no"):
+            await producer.send(Message("T", b"x"))
+        assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == tries
+
+    _with_scripted_broker(scene, profile)
+
+
+@pytest.mark.parametrize(("retries", "tries"), [(False, 1), (True, 3)])
+def test_stored_but_not_flushed_is_a_result(retries: bool, tries: int) -> None:
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        broker.handlers[RequestCode.SEND_MESSAGE_V2] = lambda connection, request: RemotingCommand(
+            ResponseCode.FLUSH_DISK_TIMEOUT, SendMessageResponseHeader("id", 0, 5)
+        )
+        result = await producer.send(Message("T", b"x"))
+        assert (result.status, result.queue_offset) == (SendStatus.FLUSH_DISK_TIMEOUT, 5)
+        assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == tries
+
+    _with_scripted_broker(scene, retry_another_broker_when_not_store_ok=retries)
+
+
+def test_a_send_that_times_out_is_not_repeated() -> None:
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        broker.handlers[RequestCode.SEND_MESSAGE_V2] = lambda connection, request: None
+        with pytest.raises(RequestTimeoutError):
+            await producer.send(Message("T", b"x"), timeout=2.0)
+        assert len(broker.times(RequestCode.SEND_MESSAGE_V2)) == 1
+
+    _with_scripted_broker(scene)
+
+
+def test_two_producers_of_one_group_and_instance_are_refused() -> None:
+    async def scene(broker: ScriptedBroker, producer: Producer) -> None:
+        twin = Producer("P", broker.address, runtime=producer.runtime, instance_name="p1")
+        with pytest.raises(ClientError, match=r"The producer group\[P\] has been created before"):
+            await twin.start()
+        other = Producer("P2", broker.address, runtime=producer.runtime, instance_name="p1")
+        async with other:
+            assert other.instance is producer.instance
+
+    _with_scripted_broker(scene)
+
+
+def _with_scripted_broker(scene: Any, profile: Profile = Profile.V49, **options: Any) -> None:
+    world = World()
+
+    async def main() -> None:
+        broker = ScriptedBroker(world.runtime("10.0.0.9"), {"T": 2})
+        await broker.start("10.0.0.9")
+        runtime: Runtime = world.runtime("10.0.0.1")
+        try:
+            async with Producer(
+                "P", broker.address, runtime=runtime, profile=profile, instance_name="p1", **options
+            ) as producer:
+                await scene(broker, producer)
+        finally:
+            await broker.close()
+
+    world.run(main())

@@ -1,0 +1,247 @@
+"""Reset scenarios D01 to D22 with real servers under virtual time (behaviour.md D.5 to D.7, F-D)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from client_stage import OK, Cluster, Inbox, play, until
+
+from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+
+ALL = list(Profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        before = cluster.runtime()[0].clock.now_ms() - 1
+        await asyncio.sleep(1)
+        await cluster.fill(2500)
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox, consume_message_batch_max_size=32)
+        await until(lambda: len(inbox.messages) == 10_000)
+        # Held pulls are answered after 15 to 20 s; right after one was, 10 s pass without the next.
+        await asyncio.sleep(15)
+        assert cluster.stored() == dict.fromkeys(range(4), 2500)
+        await _until_pulls_are_fresh(cluster)
+        inbox.clear()
+        admin = await cluster.admin()
+        start = cluster.world.now
+        await admin.reset_offset_by_timestamp("T", "G", before, True)
+        assert cluster.world.now - start < 0.1
+        await asyncio.sleep(9.9 - (cluster.world.now - start))
+        assert cluster.stored() == dict.fromkeys(range(4), 2500)
+        assert not inbox.messages
+        applied = len(cluster.events.at(Point.OFFSET_APPLIED, offset=0))
+        assert applied == 0
+        await until(lambda: cluster.stored() == dict.fromkeys(range(4), 0), 1)
+        assert 10.0 <= cluster.world.now - start < 10.1
+        await until(lambda: len(inbox.messages) == 10_000)
+        assert sorted(set(inbox.bodies)) == sorted(b"%d" % number for number in range(2500))
+        await asyncio.sleep(16)
+        assert len(inbox.messages) == 10_000
+        assert cluster.stored() == dict.fromkeys(range(4), 2500)
+
+    play(scene, tmp_path, profile)
+
+
+async def _until_pulls_are_fresh(cluster: Cluster) -> None:
+    """Until each queue of T has been pulled within the last 5 s, so that no hold outlives the 10 s by chance."""
+
+    def fresh() -> bool:
+        latest = {
+            details["queue_id"]: when
+            for when, point, details in cluster.events.heard
+            if point is Point.PULL_SENT and details["topic"] == "T"
+        }
+        return all(when > cluster.world.now - 0.05 for when in latest.values())
+
+    await until(fresh)
+    await asyncio.sleep(6)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_D02_no_listener_call_starts_during_the_wait(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        running: list[bytes] = []
+
+        async def slow(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            running.append(messages[0].body)
+            await asyncio.sleep(3)
+            return OK
+
+        await cluster.consume(slow, consume_thread_max=1)
+        await asyncio.sleep(40)
+        admin = await cluster.admin()
+        await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        started = cluster.world.now
+        calls = len(running)
+        await asyncio.sleep(9.9)
+        assert len(running) == calls
+        # The call that was running ended; what it finished is not noted anywhere.
+        returned = cluster.events.at(Point.LISTENER_RETURNED)[-1]
+        assert started <= returned <= started + 3.1
+        updates = [
+            when
+            for when, point, _ in cluster.events.heard
+            if point is Point.OFFSET_UPDATED and when > started
+        ]
+        assert updates == []
+        await asyncio.sleep(1)
+        assert running[calls] == b"0"
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_D03_skip_accumulation_never_delivers_what_was_skipped(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(200)
+        got: list[int] = []
+        blocked = asyncio.Event()
+
+        async def first_hundred(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            got.append(int(messages[0].body))
+            if got[-1] >= 100:
+                await blocked.wait()
+            return OK
+
+        await cluster.consume(first_hundred, consume_thread_max=1)
+        await until(lambda: cluster.stored() == {0: 100})
+        admin = await cluster.admin()
+        targets = await admin.reset_offset_by_timestamp("T", "G", -1, True)
+        assert list(targets.offset_table.values()) == [200]
+        await until(lambda: cluster.events.at(Point.SUSPENDED) != [])
+        blocked.set()
+        await asyncio.sleep(30)
+        # 100 was in the listener already.
+        assert got == list(range(101))
+        assert cluster.stored() == {0: 200}
+        await cluster.fill(1, first=200)
+        await until(lambda: got[-1] == 200)
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_D17_a_pull_consumer_is_not_moved(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(50)
+        consumer = await cluster.pull_consumer()
+        consumer.register_topic("T")
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        await asyncio.sleep(40)
+        consumer.update_consume_offset(queue, 30)
+        await consumer.persist_consume_offset(queue)
+        await until(lambda: cluster.stored() == {0: 30})
+        admin = await cluster.admin()
+        result = await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        assert list(result.offset_table.values()) == [0]
+        await asyncio.sleep(20)
+        assert cluster.events.at(Point.RESET_NOTICE_RECEIVED) != []
+        assert cluster.events.at(Point.SUSPENDED) == []
+        assert cluster.stored() == {0: 30}
+        assert await consumer.fetch_consume_offset(queue) == 30
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_D22_a_consumer_suspended_by_its_application_comes_out_running(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(10)
+        inbox = Inbox(cluster.world)
+        consumer = await cluster.consume(inbox)
+        await until(lambda: cluster.stored() == {0: 10})
+        consumer.suspend()
+        inbox.clear()
+        admin = await cluster.admin()
+        await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await asyncio.sleep(9.9)
+        assert consumer.is_suspended
+        await until(lambda: len(inbox.messages) == 10, 3)
+        assert not consumer.is_suspended
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize(("profile", "applied"), [(Profile.V42, [10.0, 13.0]), (Profile.V49, [10.0, 20.0])])
+def test_two_resets_overlap_in_v42_and_queue_up_in_v49(
+    tmp_path: Path, profile: Profile, applied: list[float]
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox)
+        await until(lambda: cluster.stored() == {0: 100})
+        admin = await cluster.admin()
+        start = cluster.world.now
+        await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await asyncio.sleep(3 - (cluster.world.now - start))
+        await admin.reset_offset_by_timestamp("T", "G", -1, True)
+        await asyncio.sleep(20)
+        times = [round(when - start, 1) for when in cluster.events.at(Point.OFFSET_APPLIED)]
+        assert times == applied
+
+    play(scene, tmp_path, profile)
+
+
+def test_the_steps_of_a_reset_come_in_their_order(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(3)
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox)
+        await until(lambda: cluster.stored() == {0: 3})
+        cluster.events.heard.clear()
+        admin = await cluster.admin()
+        await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await until(lambda: cluster.events.at(Point.QUEUE_ADDED) != [])
+        wanted = [
+            Point.RESET_NOTICE_RECEIVED,
+            Point.SUSPENDED,
+            Point.QUEUE_DROPPED,
+            Point.WAIT_OVER,
+            Point.OFFSET_APPLIED,
+            Point.QUEUE_REMOVED,
+            Point.RESUMED,
+            Point.QUEUE_ADDED,
+        ]
+        heard = [(point, details) for _, point, details in cluster.events.heard if point in wanted]
+        assert [point for point, details in heard if details["topic"] == "T"] == wanted
+
+    play(scene, tmp_path)
+
+
+def test_a_local_reset_by_time_needs_no_broker_notice(tmp_path: Path) -> None:
+    """behaviour.md D.13."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(5)
+        inbox = Inbox(cluster.world)
+        consumer = await cluster.consume(inbox)
+        await until(lambda: cluster.stored() == {0: 5, 1: 5})
+        inbox.clear()
+        consumer.unsubscribe("%RETRY%G")
+        await consumer.reset_offset_by_timestamp(0)
+        await until(lambda: len(inbox.messages) == 10)
+        assert cluster.events.at(Point.RESET_NOTICE_RECEIVED) == []
+
+    play(scene, tmp_path)
