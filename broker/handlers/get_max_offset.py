@@ -1,7 +1,7 @@
 """30 GET_MAX_OFFSET: one past the last message of a queue.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getMaxOffset``: 0 for an empty or unknown queue. Changed: nothing;
-``committed`` (5.x) makes no difference here, since every message in the queue is.
+Kept from 4.9.4 ``AdminBrokerProcessor#getMaxOffset``: 0 for an empty or unknown queue. Changed and
+refused: nothing; ``committed`` (5.x) makes no difference here, since every message in the queue is.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Kept from 4.9.4 ``QueryMessageProcessor#viewMessageById``: the raw record, or 1. Changed: a position inside a
 record is answered 1 too; RocketMQ reads a length there and sends whatever follows.
+Refused: nothing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -62,7 +63,7 @@ class Peer:
         version: int = CURRENT_VERSION,
         language: LanguageCode = LanguageCode.JAVA,
     ) -> None:
-        handlers = {code: self._keep for code in (40, 220)}
+        handlers = dict.fromkeys((40, 220), self._keep)
         # Its own idle timer must not be what closes the connection.
         self.client = RemotingClient(runtime, handlers, wire=wire, idle_seconds=NEVER)
         self.address = address
@@ -71,9 +72,19 @@ class Peer:
         self.language = language
         self.received: list[tuple[float, RemotingCommand]] = []
         self._clock = runtime.clock
+        self._came = asyncio.Event()
 
     def _keep(self, connection: Connection, request: RemotingCommand) -> None:
         self.received.append((self._clock.monotonic(), request))
+        self._came.set()
+
+    async def hear(self, code: int) -> RemotingCommand:
+        """The first request of a code the broker sent, now or within real seconds."""
+        async with asyncio.timeout(10):
+            while not self.count(code):
+                self._came.clear()
+                await self._came.wait()
+        return next(request for _, request in self.received if request.code == code)
 
     def count(self, code: int) -> int:
         """How many requests of one code the broker sent."""

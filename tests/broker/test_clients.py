@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, Messag
 from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.admin import (
     GetConsumerConnectionListRequestHeader,
     GetConsumeStatsRequestHeader,
@@ -212,16 +212,11 @@ def test_heartbeat_without_subscriptions_keeps_them(simulate: Simulate) -> None:
 
 
 async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Any) -> None:
-    from rewindmq.protocol.command import SerializeType
-
     await stage.start_broker()
     for wire in SerializeType:
         peer = stage.peer(f"c{wire}", wire=wire)
         (await peer.heartbeat(f"G{wire}")).require_success()
-        async with asyncio.timeout(5):
-            while not peer.received:
-                await asyncio.sleep(0)
-        assert peer.received[0][1].serialize_type == wire
+        assert (await peer.hear(40)).serialize_type == wire
 
 
 def test_topic_stats(simulate: Simulate) -> None:

@@ -1,4 +1,4 @@
-"""The broker at the name servers: when it registers, what it says, and what it does when they are not there."""
+"""The broker at the name servers: when it registers, what it says, and what when nobody is there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Recorder:
     def __init__(self, stage: Any, host: str) -> None:
         runtime = stage._make_runtime(host)
         self._clock = runtime.clock
-        handlers = {code: self._keep for code in (103, 104)}
+        handlers = dict.fromkeys((103, 104), self._keep)
         self.server = RemotingServer(runtime, handlers)
         self.host = host
         self.received: list[tuple[float, RemotingCommand]] = []

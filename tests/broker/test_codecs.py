@@ -1,0 +1,64 @@
+"""The broker towards peers of all three header codecs: answers mirror their request, refusals included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.header.pull import PullMessageResponseHeader
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.record import decode_records
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_send_pull_commit_and_query(stage: Any, wire: SerializeType) -> None:
+    await stage.start_broker()
+    peer = stage.peer(wire=wire)
+    sent = (await peer.send(properties={"TAGS": "TagA", "KEYS": "k"})).require_success()
+    assert sent.serialize_type == wire
+    header = sent.decode_header(SendMessageResponseHeader)
+    assert (header.queue_id, header.queue_offset, header.msg_region) == (0, 0, "DefaultRegion")
+    assert header.trace_on is True
+    found = await peer.pull(0, subscription="TagA")
+    assert found.serialize_type == wire
+    (message,) = decode_records(found.body)
+    assert (message.body, message.tags, message.offset_message_id) == (b"hello", "TagA", header.msg_id)
+    assert found.decode_header(PullMessageResponseHeader).next_begin_offset == 1
+    (await peer.commit(1)).require_success()
+    assert await peer.stored_offset() == 1
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_refusals(stage: Any, wire: SerializeType) -> None:
+    await stage.start_broker()
+    peer = stage.peer(wire=wire)
+    refused = await peer.send("../../x")
+    assert (refused.serialize_type, refused.code) == (wire, ResponseCode.SYSTEM_ERROR)
+    assert refused.ext["MSG_REGION"] == "DefaultRegion"
+    assert str(refused.ext["TRACE_ON"]).lower() == "true"
+    missing = await peer.ask(RequestCode.PULL_MESSAGE, topic="T", queueId="zero")
+    assert (missing.serialize_type, missing.code) == (wire, ResponseCode.SYSTEM_ERROR)
+    unknown = await peer.ask(9_999)
+    assert (unknown.serialize_type, unknown.code) == (wire, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_runtime_info_counts_what_happened(stage: Any, wire: SerializeType) -> None:
+    broker = await stage.start_broker()
+    peer = stage.peer(wire=wire)
+    await peer.fill(3)
+    await peer.pull(0)
+    answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+    table = decode_body(answer.require_success(), KVTable).table
+    assert table["brokerVersionDesc"] == "V4_9_4"
+    assert (table["msgPutTotalTodayNow"], table["msgGetTotalTodayNow"]) == ("3", "3")
+    assert table["commitLogMaxOffset"] == str(broker.context.store.max_commit_log_offset)
+    assert 0 <= float(table["commitLogDiskRatio"]) <= 1
+    assert int(table["earliestMessageTimeStamp"]) == broker.context.store.earliest_store_time > 0
+    for key in ("putTps", "getTransferedTps", "getTransferredTps"):
+        assert [float(rate) >= 0 for rate in table[key].split(" ")] == [True] * 3

@@ -1,0 +1,43 @@
+"""docs/requests.md says what the handler tables say, and the modules say what the document needs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rewindmq.broker.handlers import HANDLERS
+from rewindmq.protocol.code import RequestCode
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def requests_doc() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("requests_doc", ROOT / "scripts" / "requests_doc.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_committed_document_is_current(requests_doc: ModuleType) -> None:
+    committed = requests_doc.TARGET.read_text()
+    assert committed == requests_doc.render(), "run ./scripts/generate_requests_doc"
+
+
+def test_no_code_is_both_served_and_refused(requests_doc: ModuleType) -> None:
+    assert not HANDLERS.keys() & requests_doc.REFUSED.keys()
+
+
+@pytest.mark.parametrize("code", sorted(HANDLERS), ids=lambda code: code.name)
+def test_each_handler_has_a_module_that_names_its_code_and_what_is_kept(code: RequestCode) -> None:
+    text = sys.modules[HANDLERS[code].__module__].__doc__
+    assert text is not None
+    assert text.startswith(f"{code.value} {code.name}: ")
+    for word in ("Kept", "efused"):
+        assert word in text
