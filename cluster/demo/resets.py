@@ -14,11 +14,16 @@ from rewindmq.cluster.demo.names import BROKERS, CONSUMER_GROUP, QUEUES, RESET_W
 from rewindmq.cluster.demo.report import QueueRow, ResetRecord
 from rewindmq.cluster.demo.stage import Stage
 from rewindmq.cluster.demo.timeline import AdminStep, build_timeline
+from rewindmq.cluster.errors import ClusterError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
 # Notices to one client instance wait for each other (4.9.0 and later): 10 s for each broker.
 _SECONDS_TO_RESET: Final = 60.0
+_SUSPENSIONS: Final = 5
+# A pull that met a suspension is tried again every second (``behaviour.md`` C.12).
+_PULLS_BACK_SECONDS: Final = 2.0
+_WAKING_SECONDS: Final = 5.0
 _MIN_BACKLOG: Final = 80
 _BACKLOG_SHARE: Final = 10
 
@@ -154,26 +159,48 @@ async def _suspend(stage: Stage) -> None:
     """Suspend the consumers, and answer the pulls they have waiting at the brokers.
 
     Suspension does not call pulls back: each queue's held pull still brings the next message. One message to
-    every queue uses them up, so that the backlog sent afterwards stays at the brokers.
+    every queue uses them up, so that the backlog sent afterwards stays at the brokers. A pull that was on its
+    way back just then is not sent again, and its queue keeps the message; then this starts over.
+
+    Raises:
+        ClusterError: it started over too often.
     """
-    for consumer in stage.consumers:
-        consumer.done.clear()
-        consumer.tell("suspend")
-    await stage.wait_for(
-        "suspend the consumers",
-        len(stage.consumers),
-        lambda: sum(consumer.done.count("suspend") for consumer in stage.consumers),
-        0,
-    )
+    for _ in range(_SUSPENSIONS):
+        await stage.pause(_PULLS_BACK_SECONDS * stage.options.time_scale)
+        await _tell_consumers(stage, "suspend")
+        if await _answer_held_pulls(stage):
+            await stage.settle()
+            return
+        await _tell_consumers(stage, "resume")
+        await stage.settle()
+    raise ClusterError(f"the consumers' pulls were not held at the brokers in {_SUSPENSIONS} tries")
+
+
+async def _answer_held_pulls(stage: Stage) -> bool:
+    """Send one message to every queue; False when not all of them were delivered."""
     mark = stage.journal.mark()
-    waking = stage.producer.send_one_to_each_queue()
-    await stage.wait_for(
+    waking = len(stage.producer.send_one_to_each_queue())
+    answered = await stage.wait_for(
         "answer the held pulls",
-        len(waking),
+        waking,
         lambda: stage.journal.count_deliveries(mark),
         0,
+        patience_seconds=_WAKING_SECONDS,
     )
-    await stage.settle()
+    return answered == waking
+
+
+async def _tell_consumers(stage: Stage, command: str) -> None:
+    """Give every consumer a command, and wait until it is carried out."""
+    for consumer in stage.consumers:
+        consumer.done.clear()
+        consumer.tell(command)
+    await stage.wait_for(
+        f"{command} the consumers",
+        len(stage.consumers),
+        lambda: sum(consumer.done.count(command) for consumer in stage.consumers),
+        0,
+    )
 
 
 def _verify_skipped(stage: Stage, name: str, before: int, backlog: Mapping[MessageQueue, range]) -> None:

@@ -77,16 +77,25 @@ class Stage:
 
     # Waiting.
 
-    async def wait_for(self, what: str, total: int, count: Callable[[], int], protocol_seconds: float) -> int:
+    async def wait_for(
+        self,
+        what: str,
+        total: int,
+        count: Callable[[], int],
+        protocol_seconds: float,
+        *,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> int:
         """Show ``what`` until ``count()`` reaches ``total``; gives up late rather than failing.
 
         Args:
             protocol_seconds: how long it takes by the protocol's own waits, before scaling.
+            patience_seconds: real seconds to wait beyond that.
 
         Returns:
             The last count.
         """
-        limit = protocol_seconds * self.options.time_scale + _PATIENCE_SECONDS
+        limit = protocol_seconds * self.options.time_scale + patience_seconds
         with self.display.step(what, total) as advance:
             for _ in range(int(limit / _POLL_SECONDS)):
                 done = count()
