@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +49,11 @@ def run_demo(tmp_path: Path, *options: str, seconds: float) -> tuple[dict[str, A
 
 def is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
         return False
-    return True
+    # An orphan that nobody waits for stays listed as a zombie.
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_every_figure_is_verified_and_no_process_is_left(tmp_path):
@@ -105,29 +110,56 @@ def check_timeline(reset: dict[str, Any], *, least_wait_ms: int) -> None:
             assert times == sorted(times)
 
 
-def test_ctrl_c_leaves_no_process_and_no_directory(tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+@contextmanager
+def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A demo in the middle of its work at real speed, and its six processes."""
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "rewindmq", "demo", "--messages", "100"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
         process_group=0,
     ) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
-            # By now all six processes run; the next step would take 20 s.
+            # What comes next takes some 10 s.
             if line.startswith("consume from the first offset"):
                 break
         children = _children(demo.pid)
+        assert len(children) == 6
+        yield demo, children
+
+
+def test_ctrl_c_leaves_no_process_and_no_directory(tmp_path):
+    with demo_at_work(tmp_path) as (demo, children):
         demo.send_signal(signal.SIGINT)
         _, error = demo.communicate(timeout=30)
-    assert len(children) == 6
-    assert demo.returncode == 130
-    assert error == ""
+    assert (demo.returncode, error) == (130, "")
     assert not any(is_alive(pid) for pid in children)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path):
+    with demo_at_work(tmp_path) as (demo, children):
+        consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(consumers[0], signal.SIGKILL)
+        _, error = demo.communicate(timeout=30)
+    assert demo.returncode == 1
+    assert re.fullmatch(r"rewindmq demo: consumer-[12] ended with exit code -9: .*\n", error)
+    assert not any(is_alive(pid) for pid in children)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_process_outlives_a_killed_demo(tmp_path):
+    with demo_at_work(tmp_path) as (demo, children):
+        demo.kill()
+        demo.communicate(timeout=30)
+        for _ in range(500):
+            if not any(is_alive(pid) for pid in children):
+                break
+            select.select([], [], [], 0.02)
+    assert not any(is_alive(pid) for pid in children)
 
 
 def _children(pid: int) -> list[int]:
