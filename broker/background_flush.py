@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
+from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Workers
 
@@ -20,9 +22,10 @@ class BackgroundFlush:
     machine rebuilds their entries from the log.
     """
 
-    def __init__(self, workers: Workers, store: MessageStore) -> None:
+    def __init__(self, workers: Workers, store: MessageStore, offsets: ConsumerOffsetTable) -> None:
         self._workers = workers
         self._store = store
+        self._offsets = offsets
         self._running: dict[str, asyncio.Future[object]] = {}
 
     def flush_log(self) -> None:
@@ -33,6 +36,11 @@ class BackgroundFlush:
     def flush_all(self) -> None:
         """Make log, consume queues and checkpoint durable."""
         self._run("store", self._store.flush_all)
+
+    def flush_offsets(self) -> None:
+        """Write consumerOffset.json if anything changed."""
+        if "consumer offsets" not in self._running and (text := self._offsets.take_text()) is not None:
+            self._run("consumer offsets", partial(self._offsets.save_text, text))
 
     async def close(self) -> None:
         """Wait for what runs."""
@@ -48,4 +56,4 @@ class BackgroundFlush:
     def _finished(self, what: str, done: asyncio.Future[object]) -> None:
         del self._running[what]
         if not done.cancelled() and (error := done.exception()) is not None:
-            _log.error("the %s was not flushed, trying again: %s", what, error)
+            _log.error("%s not flushed, trying again: %s", what, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final
 
@@ -40,6 +41,7 @@ class Broker:
         # Requests that arrive between binding and the first answer are refused, not taken for unknown.
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
         self._server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
+        self._vip_server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
         self._client = RemotingClient(runtime)
         self._schedule = Schedule(runtime.timers)
         self._store: MessageStore | None = None
@@ -80,6 +82,7 @@ class Broker:
         services.context.long_polling.start(services.context.puller.answer_held)
         self._begin_schedule(services)
         self._handlers.update(bind_handlers(services.context))
+        await self._open_vip_port()
         await services.context.registration.start()
 
     async def close(self) -> None:
@@ -96,7 +99,7 @@ class Broker:
             services.context.long_polling.close()
             if services.sync_flush is not None:
                 await services.sync_flush.drain()
-        await self._server.close()
+        await asyncio.gather(self._server.close(), self._vip_server.close())
         await self._client.close()
         if services is not None:
             if services.sync_flush is not None:
@@ -109,12 +112,22 @@ class Broker:
             finally:
                 store.close()
 
+    async def _open_vip_port(self) -> None:
+        """Clients of 4.2.0 send all but pulls and heartbeats to port - 2 (``wire.md`` 7.6).
+
+        Only beside a port that was asked for: next to any free one, nobody could rely on it.
+        """
+        port = self._config.listen_port - 2
+        if port > 0:
+            try:
+                await self._vip_server.start(self._config.bind_address, port)
+            except OSError as error:
+                _log.warning("no VIP channel for clients of 4.2.0: %s", error.strerror or error)
+
     def _begin_schedule(self, services: Services) -> None:
         config, every = self._config, self._schedule.every
-        context, flush = services.context, services.background_flush
-        every(
-            FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, context.offsets.persist
-        )
+        flush = services.background_flush
+        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, flush.flush_offsets)
         every(CHANNEL_SCAN_SECONDS, CHANNEL_SCAN_SECONDS, self._scan_channels)
         every(SAMPLE_SECONDS, SAMPLE_SECONDS, self._sample)
         interval = config.flush_interval_commit_log / 1_000

@@ -16,7 +16,7 @@ CHECK_SECONDS: Final = 5.0
 TagCodes = frozenset[int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HeldPull:
     """A pull to be run once more, on arrival or when its time is over.
 
@@ -89,14 +89,10 @@ class LongPolling:
         pulls = self._held.get((topic, queue_id)) if self._held else None
         if pulls is None:
             return
-        now = self._clock.monotonic()
-        waiting = [pull for pull in pulls if not self._is_due(pull, max_offset, tag_codes, now)]
-        if len(waiting) == len(pulls):
-            return
-        if not self._woken:
+        due = self._take_due((topic, queue_id), pulls, max_offset, tag_codes)
+        if due and not self._woken:
             self._timers.call_later(0.0, self._answer_woken)
-        self._woken.extend(pull for pull in pulls if pull not in waiting)
-        self._replace((topic, queue_id), waiting)
+        self._woken += due
 
     def on_close(self, connection: Connection) -> None:
         """Forget the pulls of a connection that went away."""
@@ -105,20 +101,28 @@ class LongPolling:
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
-        now = self._clock.monotonic()
         for key, pulls in list(self._held.items()):
-            end = self._max_offset(*key)
             # The loop looks at no tag: whatever arrived unseen is a reason to look again.
-            due = [pull for pull in pulls if self._is_due(pull, end, None, now)]
-            if due:
-                self._replace(key, [pull for pull in pulls if pull not in due])
-                for pull in due:
-                    self._answer(pull)
+            for pull in self._take_due(key, pulls, self._max_offset(*key), None):
+                self._answer(pull)
 
     def _answer_woken(self) -> None:
         woken, self._woken = self._woken, []
         for pull in woken:
             self._answer(pull)
+
+    def _take_due(
+        self, key: tuple[str, int], pulls: list[HeldPull], max_offset: int, tag_codes: tuple[int, ...] | None
+    ) -> list[HeldPull]:
+        """Take the pulls that are to be answered out of those held."""
+        now = self._clock.monotonic()
+        due: list[HeldPull] = []
+        waiting: list[HeldPull] = []
+        for pull in pulls:
+            (due if _is_due(pull, max_offset, tag_codes, now) else waiting).append(pull)
+        if due:
+            self._replace(key, waiting)
+        return due
 
     def _replace(self, key: tuple[str, int], pulls: list[HeldPull]) -> None:
         if pulls:
@@ -126,13 +130,13 @@ class LongPolling:
         else:
             del self._held[key]
 
-    @staticmethod
-    def _is_due(pull: HeldPull, max_offset: int, tag_codes: tuple[int, ...] | None, now: float) -> bool:
-        if max_offset > pull.offset and (
-            tag_codes is None or pull.tag_codes is None or not pull.tag_codes.isdisjoint(tag_codes)
-        ):
-            return True
-        return now - pull.held_at >= pull.hold_seconds
+
+def _is_due(pull: HeldPull, max_offset: int, tag_codes: tuple[int, ...] | None, now: float) -> bool:
+    if max_offset > pull.offset and (
+        tag_codes is None or pull.tag_codes is None or not pull.tag_codes.isdisjoint(tag_codes)
+    ):
+        return True
+    return now - pull.held_at >= pull.hold_seconds
 
 
 def _not_started(pull: HeldPull) -> None:

@@ -95,7 +95,14 @@ class Registration:
     async def register(self) -> None:
         """Send 103 to every name server and wait for the answers; failures are logged."""
         body = RegisterBrokerBody(self._topics())
-        await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
+        answers = await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
+        # Name servers may disagree; as in RocketMQ the first answer counts.
+        ordered = next((answer for answer in answers if answer is not None), None)
+        if ordered is not None:
+            try:
+                self._on_order_topics(ordered)
+            except RewindMQError as error:
+                _log.error("order of topics not stored: %s", error)
 
     def announce(self) -> None:
         """Send 103 to every name server now, oneway, after a topic changed."""
@@ -114,18 +121,19 @@ class Registration:
             except RewindMQError as error:
                 self._note_failure(address, error)
 
-    async def _register_at(self, address: str, body: RegisterBrokerBody) -> None:
+    async def _register_at(self, address: str, body: RegisterBrokerBody) -> dict[str, str] | None:
+        """The ORDER_TOPIC_CONFIG table in the answer, None without answer."""
         try:
             response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
             response.require_success()
             ordered = decode_body(response, KVTable).table if response.body else {}
         except RewindMQError as error:
             self._note_failure(address, error)
-            return
+            return None
         if address in self._failing:
             self._failing.discard(address)
             _log.info("registered at name server %s", address)
-        self._on_order_topics(ordered)
+        return ordered
 
     async def _unregister(self, address: str) -> None:
         if address in self._failing:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.registration import DataVersion
@@ -58,7 +59,7 @@ class SubscriptionGroupManager:
         None for an unknown group when creation is off, and for a name outside RocketMQ's rules.
 
         Raises:
-            StoreError: the group is new and the file cannot be written.
+            RequestError: 1, the group is new and the file cannot be written.
         """
         found = self._groups.get(group)
         if found is not None or not (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)):
@@ -76,13 +77,14 @@ class SubscriptionGroupManager:
 
     def _replace_all(self, groups: dict[str, SubscriptionGroupConfig]) -> None:
         version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
-        self._file.save(
+        save_or_refuse(
+            self._file,
             {
                 "dataVersion": {"counter": version.counter, "timestamp": version.timestamp},
                 "subscriptionGroupTable": {
                     name: msgspec.to_builtins(group) for name, group in groups.items()
                 },
-            }
+            },
         )
         self._groups = groups
         self.data_version = version

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.names import (
@@ -117,7 +118,7 @@ class TopicConfigManager:
             announce: False leaves the registration to the caller.
 
         Raises:
-            StoreError: the file cannot be written; nothing has changed.
+            RequestError: 1, the file cannot be written; nothing has changed.
         """
         self._replace_all({**self._topics, topic.topic_name: topic})
         if announce:
@@ -147,7 +148,7 @@ class TopicConfigManager:
             "dataVersion": msgspec.to_builtins(version),
             "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},
         }
-        self._file.save(content)
+        save_or_refuse(self._file, content)
         self._topics = topics
         self.data_version = version
 

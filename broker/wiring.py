@@ -119,7 +119,7 @@ def wire(
         puller=puller,
         registration=registration,
     )
-    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush)
+    return Services(context, BackgroundFlush(runtime.workers, store, offsets), sync_flush)
 
 
 def _registration(

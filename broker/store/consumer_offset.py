@@ -78,16 +78,30 @@ class ConsumerOffsetTable:
         Raises:
             StoreError: the disk refused; the next call tries again.
         """
-        if self._is_saved:
+        text = self.take_text()
+        if text is None:
             return False
-        # Marked before writing: a commit that arrives while another thread writes must not be missed.
+        self.save_text(text)
+        return True
+
+    def take_text(self) -> str | None:
+        """What ``save_text`` is to write, None when nothing changed since this was last asked."""
+        if self._is_saved:
+            return None
         self._is_saved = True
+        return format_config({"offsetTable": self._offsets})
+
+    def save_text(self, text: str) -> None:
+        """Write the file; may run on a worker thread while offsets are stored.
+
+        Raises:
+            StoreError: the disk refused; the offsets count as changed again.
+        """
         try:
-            self._file.save_text(format_config({"offsetTable": self._offsets}))
+            self._file.save_text(text)
         except BaseException:
             self._is_saved = False
             raise
-        return True
 
 
 def _read_table(document: Any) -> dict[str, dict[int, int]]:

@@ -219,6 +219,21 @@ async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Any)
         assert (await peer.hear(40)).serialize_type == wire
 
 
+def test_port_minus_2_serves_clients_of_4_2(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        broker = await stage.start_broker(listen_port=10_911)
+        host, port = broker.address.split(":")
+        assert port == "10911"
+        peer = stage.peer(address=f"{host}:10909")
+        (await peer.send()).require_success()
+        await peer.heartbeat()
+        await peer.client.close()
+        await stage.at(1.0)
+        assert broker.context.consumers.find("G") is None
+
+    simulate(scenario, start=False)
+
+
 def test_topic_stats(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()

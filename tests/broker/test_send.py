@@ -220,6 +220,19 @@ def test_retry_topic_checks_group_and_reconsume_limit(simulate: Simulate, profil
     simulate(scenario, profile=profile)
 
 
+def test_a_topic_that_cannot_be_saved_is_not_created(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        # A directory where the file is to be written first.
+        (stage.root / "store/config/topics.json.tmp").mkdir()
+        assert_refused(await peer.send("N"), ResponseCode.SYSTEM_ERROR, "cannot save")
+        assert stage.broker.context.topics.find("N") is None
+        (stage.root / "store/config/topics.json.tmp").rmdir()
+        (await peer.send("N")).require_success()
+
+    simulate(scenario)
+
+
 def test_retry_topic_of_an_unknown_group(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         response = await stage.peer().send("%RETRY%G")
