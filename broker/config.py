@@ -123,7 +123,9 @@ def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
             continue
         match = _ADDRESS.fullmatch(address)
         if match is None or not 0 < int(match.group(1)) <= 65_535:
-            raise ConfigError(f"namesrvAddr: {address!r} is not host:port (several are separated by ;)")
+            raise ConfigError(
+                f"name server address {address!r} is not host:port (several are separated by ;)"
+            )
         addresses[address] = None
     return tuple(addresses)
 
@@ -155,7 +157,10 @@ def _fields_of(path: Path) -> dict[str, Any]:
         _log.warning("%s: ignored unknown keys: %s", path, ", ".join(unknown))
     try:
         fields["store"] = StoreConfig(**store_fields)
-        parse_namesrv_addr(fields.get("namesrv_addr"))
-    except (ConfigError, StoreError) as error:
+    except StoreError as error:
         raise ConfigError(f"{path}: {error}") from None
+    try:
+        parse_namesrv_addr(fields.get("namesrv_addr"))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: namesrvAddr: {error}") from None
     return fields

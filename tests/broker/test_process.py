@@ -84,7 +84,7 @@ def test_name_servers_can_come_as_the_first_line_of_standard_input(conf: Path) -
     )
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith(
-        "rewindmq broker: namesrvAddr: 'nowhere' is not host:port"
+        "rewindmq broker: name server address 'nowhere' is not host:port"
     )
 
 
