@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
-from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.profile import Profile
 
 EPILOG: Final = """\
@@ -118,8 +119,11 @@ def describe_error(error: RewindMQError) -> str:
 async def _execute(command: Command, arguments: argparse.Namespace) -> None:
     from rewindmq.client.admin.admin_client import AdminClient
 
+    namesrv_addr = arguments.namesrvAddr or os.environ.get("NAMESRV_ADDR")
+    if not namesrv_addr:
+        raise ClientError("no name server: give -n HOST:PORT, or set NAMESRV_ADDR")
     async with (
-        AdminClient(arguments.namesrvAddr, profile=arguments.profile) as admin,
+        AdminClient(namesrv_addr, profile=arguments.profile) as admin,
         contextlib.aclosing(command.execute(admin, arguments)) as output,
     ):
         async for printed in output:

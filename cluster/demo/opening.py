@@ -64,6 +64,9 @@ async def _enter_clients(
     steps: list[AdminStep] = []
     runtime = system_runtime(probe=_admin_probe(steps))
     exits.callback(runtime.workers.close)
+    # The brokers expect the heartbeats of a member at their own pace.
+    scaled = system_runtime(time_scale=options.time_scale)
+    exits.callback(scaled.workers.close)
     address = cluster.namesrv_address
     journal = Journal()
     workers = WorkerOptions(address, options.time_scale, options.profile, cluster.directory / "logs")
@@ -82,7 +85,7 @@ async def _enter_clients(
     ]
     puller = await exits.enter_async_context(
         PullConsumer(
-            REPLAY_GROUP, address, runtime=runtime, profile=options.profile, wire=SerializeType.MSGPACK
+            REPLAY_GROUP, address, runtime=scaled, profile=options.profile, wire=SerializeType.MSGPACK
         )
     )
     report.processes.update(
