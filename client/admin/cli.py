@@ -117,11 +117,11 @@ def describe_error(error: RewindMQError) -> str:
 
 
 async def _execute(command: Command, arguments: argparse.Namespace) -> None:
-    from rewindmq.client.admin.admin_client import AdminClient
-
     namesrv_addr = arguments.namesrvAddr or os.environ.get("NAMESRV_ADDR")
     if not namesrv_addr:
         raise ClientError("no name server: give -n HOST:PORT, or set NAMESRV_ADDR")
+    from rewindmq.client.admin.admin_client import AdminClient
+
     async with (
         AdminClient(namesrv_addr, profile=arguments.profile) as admin,
         contextlib.aclosing(command.execute(admin, arguments)) as output,
