@@ -11,14 +11,15 @@ from typing import Any, Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.send import MessageSender, refuse_unsupported, tags_code_of
+from rewindmq.broker.send import refuse_unsupported, tags_code_of
+from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.store.model import BatchEntry, StoredMessage
 from rewindmq.protocol.batch import decode_batch
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageResponseHeader
+from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.properties import (
     CLUSTER,
     PROPERTY_SEPARATOR,
@@ -38,21 +39,13 @@ class BatchSender:
     """Answers a batch send: each message becomes a record of its own, with consecutive queue offsets."""
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        gate: SendGate,
-        putter: MessagePutter,
-        sender: MessageSender,
-        id_prefix: str,
+        self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, answers: SendAnswers
     ) -> None:
         self._admit = gate.admit
         self._put_batch = putter.put_batch
         self._answer_when_durable = putter.answer_when_durable
-        self._refuse = sender.refuse
-        self._id_prefix = id_prefix
+        self._answers = answers
         self._cluster = config.broker_cluster_name
-        self._region = config.region_id
-        self._trace_on = config.trace_on
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -86,19 +79,8 @@ class BatchSender:
                 entries,
             )
         except RequestError as error:
-            return self._refuse(error)
-        prefix = self._id_prefix
-        response = RemotingCommand(
-            ResponseCode.SUCCESS,
-            SendMessageResponseHeader(
-                ",".join([f"{prefix}{offset:016X}" for offset in result.physical_offsets]),
-                queue_id,
-                result.queue_offset,
-                None,
-                self._region,
-                self._trace_on,
-            ),
-        )
+            return self._answers.refused(error)
+        response = self._answers.stored(queue_id, result, result.physical_offsets)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 

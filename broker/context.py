@@ -14,6 +14,7 @@ from rewindmq.broker.pull import MessagePuller
 from rewindmq.broker.registration import Registration
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.send import MessageSender
+from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.stats import BrokerStats
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.store import MessageStore
@@ -38,6 +39,7 @@ class BrokerContext:
     stats: BrokerStats
     long_polling: LongPolling
     committer: OffsetCommitter
+    answers: SendAnswers
     sender: MessageSender
     batch_sender: BatchSender
     puller: MessagePuller

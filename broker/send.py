@@ -10,18 +10,18 @@ from typing import Any, Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.command import ExtValue, RemotingCommand
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.header.send import SendMessageRequestHeader, SendMessageResponseHeader
+from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.properties import DELAY, PROPERTY_SEPARATOR, TRAN_MSG, WAIT, find_property
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.text import java_hash
 
-_SUCCESS: Final = ResponseCode.SUCCESS
 _WAIT_MARK: Final = "WAIT\x01"
 _WAIT_TRUE_LAST: Final = "\x02WAIT\x01true"
 _WAIT_TRUE_INSIDE: Final = "\x02WAIT\x01true\x02"
@@ -34,25 +34,16 @@ _REFUSED_FLAGS: Final = int(TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | Mess
 
 
 class MessageSender:
-    """Answers a send, whichever names its header came under.
+    """Answers a send, whichever names its header came under."""
 
-    Args:
-        id_prefix: the store host in upper-case hex, with which every message id begins.
-    """
-
-    def __init__(self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, id_prefix: str) -> None:
+    def __init__(
+        self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, answers: SendAnswers
+    ) -> None:
         self._admit = gate.admit
         self._put = putter.put
         self._answer_when_durable = putter.answer_when_durable
-        self._id_prefix = id_prefix
+        self._answers = answers
         self._cluster_pair = f"CLUSTER\x01{config.broker_cluster_name}"
-        self._region = config.region_id
-        self._trace_on = config.trace_on
-        # Java's client reads both without looking whether they are there.
-        self._refusal_ext: dict[str, ExtValue] = {
-            "MSG_REGION": config.region_id,
-            "TRACE_ON": "true" if config.trace_on else "false",
-        }
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -85,23 +76,9 @@ class MessageSender:
                 )
             )
         except RequestError as error:
-            return self.refuse(error)
-        response = RemotingCommand(
-            _SUCCESS,
-            SendMessageResponseHeader(
-                f"{self._id_prefix}{result.physical_offset:016X}",
-                queue_id,
-                result.queue_offset,
-                None,
-                self._region,
-                self._trace_on,
-            ),
-        )
+            return self._answers.refused(error)
+        response = self._answers.stored(queue_id, result, (result.physical_offset,))
         return self._answer_when_durable(connection, request, response, result, waits=waits)
-
-    def refuse(self, error: RequestError) -> RemotingCommand:
-        """The answer to a send that stored nothing."""
-        return RemotingCommand(error.code, remark=error.remark, ext=self._refusal_ext)
 
 
 def strip_wait(text: str) -> tuple[str, bool]:

@@ -22,6 +22,7 @@ from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.registration import BrokerIdentity, Registration
 from rewindmq.broker.rules import RULES
 from rewindmq.broker.send import MessageSender
+from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.stats import BrokerStats
 from rewindmq.broker.store.config import FlushDiskType
@@ -99,8 +100,7 @@ def wire(
         stats,
     )
     send_gate = SendGate(config, rules, topics, groups, runtime.random)
-    id_prefix = store.store_host.hex().upper()
-    sender = MessageSender(config, send_gate, putter, id_prefix)
+    answers = SendAnswers(config, store.store_host)
     context = BrokerContext(
         config=config,
         rules=rules,
@@ -114,8 +114,9 @@ def wire(
         stats=stats,
         long_polling=long_polling,
         committer=committer,
-        sender=sender,
-        batch_sender=BatchSender(config, send_gate, putter, sender, id_prefix),
+        answers=answers,
+        sender=MessageSender(config, send_gate, putter, answers),
+        batch_sender=BatchSender(config, send_gate, putter, answers),
         puller=puller,
         registration=registration,
     )

@@ -8,8 +8,8 @@ half messages, DELAY levels, inner batches (5.x), a body whose lengths do not ad
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.send_request import answer_send
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.remoting.connection import Connection
 
@@ -17,8 +17,4 @@ from rewindmq.protocol.remoting.connection import Connection
 def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
-    try:
-        header = request.decode_header(SendMessageRequestHeaderV2)
-    except RequestError as error:
-        return context.sender.refuse(error)
-    return context.batch_sender.send(connection, request, header)
+    return answer_send(context, connection, request, SendMessageRequestHeaderV2, is_batch=True)

@@ -8,8 +8,8 @@ has the message before the answer. Refused with 13: half messages, DELAY levels,
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.send_request import answer_send
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
 
@@ -17,9 +17,4 @@ from rewindmq.protocol.remoting.connection import Connection
 def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
-    try:
-        header = request.decode_header(SendMessageRequestHeader)
-    except RequestError as error:
-        return context.sender.refuse(error)
-    sender = context.batch_sender if header.batch else context.sender
-    return sender.send(connection, request, header)
+    return answer_send(context, connection, request, SendMessageRequestHeader)

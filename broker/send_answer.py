@@ -1,0 +1,45 @@
+"""What every send is answered, stored or refused (``wire.md`` 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.model import PutResult
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import ExtValue, RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+
+_SUCCESS: Final = ResponseCode.SUCCESS
+
+
+class SendAnswers:
+    """Builds the answers of one broker; Java's client reads region and trace switch of a refusal too.
+
+    Args:
+        store_host: as in records; every message id begins with it.
+    """
+
+    def __init__(self, config: BrokerConfig, store_host: bytes) -> None:
+        self._id_prefix = store_host.hex().upper()
+        self._region = config.region_id
+        self._trace_on = config.trace_on
+        self._refusal_ext: dict[str, ExtValue] = {
+            "MSG_REGION": config.region_id,
+            "TRACE_ON": "true" if config.trace_on else "false",
+        }
+
+    def stored(self, queue_id: int, result: PutResult, physical_offsets: Sequence[int]) -> RemotingCommand:
+        """The ids of the messages at ``physical_offsets``, and where the first of them is."""
+        prefix = self._id_prefix
+        ids = ",".join([f"{prefix}{offset:016X}" for offset in physical_offsets])
+        header = SendMessageResponseHeader(
+            ids, queue_id, result.queue_offset, None, self._region, self._trace_on
+        )
+        return RemotingCommand(_SUCCESS, header)
+
+    def refused(self, error: RequestError) -> RemotingCommand:
+        """The answer to a send that stored nothing."""
+        return RemotingCommand(error.code, remark=error.remark, ext=self._refusal_ext)
