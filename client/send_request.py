@@ -17,11 +17,10 @@ from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DEFAULT_TOPIC, RETRY_GROUP_TOPIC_PREFIX
-from rewindmq.protocol.properties import DELAY, UNIQ_KEY, WAIT, format_properties
+from rewindmq.protocol.properties import DELAY, NAME_VALUE_SEPARATOR, UNIQ_KEY, WAIT, format_properties
 
 _ZLIB_LEVEL: Final = 5
-_NAME_VALUE: Final = "\x01"
-_PAIR: Final = "\x02"
+_EMPTY_BODY: Final = "the message body length is zero"
 
 
 class Outgoing:
@@ -105,22 +104,33 @@ class SendRequests:
         if not messages:
             raise ClientError("the batch is empty")
         first = messages[0]
+        topic, wait = first.topic, first.properties.get(WAIT)
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            raise ClientError("Retry Group is not supported for batching")
+        self._check(first)
         ids: list[str] = []
         for message in messages:
-            self._check(message)
-            _check_companion(message, first)
-            if UNIQ_KEY not in message.properties:
-                message.properties[UNIQ_KEY] = self._next_id()
-            ids.append(message.properties[UNIQ_KEY])
+            properties = message.properties
+            if message.topic != topic:
+                raise ClientError("The topic of the messages in one batch should be the same")
+            if DELAY in properties:
+                raise ClientError("TimeDelayLevel in not supported for batching")
+            if properties.get(WAIT) != wait:
+                raise ClientError("The waitStoreMsgOK of the messages in one batch should the same")
+            if not message.body:
+                raise ClientError(_EMPTY_BODY)
+            msg_id = properties.get(UNIQ_KEY)
+            if msg_id is None:
+                msg_id = properties[UNIQ_KEY] = self._next_id()
+            ids.append(msg_id)
         try:
             body = encode_batch(messages)
         except RequestError as error:
             raise ClientError(error.remark) from None
         if len(body) > self._max_message_size:
             raise ClientError(f"the batch is over max value, MAX: {self._max_message_size}")
-        wait = first.properties.get(WAIT)
-        properties = "" if wait is None else f"{WAIT}{_NAME_VALUE}{wait}"
-        return Outgoing(body, properties, ",".join(ids), is_batch=True)
+        text = "" if wait is None else f"{WAIT}{NAME_VALUE_SEPARATOR}{wait}"
+        return Outgoing(body, text, ",".join(ids), is_batch=True)
 
     def command(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
         """The request that sends it to ``queue``."""
@@ -148,7 +158,7 @@ class SendRequests:
             self._good_topics.add(topic)
         size = len(message.body)
         if not size:
-            raise ClientError("the message body length is zero")
+            raise ClientError(_EMPTY_BODY)
         if size > self._max_message_size:
             raise ClientError(f"the message body size over max value, MAX: {self._max_message_size}")
 
@@ -159,24 +169,10 @@ def properties_text(properties: dict[str, str]) -> str:
     Raises:
         ClientError: a name or value holds a separator, or the text is over 32 767 bytes.
     """
-    text = _PAIR.join([f"{name}{_NAME_VALUE}{value}" for name, value in properties.items()])
-    # Counting finds a separator inside a name or value without looking at each of them.
-    if text.count(_NAME_VALUE) != len(properties) or text.count(_PAIR) != len(properties) - 1:
-        try:
-            format_properties(properties)
-        except RequestError as error:
-            raise ClientError(error.remark) from None
+    try:
+        text = format_properties(properties)
+    except RequestError as error:
+        raise ClientError(error.remark) from None
     if len(text) > MAX_PROPERTIES_BYTES // 4 and len(text.encode()) > MAX_PROPERTIES_BYTES:
         raise ClientError(f"the properties are over {MAX_PROPERTIES_BYTES} bytes")
     return text
-
-
-def _check_companion(message: Message, first: Message) -> None:
-    if message.topic != first.topic:
-        raise ClientError("The topic of the messages in one batch should be the same")
-    if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-        raise ClientError("Retry Group is not supported for batching")
-    if DELAY in message.properties:
-        raise ClientError("TimeDelayLevel in not supported for batching")
-    if message.properties.get(WAIT) != first.properties.get(WAIT):
-        raise ClientError("The waitStoreMsgOK of the messages in one batch should the same")

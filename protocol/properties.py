@@ -48,14 +48,19 @@ def format_properties(properties: Mapping[str, str]) -> str:
     Raises:
         RequestError: code 13, a name or value holds one of the two separators.
     """
+    pairs = [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()]
+    text = PROPERTY_SEPARATOR.join(pairs)
+    # Counting is much cheaper than looking into each name and value.
+    if text.count(NAME_VALUE_SEPARATOR) != len(pairs) or text.count(PROPERTY_SEPARATOR) >= (len(pairs) or 1):
+        raise RequestError(ResponseCode.MESSAGE_ILLEGAL, _separator_fault(properties))
+    return text
+
+
+def _separator_fault(properties: Mapping[str, str]) -> str:
     for name, value in properties.items():
         if NAME_VALUE_SEPARATOR in name + value or PROPERTY_SEPARATOR in name + value:
-            raise RequestError(
-                ResponseCode.MESSAGE_ILLEGAL, f"property {name!r} holds a character that separates properties"
-            )
-    return PROPERTY_SEPARATOR.join(
-        f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()
-    )
+            return f"property {name!r} holds a character that separates properties"
+    raise AssertionError("no property holds a separator")
 
 
 def find_property(text: str, name: str) -> str | None:

@@ -187,7 +187,7 @@ def test_what_a_producer_refuses(tmp_path: Path) -> None:
 
 def test_no_name_server_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    with pytest.raises(ClientError, match="No name server address, please set it."):
+    with pytest.raises(ClientError, match=r"No name server address, please set it\."):
         Producer("P")
     with pytest.raises(ClientError, match="not of the form host:port"):
         Producer("P", "nowhere")
@@ -212,7 +212,7 @@ def test_a_topic_without_route_where_topics_are_not_created(tmp_path: Path) -> N
     async def scene(cluster: Cluster) -> None:
         await cluster.brokers["broker-a"].close()
         producer = await cluster.producer()
-        with pytest.raises(ClientError, match="No route info of this topic: T$"):
+        with pytest.raises(ClientError, match=r"No route info of this topic: T$"):
             await producer.send(Message("T", b"x"))
 
     play(scene, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -73,7 +74,7 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
         assert routes == [0.0, 0.0, 30.0, 60.0]
         times = sorted(set(rebalances))
         assert times[0] == 0.0
-        assert all(later - earlier <= 20.1 for earlier, later in zip(times, times[1:], strict=False))
+        assert all(later - earlier <= 20.1 for earlier, later in pairwise(times))
 
     play(scene)
 
