@@ -11,7 +11,7 @@ from rewindmq.client.route import MASTER_ID, broker_addresses, find_address, tem
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
-from rewindmq.protocol.names import DEFAULT_TOPIC, RETRY_GROUP_TOPIC_PREFIX
+from rewindmq.protocol.names import DEFAULT_TOPIC
 
 _log = logging.getLogger(__name__)
 
@@ -72,10 +72,10 @@ class RouteTable:
         self._on_route(topic, route)
 
     def _log_failure(self, topic: str, error: RewindMQError) -> None:
+        """An unknown topic is no news: sending, or for a retry topic the heartbeat, creates it."""
         unknown = isinstance(error, ResponseError) and error.code == ResponseCode.TOPIC_NOT_EXIST
-        # A retry topic has no route until the first heartbeat has created it.
-        if not (unknown and topic.startswith(RETRY_GROUP_TOPIC_PREFIX)):
-            _log.warning("updateTopicRouteInfoFromNameServer, topic %s: %s", topic, error)
+        level = logging.INFO if unknown else logging.WARNING
+        _log.log(level, "updateTopicRouteInfoFromNameServer, topic %s: %s", topic, error)
 
     def purge_vanished_brokers(self) -> None:
         """Forget addresses that no route mentions any more (``cleanOfflineBroker``)."""

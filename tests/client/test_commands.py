@@ -1,0 +1,152 @@
+"""``rewindmq produce`` and ``rewindmq consume`` as processes of their own, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.namesrv.config import NamesrvConfig
+from rewindmq.namesrv.server import NameServer
+from rewindmq.protocol.remoting.runtime import system_runtime
+
+
+@pytest.fixture
+async def namesrv_addr(tmp_path: Path) -> AsyncIterator[str]:
+    """A name server with one broker behind it, in this process."""
+    runtime = system_runtime(time_scale=0.1)
+    async with AsyncExitStack() as exits:
+        namesrv = NameServer(runtime, NamesrvConfig(listen_port=0))
+        exits.push_async_callback(namesrv.close)
+        await namesrv.start()
+        config = BrokerConfig(
+            broker_name="broker-a",
+            listen_port=0,
+            namesrv_addr=namesrv.address,
+            store_path_root_dir=str(tmp_path / "store"),
+        )
+        broker = Broker(runtime, config)
+        exits.push_async_callback(broker.close)
+        await broker.start()
+        yield namesrv.address
+    runtime.workers.close()
+
+
+async def start(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "rewindmq",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def finish(process: asyncio.subprocess.Process) -> tuple[int | None, list[dict[str, Any]], str]:
+    """Exit code, the JSON lines of standard output, and standard error."""
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+async def next_event(process: asyncio.subprocess.Process, name: str) -> dict[str, Any]:
+    assert process.stdout is not None
+    while True:
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        assert line, "the process ended"
+        event: dict[str, Any] = json.loads(line)
+        if event["event"] == name:
+            return event
+
+
+async def produce(address: str, count: int, *options: str) -> list[dict[str, Any]]:
+    arguments = ("-n", address, "-t", "T", "-c", str(count), "--json", *options)
+    code, events, errors = await finish(await start("produce", *arguments))
+    assert (code, errors) == (0, "")
+    return events
+
+
+async def test_what_one_command_sends_the_other_receives(namesrv_addr: str) -> None:
+    events = await produce(namesrv_addr, 40, "--in-flight", "8", "--tag", "TagA")
+    assert events[0]["event"] == "ready"
+    summary = events[-1]
+    assert (summary["event"], summary["sent"]) == ("summary", 40)
+    assert sum(queue["sent"] for queue in summary["queues"]) == 40
+    assert summary["started_at"] <= summary["ended_at"]
+    consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--time-scale", "0.1")
+    code, events, errors = await finish(await start(*consume, "--count", "40", "--json", "--events"))
+    assert (code, errors) == (0, "")
+    assert (events[-1]["event"], events[-1]["received"]) == ("summary", 40)
+    assert sum(queue["received"] for queue in events[-1]["queues"]) == 40
+    assert {queue["duplicates"] for queue in events[-1]["queues"]} == {0}
+    assert sum(event["count"] for event in events if event["event"] == "consumed") == 40
+    assert {"client.queue_added", "client.pull_sent", "client.listener_called"} <= {
+        e["event"] for e in events
+    }
+
+
+async def test_sigterm_ends_a_consumer_with_its_summary(namesrv_addr: str) -> None:
+    await produce(namesrv_addr, 12, "--batch", "4", "--size", "64")
+    process = await start(
+        "consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json", "--batch", "32"
+    )
+    while (await next_event(process, "progress"))["received"] < 12:
+        pass
+    process.send_signal(signal.SIGTERM)
+    code, events, errors = await finish(process)
+    assert (code, errors) == (0, "")
+    assert (events[-1]["event"], events[-1]["received"]) == ("summary", 12)
+
+
+async def test_bodies_are_printed_for_people(namesrv_addr: str) -> None:
+    await produce(namesrv_addr, 2, "--body", "number {i}", "--first", "5")
+    process = await start(
+        "consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--print", "--count", "2"
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    lines = out.decode().splitlines()
+    assert sorted(lines[:2]) == ["number 5", "number 6"]
+    assert lines[2] == "received 2 messages"
+    assert process.returncode == 0, err
+
+
+@pytest.mark.parametrize("command", [("produce", "-t", "T", "x"), ("consume", "-t", "T", "-g", "G")])
+async def test_a_name_server_that_is_not_there_is_one_line_and_exit_code_1(command: tuple[str, ...]) -> None:
+    process = await start(*command, "-n", "127.0.0.1:1", "--log-level", "error")
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    text = err.decode()
+    assert text.startswith(f"rewindmq {command[0]}: ")
+    assert text.count("\n") == 1
+    assert "127.0.0.1:1" in text
+    assert b"Traceback" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("consume", "-t", "../x", "-g", "G", "-n", "127.0.0.1:1"), "illegal characters"),
+        (
+            ("consume", "-t", "T", "-g", "DEFAULT_CONSUMER", "-n", "127.0.0.1:1"),
+            "can not equal DEFAULT_CONSUMER",
+        ),
+        (("consume", "-t", "T", "-g", "G", "-n", "127.0.0.1:1", "--from", "noon"), "yyyyMMddHHmmss"),
+        (("produce", "-t", "T", "-n", "nowhere"), "host:port"),
+    ],
+)
+async def test_bad_options_are_one_line(options: tuple[str, ...], words: str) -> None:
+    process = await start(*options)
+    _, err = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert words in err.decode()
+    assert err.decode().count("\n") == 1
