@@ -160,7 +160,11 @@ class ConsumeConcurrentlyService:
                 else await self._consumer.runtime.workers.run(self._listener, messages)
             )
             result = await answer if isinstance(answer, Awaitable) else answer
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            worker = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and worker is not None and worker.cancelling():
+                # It is this consumer that stops; otherwise the listener cancelled something of its own.
+                raise
             _log.warning("consumeMessage exception, group %s, %s", self._consumer.group, queue, exc_info=True)
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:

@@ -104,6 +104,8 @@ class Producer(Client):
         self._retry_codes = _RETRY_CODES
         if self.config.switches.retry_on_busy:
             self._retry_codes |= _BUSY_CODES
+        # In the order they were first sent to; the template's route is what brings the first brokers.
+        self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._publish: dict[str, PublishInfo] = {}
         self._requests: SendRequests
 
@@ -264,7 +266,6 @@ class Producer(Client):
 
     async def _start(self) -> None:
         instance = self.instance
-        self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._requests = SendRequests(
             instance,
             self.group,

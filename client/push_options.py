@@ -27,7 +27,8 @@ class PushOptions:
     """Attributes:
     consume_timestamp: where CONSUME_FROM_TIMESTAMP starts, ``yyyyMMddHHmmss`` in UTC, or ms since the
         epoch as an int; None: half an hour before the consumer was made.
-    consume_thread_max: batches in listeners at the same time, 1 to 1000; None: the profile's.
+    consume_thread_max: batches in listeners at the same time, 1 to 1000; None: the profile's. Plain
+        listeners share the runtime's threads besides, 20 in the system's.
     consume_message_batch_max_size: messages per call of the listener, 1 to 1024.
     pull_batch_size: messages per pull, 1 to 1024.
     pull_interval: ms between an answer with messages and the next pull of the queue.

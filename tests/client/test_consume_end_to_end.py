@@ -176,6 +176,26 @@ def test_broadcasting_members_each_get_everything_and_remember_it_locally(
     play(scene, tmp_path, profile)
 
 
+def test_a_listener_that_lets_a_cancellation_out_has_failed(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(1)
+        calls: list[int] = []
+
+        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            calls.append(messages[0].reconsume_times)
+            if len(calls) == 1:
+                raise asyncio.CancelledError
+            return OK
+
+        await cluster.consume(listen)
+        await asyncio.sleep(20)
+        assert calls == [0, 1]
+        assert cluster.stored() == {0: 1}
+
+    play(scene, tmp_path)
+
+
 @pytest.mark.parametrize("is_async", [True, False])
 def test_a_raising_listener_gets_its_message_again(tmp_path: Path, is_async: bool) -> None:
     async def scene(cluster: Cluster) -> None:
