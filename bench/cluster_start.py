@@ -48,6 +48,11 @@ def running_cluster(brokers: int) -> Iterator[tuple[dict[str, Any], float]]:
             process.wait(_START_SECONDS)
 
 
+def member_pids(ready: dict[str, Any]) -> list[int]:
+    """Process ids in a cluster's ready line, the name server's first."""
+    return [ready["namesrv"]["pid"], *(broker["pid"] for broker in ready["brokers"].values())]
+
+
 def resident_megabytes(pid: int) -> float:
     """Resident memory of a process, shared pages included, in MB of 10^6 bytes (Linux)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -1,8 +1,8 @@
 """The limit: a raw uvloop echo of length-prefixed frames, with no protocol above it.
 
-Two clients drive the same server. ``streamed`` answers a read with one write and keeps no per-frame state: what the
-sockets can move. ``awaited`` keeps one future per frame and one coroutine per frame in flight, which is what any
-client that lets its caller await each answer has to do.
+Two clients drive the same server. ``streamed`` answers a read with one write and keeps no per-frame state:
+what the sockets can move. ``awaited`` keeps one future per frame and one coroutine per frame in flight, which
+is what any client that lets its caller await each answer has to do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _FrameProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not inherit from asyncio's.
-        self.transport = cast(asyncio.Transport, transport)
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         frames, self._rest = split_frames(self._rest + data if self._rest else data)

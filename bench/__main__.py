@@ -1,0 +1,173 @@
+"""Runs every load for several rounds, interleaved with the echo, and prints one table.
+
+Exit code 0 when every figure asked for was reached, 1 when one was not, 2 for wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from bench import cluster_start, consuming, echo, reset_notice, searching, sending
+from bench.table import Row, render, write_json
+from rewindmq.broker.store.model import SearchMode
+
+_QUEUE_ENTRIES = 10_000_000
+_CONSUMERS = 500
+_SEARCHES = 2_000
+_EXAMPLES = """examples:
+  scripts/bench
+  scripts/bench --only send --rounds 9
+  scripts/bench --json rows.json"""
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    # The servers tune the collector at their entry point; the driving process does the same.
+    gc.collect()
+    gc.freeze()
+    return uvloop.run(coroutine)
+
+
+def bench_cluster_start(rounds: int, scale: float) -> list[Row]:
+    """Command to serving, and memory, of one name server and two brokers."""
+    start = Row("cluster of 1 + 2 processes, command to serving", "s", 0.6, higher_is_better=False)
+    namesrv = Row("idle memory, name server", "MB", 40, higher_is_better=False)
+    broker = Row("idle memory, broker (the larger one)", "MB", 40, higher_is_better=False)
+    for number in range(rounds):
+        _say(f"cluster start, round {number + 1} of {rounds}")
+        with cluster_start.running_cluster(2) as (ready, seconds):
+            start.samples.append(seconds)
+            sizes = [cluster_start.resident_megabytes(pid) for pid in cluster_start.member_pids(ready)]
+            namesrv.samples.append(sizes[0])
+            broker.samples.append(max(sizes[1:]))
+    return [start, namesrv, broker]
+
+
+def bench_send(rounds: int, scale: float) -> list[Row]:
+    """Sends, each beside an echo of the same bytes."""
+    size = sending.frame_bytes()
+    note = f"frames of {size} B; one future per frame, as many coroutines awaiting as frames in flight"
+    echo_256 = Row("echo, 256 in flight, awaited", "/s", note=note)
+    streamed = Row("echo, 256 in flight, streamed", "/s", note="the same bytes with no state per frame")
+    echo_1 = Row("echo, 1 in flight", "/s")
+    send_256 = Row(
+        "send, 1 KiB, one connection, 256 in flight, ASYNC_FLUSH",
+        "/s",
+        60_000,
+        limit=echo_256,
+        limit_share=0.25,
+    )
+    send_1 = Row("send, 1 KiB, 1 in flight", "/s", 20_000, limit=echo_1)
+    batch = Row("batch send, 64 x 100 B", "msg/s", 400_000, note="16 batches in flight")
+    with cluster_start.running_cluster(1) as (ready, _), echo.echo_server() as port:
+        address = ready["namesrv"]["address"]
+        for number in range(rounds):
+            _say(f"send, round {number + 1} of {rounds}")
+            many, few = int(200_000 * scale), int(20_000 * scale)
+            echo_256.samples.append(_run(echo.awaited(port, size, 256, many)))
+            send_256.samples.append(_run(sending.pipelined(address, 256, many)))
+            streamed.samples.append(_run(echo.streamed(port, size, 256, many)))
+            echo_1.samples.append(_run(echo.awaited(port, size, 1, few)))
+            send_1.samples.append(_run(sending.pipelined(address, 1, few)))
+            batch.samples.append(_run(sending.batched(address, int(1_000_000 * scale))))
+    return [streamed, echo_256, send_256, echo_1, send_1, batch]
+
+
+def bench_consume(rounds: int, scale: float) -> list[Row]:
+    """Push consumption of a backlog; every round a new group."""
+    row = Row(
+        "push consume, pull batch 32, through the listener",
+        "msg/s",
+        150_000,
+        note="100 B bodies, one broker, 4 queues; async listener, consume_message_batch_max_size 32",
+    )
+    total = int(500_000 * scale)
+    with cluster_start.running_cluster(1) as (ready, _):
+        address = ready["namesrv"]["address"]
+        _say("consume, filling the backlog")
+        _run(consuming.fill(address, "ConsumeTopic", total))
+        for number in range(rounds):
+            _say(f"consume, round {number + 1} of {rounds}")
+            group = f"BenchmarkGroup{number}"
+            row.samples.append(_run(consuming.consumed(address, "ConsumeTopic", group, total)))
+    return [row]
+
+
+def bench_reset(rounds: int, scale: float) -> list[Row]:
+    """222 to the last 220."""
+    row = Row(
+        f"222 to the last of {_CONSUMERS} connected consumers having 220",
+        "ms",
+        50,
+        higher_is_better=False,
+        note="the receiving process holds all connections",
+    )
+    with cluster_start.running_cluster(1) as (ready, _):
+        _say("reset notice")
+        broker = ready["brokers"]["broker-a"]["address"]
+        row.samples = _run(
+            reset_notice.connected_consumers_notified(ready["namesrv"]["address"], broker, _CONSUMERS, rounds)
+        )
+    return [row]
+
+
+def bench_search(rounds: int, scale: float) -> list[Row]:
+    """Search by time, both modes."""
+    entries = int(_QUEUE_ENTRIES * scale)
+    modes = {SearchMode.NEAREST: "4.x, nearest", SearchMode.BOUNDARY: "5.x, lower boundary"}
+    rows = {
+        mode: Row(f"search by time, {entries:,} entries ({name})", "us", 50, higher_is_better=False)
+        for mode, name in modes.items()
+    }
+    _say(f"search, filling a queue of {entries:,} entries")
+    with searching.filled_store(entries) as store:
+        for number in range(rounds):
+            for mode, row in rows.items():
+                row.samples.append(searching.search_microseconds(store, mode, _SEARCHES, number))
+    return list(rows.values())
+
+
+_LOADS: dict[str, Callable[[int, float], list[Row]]] = {
+    "start": bench_cluster_start,
+    "send": bench_send,
+    "consume": bench_consume,
+    "reset": bench_reset,
+    "search": bench_search,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Measures RewindMQ and prints one table of medians.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each load (default 5)")
+    parser.add_argument("--only", choices=_LOADS, action="append", help="one load; may be repeated")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1 or not 0.01 <= arguments.scale <= 10:
+        parser.error("--rounds must be at least 1, --scale between 0.01 and 10")
+    rows: list[Row] = []
+    for name in arguments.only or _LOADS:
+        rows += _LOADS[name](arguments.rounds, arguments.scale)
+    print(render(rows))
+    if arguments.json:
+        write_json(rows, arguments.json)
+    return 1 if any(row.reached is False for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
