@@ -1,0 +1,123 @@
+"""What README and docs show: links lead somewhere, commands parse, programs compile, the README's runs."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from rewindmq.__main__ import build_parser
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+_FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_COMMAND: Final = re.compile(r"^(?:\$ )?(?:rewindmq|\./scripts/demo) ?(.*)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def _blocks() -> Iterator[Block]:
+    for page in PAGES:
+        text = page.read_text()
+        for match in _FENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            yield Block(str(page.relative_to(ROOT)), line, match[1], match[2])
+
+
+def _commands() -> Iterator[tuple[str, str]]:
+    """What is typed: lines that begin with the command, not messages it prints (``rewindmq up: ...``)."""
+    for block in _blocks():
+        if block.language:
+            continue
+        for match in _COMMAND.finditer(block.text):
+            if not match[0].startswith("rewindmq ") or not re.match(r"rewindmq \w+:", match[0]):
+                yield f"{block}", match[0].removeprefix("$ ")
+
+
+def _anchor(heading: str) -> str:
+    """The anchor that repository hosts make of a heading."""
+    kept = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
+    return kept.replace(" ", "-")
+
+
+COMMANDS: Final = list(_commands())
+PROGRAMS: Final = [block for block in _blocks() if block.language == "python"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    text = _FENCE.sub("", page.read_text())
+    for target in _LINK.findall(text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor:
+            assert anchor in map(_anchor, _HEADING.findall(file.read_text())), f"{page.name}: {target}"
+
+
+def test_every_page_is_listed() -> None:
+    listed = set(_LINK.findall((ROOT / "docs" / "README.md").read_text()))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
+
+
+@pytest.mark.parametrize(("place", "line"), COMMANDS, ids=[f"{place} {line}" for place, line in COMMANDS])
+def test_every_command_parses(place: str, line: str) -> None:
+    words = shlex.split(line, comments=True)
+    name, *arguments = ["demo", *words[1:]] if words[0] == "./scripts/demo" else words[1:]
+    parsed = build_parser(name).parse_args(arguments)
+    assert callable(parsed._run), place
+
+
+def test_there_are_commands_and_programs() -> None:
+    """The patterns above find what they are meant to."""
+    assert len(COMMANDS) > 30
+    assert len(PROGRAMS) > 10
+
+
+@pytest.mark.parametrize("block", PROGRAMS, ids=str)
+def test_every_program_compiles_and_its_imports_exist(block: Block) -> None:
+    tree = ast.parse(block.text, str(block))
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    exec(compile(ast.Module(imports, type_ignores=[]), str(block), "exec"), {})
+
+
+def test_the_program_of_the_readme_prints_what_the_readme_says() -> None:
+    program = next(block for block in PROGRAMS if block.page == "README.md" and "asyncio.run" in block.text)
+    environment = {name: value for name, value in os.environ.items() if name != "NAMESRV_ADDR"}
+    outcome = subprocess.run(
+        [sys.executable, "-c", program.text], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert f"It prints `{outcome.stdout.strip()}`." in (ROOT / "README.md").read_text()
+
+
+def test_the_world_of_the_time_page_runs() -> None:
+    program = next(block for block in PROGRAMS if block.page == "docs/time.md" and "World" in block.text)
+    names: dict[str, object] = {}
+    exec(compile(program.text, str(program), "exec"), names)
+    scenario = names["test_time_passes_without_waiting"]
+    assert callable(scenario)
+    scenario()
