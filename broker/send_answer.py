@@ -42,4 +42,4 @@ class SendAnswers:
 
     def refused(self, error: RequestError) -> RemotingCommand:
         """The answer to a send that stored nothing."""
-        return RemotingCommand(error.code, remark=error.remark, ext=self._refusal_ext)
+        return RemotingCommand(error.code, remark=error.remark, ext_fields=self._refusal_ext)

@@ -48,61 +48,39 @@ _EXT_TYPES: Final = frozenset((str, int, bool, bytes, type(None)))
 _NO_EXT: Final[Mapping[str, ExtValue]] = MappingProxyType({})
 
 
-class RemotingCommand:
+class _Content(msgspec.Struct, eq=False, gc=False):
+    code: int
+    header: CommandHeader | None = None
+    body: Body = None
+
+
+class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
     """The envelope both directions share (``wire.md`` 1.2).
+
+    A struct because one is made for every frame in each direction; it never forms reference cycles.
 
     Attributes:
         code: request code, or response code when ``is_response``.
+        header: the typed header to send; None in a received command, see ``decode_header``.
+        body: to send: bytes or a structured value; received: bytes, or None (empty and absent are one).
+        remark: error text, or None.
         language: the sender's ``LanguageCode`` number.
         version: the sender's ``MQVersion`` ordinal.
         opaque: int32 chosen by the requester, copied into the response.
         flag: bit 0 response, bit 1 oneway.
-        remark: error text, or None.
-        header: the typed header to send; None in a received command, see ``decode_header``.
-        body: to send: bytes or a structured value; received: bytes, or None (empty and absent are one).
+        ext_fields: ext fields beside the typed header; read them through ``ext``.
+        raw_ext: the ext fields still in msgpack, when they came that way and nobody has looked inside.
         serialize_type: the codec it came in; for a command to send, chosen by the connection.
     """
 
-    __slots__ = (
-        "_ext",
-        "_raw_ext",
-        "body",
-        "code",
-        "flag",
-        "header",
-        "language",
-        "opaque",
-        "remark",
-        "serialize_type",
-        "version",
-    )
-
-    def __init__(
-        self,
-        code: int,
-        header: CommandHeader | None = None,
-        body: Body = None,
-        *,
-        remark: str | None = None,
-        language: int = LanguageCode.PYTHON,
-        version: int = CURRENT_VERSION,
-        opaque: int = 0,
-        flag: int = 0,
-        ext: dict[str, ExtValue] | None = None,
-        raw_ext: bytes | msgspec.Raw | None = None,
-        serialize_type: SerializeType = SerializeType.MSGPACK,
-    ) -> None:
-        self.code = code
-        self.header = header
-        self.body = body
-        self.remark = remark
-        self.language = language
-        self.version = version
-        self.opaque = opaque
-        self.flag = flag
-        self.serialize_type = serialize_type
-        self._ext = ext
-        self._raw_ext = raw_ext
+    remark: str | None = None
+    language: int = int(LanguageCode.PYTHON)
+    version: int = CURRENT_VERSION
+    opaque: int = 0
+    flag: int = 0
+    ext_fields: Mapping[str, ExtValue] | None = None
+    raw_ext: bytes | None = None
+    serialize_type: SerializeType = SerializeType.MSGPACK
 
     @property
     def is_response(self) -> bool:
@@ -119,16 +97,11 @@ class RemotingCommand:
         Raises:
             HeaderError: packed ext fields that are no map of texts to plain values.
         """
-        if self._ext is None:
-            if self._raw_ext is None:
+        if self.ext_fields is None:
+            if self.raw_ext is None:
                 return _NO_EXT
-            self._ext = _unpack_ext(self._raw_ext)
-        return self._ext
-
-    @property
-    def raw_ext(self) -> bytes | msgspec.Raw | None:
-        """The ext fields still in msgpack, when they came that way and nobody has looked inside."""
-        return self._raw_ext
+            self.ext_fields = _unpack_ext(self.raw_ext)
+        return self.ext_fields
 
     def all_ext_fields(self) -> dict[str, ExtValue]:
         """Ext fields as they go on the wire: the free ones, overlaid by the typed header's."""
@@ -139,8 +112,8 @@ class RemotingCommand:
 
     def set_ext(self, key: str, value: ExtValue) -> None:
         """Add an ext field beside the typed header (``wire.md`` 3.1)."""
-        self._ext = {**self.ext, key: value}
-        self._raw_ext = None
+        self.ext_fields = {**self.ext, key: value}
+        self.raw_ext = None
 
     def decode_header(self, header_type: type[HeaderT]) -> HeaderT:
         """The typed header of a received command.
@@ -150,12 +123,12 @@ class RemotingCommand:
                 answers when its handler trips over the field.
         """
         try:
-            if self._raw_ext is not None:
+            if self.raw_ext is not None:
                 decoder = _DECODERS.get(header_type)
                 if decoder is None:
                     decoder = _DECODERS[header_type] = msgspec.msgpack.Decoder(header_type, strict=False)
-                return decoder.decode(self._raw_ext)  # type: ignore[no-any-return]
-            return msgspec.convert(self._ext or {}, header_type, strict=False)
+                return decoder.decode(self.raw_ext)  # type: ignore[no-any-return]
+            return msgspec.convert(self.ext_fields or {}, header_type, strict=False)
         except DECODE_FAILURES as error:
             raise HeaderError(f"{header_type.__name__}: {error}") from None
 
@@ -178,7 +151,7 @@ class RemotingCommand:
         )
 
 
-def _unpack_ext(raw: bytes | msgspec.Raw) -> dict[str, ExtValue]:
+def _unpack_ext(raw: bytes) -> dict[str, ExtValue]:
     try:
         fields: dict[str, ExtValue] = _UNTYPED.decode(raw)
     except DECODE_FAILURES as error:

@@ -12,14 +12,20 @@ from typing import Final
 import msgspec
 
 from rewindmq.protocol.body_codec import encode_body
-from rewindmq.protocol.codec import HEADER_CODECS, HeaderCodec
+from rewindmq.protocol.codec import HEADER_CODECS
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
 _PREFIX: Final = struct.Struct(">II")
+_PACK_PREFIX: Final = _PREFIX.pack
+_UNPACK_PREFIX: Final = _PREFIX.unpack_from
+_PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
+_MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
 _HEADER_LENGTH_MASK: Final = 0xFFFFFF
+_ENCODE_HEADER: Final = {kind: codec.encode_header for kind, codec in HEADER_CODECS.items()}
+_DECODE_HEADER: Final = {kind: codec.decode_header for kind, codec in HEADER_CODECS.items()}
 
 
 def encode_frame(
@@ -35,16 +41,17 @@ def encode_frame(
         FrameError: the frame or its header would exceed what peers accept, or the codec cannot hold it.
         BodyError: the structured body cannot be written.
     """
-    header = HEADER_CODECS[serialize_type].encode_header(command)
+    header = _ENCODE_HEADER[serialize_type](command)
     body = command.body
     if body is None:
         body = b""
     elif isinstance(body, msgspec.Struct):
         body = encode_body(body, serialize_type, standard_json=standard_json)
-    length = _LENGTH_BYTES + len(header) + len(body)
-    if length > MAX_FRAME_BYTES - _LENGTH_BYTES or len(header) > MAX_HEADER_BYTES:
-        raise FrameError(f"frame of {length} bytes (header {len(header)}) exceeds the limit")
-    return b"".join((_PREFIX.pack(length, serialize_type << 24 | len(header)), header, body))
+    header_length = len(header)
+    length = _LENGTH_BYTES + header_length + len(body)
+    if length > _MAX_LENGTH or header_length > MAX_HEADER_BYTES:
+        raise FrameError(f"frame of {length} bytes (header {header_length}) exceeds the limit")
+    return b"".join((_PACK_PREFIX(length, serialize_type << 24 | header_length), header, body))
 
 
 class FrameDecoder:
@@ -60,7 +67,7 @@ class FrameDecoder:
         self._max_frame = max_frame_bytes
         self._chunks: list[bytes] = []
         self._have = 0
-        self._need = 2 * _LENGTH_BYTES
+        self._need = _PREFIX_BYTES
         self.failure: FrameError | None = None
 
     @property
@@ -87,36 +94,42 @@ class FrameDecoder:
         commands: list[RemotingCommand] = []
         position = 0
         end = len(data)
-        self._need = 2 * _LENGTH_BYTES
-        while end - position >= 2 * _LENGTH_BYTES:
-            length, word = _PREFIX.unpack_from(data, position)
-            header_length = word & _HEADER_LENGTH_MASK
-            try:
-                codec = self._checked_codec(length, word >> 24, header_length)
+        max_length = self._max_frame - _LENGTH_BYTES
+        self._need = _PREFIX_BYTES
+        try:
+            while end - position >= _PREFIX_BYTES:
+                length, word = _UNPACK_PREFIX(data, position)
+                header_length = word & _HEADER_LENGTH_MASK
+                decode_header = _DECODE_HEADER.get(word >> 24)
+                if (
+                    length > max_length
+                    or header_length > length - _LENGTH_BYTES
+                    or header_length > MAX_HEADER_BYTES
+                    or decode_header is None
+                ):
+                    raise self._refusal(length, word >> 24, header_length)
                 frame_end = position + _LENGTH_BYTES + length
                 if frame_end > end:
                     self._need = frame_end - position
                     break
-                header_end = position + 8 + header_length
-                command = codec.decode_header(data[position + 8 : header_end])
-            except FrameError as error:
-                self.failure = error
-                return commands
-            if header_end < frame_end:
-                command.body = data[header_end:frame_end]
-            commands.append(command)
-            position = frame_end
+                header_start = position + _PREFIX_BYTES
+                header_end = header_start + header_length
+                command = decode_header(data[header_start:header_end])
+                if header_end < frame_end:
+                    command.body = data[header_end:frame_end]
+                commands.append(command)
+                position = frame_end
+        except FrameError as error:
+            self.failure = error
+            return commands
         if position < end:
             self._chunks.append(data[position:])
             self._have = end - position
         return commands
 
-    def _checked_codec(self, length: int, serialize_type: int, header_length: int) -> HeaderCodec:
+    def _refusal(self, length: int, serialize_type: int, header_length: int) -> FrameError:
         if length > self._max_frame - _LENGTH_BYTES:
-            raise FrameError(f"frame of {length} bytes exceeds {self._max_frame}")
+            return FrameError(f"frame of {length} bytes exceeds {self._max_frame}")
         if header_length > length - _LENGTH_BYTES or header_length > MAX_HEADER_BYTES:
-            raise FrameError(f"header of {header_length} bytes in a frame of {length}")
-        codec = HEADER_CODECS.get(serialize_type)
-        if codec is None:
-            raise FrameError(f"unknown serialize type {serialize_type}")
-        return codec
+            return FrameError(f"header of {header_length} bytes in a frame of {length}")
+        return FrameError(f"unknown serialize type {serialize_type}")

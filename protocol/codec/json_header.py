@@ -72,7 +72,7 @@ def decode_header(data: bytes) -> RemotingCommand:
         version=header.version or 0,
         opaque=header.opaque or 0,
         flag=header.flag or 0,
-        ext=_checked_ext(header.ext_fields),
+        ext_fields=_checked_ext(header.ext_fields),
         serialize_type=SerializeType.JSON,
     )
 

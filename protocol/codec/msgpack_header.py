@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand, SerializeType
+from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.integers import Int32
 from rewindmq.protocol.limits import MAX_EXT_FIELDS
@@ -14,6 +14,8 @@ from rewindmq.protocol.limits import MAX_EXT_FIELDS
 _UInt31 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 _NIL: Final = 0xC0
+_FIXMAP: Final = 0x80
+_FIXMAP_MASK: Final = 0xF0
 _MAP16: Final = 0xDE
 
 
@@ -37,14 +39,13 @@ def encode_header(command: RemotingCommand) -> bytes:
     Raises:
         FrameError: a number beyond 64 bits, or a text with a lone surrogate.
     """
-    if command.header is None:
+    ext: object = command.header
+    if ext is None:
         # What came packed and is passed on leaves as it came.
         raw = command.raw_ext
-        ext: object = command.ext or None if raw is None else msgspec.Raw(raw)
-    elif command.ext:
+        ext = command.ext_fields or None if raw is None else msgspec.Raw(raw)
+    elif command.ext_fields or command.raw_ext:
         ext = command.all_ext_fields()
-    else:
-        ext = command.header
     try:
         return _ENCODE(
             (
@@ -71,6 +72,16 @@ def decode_header(data: bytes) -> RemotingCommand:
         envelope = _DECODER.decode(data)
     except DECODE_FAILURES as error:
         raise FrameError(f"msgpack header: {error}") from None
+    packed = bytes(envelope.ext)
+    first = packed[0]
+    if first == _NIL:
+        raw_ext = None
+    elif first & _FIXMAP_MASK == _FIXMAP or (
+        first == _MAP16 and int.from_bytes(packed[1:3], "big") <= MAX_EXT_FIELDS
+    ):
+        raw_ext = packed
+    else:
+        raise FrameError("msgpack header: ext fields are no map, or too many")
     return RemotingCommand(
         envelope.code,
         remark=envelope.remark,
@@ -78,18 +89,5 @@ def decode_header(data: bytes) -> RemotingCommand:
         version=envelope.version,
         opaque=envelope.opaque,
         flag=envelope.flag,
-        raw_ext=_checked_ext(envelope.ext),
-        serialize_type=SerializeType.MSGPACK,
+        raw_ext=raw_ext,
     )
-
-
-def _checked_ext(raw: msgspec.Raw) -> bytes | None:
-    packed = bytes(raw)
-    first = packed[0]
-    if first == _NIL:
-        return None
-    if 0x80 <= first <= 0x8F:
-        return packed
-    if first == _MAP16 and int.from_bytes(packed[1:3], "big") <= MAX_EXT_FIELDS:
-        return packed
-    raise FrameError("msgpack header: ext fields are no map, or too many")

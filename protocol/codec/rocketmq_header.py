@@ -73,7 +73,7 @@ def decode_header(data: bytes) -> RemotingCommand:
             version=version,
             opaque=opaque,
             flag=flag,
-            ext=_decode_entries(data, ext_at),
+            ext_fields=_decode_entries(data, ext_at),
             serialize_type=SerializeType.ROCKETMQ,
         )
     except (struct.error, UnicodeDecodeError) as error:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Unsent bytes above which requests of the peer wait and ``drain`` blocks, and below which they go on.
-HIGH_WATER_BYTES: Final = 1 << 20
-LOW_WATER_BYTES: Final = 1 << 18
+HIGH_WATER_BYTES: Final = 1 << 15
+LOW_WATER_BYTES: Final = 1 << 14
 # Unsent bytes towards one peer above which ``invoke`` refuses and anything else closes the connection.
 MAX_UNSENT_BYTES: Final = 64 << 20
 # How long a closed connection may take to send what was written before, in seconds.

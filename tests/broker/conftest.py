@@ -100,7 +100,7 @@ class Peer:
         **fields: Any,
     ) -> RemotingCommand:
         command = RemotingCommand(
-            code, header, body, version=self.version, language=self.language, ext=fields or None
+            code, header, body, version=self.version, language=self.language, ext_fields=fields or None
         )
         return await self.client.invoke(self.address, command, timeout)
 

@@ -309,11 +309,11 @@ async def test_json_clients_get_json(real_stage) -> None:
     await real_stage.broker.register()
     client = RemotingClient(real_stage.runtime, wire=SerializeType.JSON)
     try:
-        command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext={"topic": "T"}, version=1)
+        command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields={"topic": "T"}, version=1)
         answer = await client.invoke(real_stage.namesrv.address, command)
         assert answer.serialize_type is SerializeType.JSON
         assert b'"brokerAddrs":{0:"10.0.0.2:10911"}' in bytes(answer.body)
-        command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext={"topic": "T"}, version=401)
+        command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields={"topic": "T"}, version=401)
         answer = await client.invoke(real_stage.namesrv.address, command)
         assert b'"brokerAddrs":{"0":"10.0.0.2:10911"}' in bytes(answer.body)
     finally:

@@ -17,7 +17,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 def frame(opaque: int, body: bytes, serialize_type: SerializeType = SerializeType.MSGPACK) -> bytes:
-    return encode_frame(RemotingCommand(11, body=body, opaque=opaque, ext={"k": "v"}), serialize_type)
+    return encode_frame(RemotingCommand(11, body=body, opaque=opaque, ext_fields={"k": "v"}), serialize_type)
 
 
 def test_layout_of_a_frame():
@@ -123,7 +123,7 @@ def test_the_largest_frame_passes_and_one_byte_more_does_not():
 
 def test_a_header_over_the_limit_is_not_sent():
     with pytest.raises(FrameError, match="exceeds the limit"):
-        encode_frame(RemotingCommand(11, ext={"a": "x" * MAX_HEADER_BYTES}), SerializeType.JSON)
+        encode_frame(RemotingCommand(11, ext_fields={"a": "x" * MAX_HEADER_BYTES}), SerializeType.JSON)
 
 
 @pytest.mark.parametrize("kind", SerializeType)

@@ -64,7 +64,7 @@ COMMANDS = st.builds(
     version=st.integers(0, 612),
     opaque=st.integers(-(2**31), 2**31 - 1),
     flag=st.integers(0, 3),
-    ext=st.dictionaries(TEXTS, TEXTS, max_size=20),
+    ext_fields=st.dictionaries(TEXTS, TEXTS, max_size=20),
 )
 
 
@@ -113,7 +113,7 @@ def test_bytes_left_over_are_a_frame_error(codec):
 @ALL
 def test_more_ext_fields_than_allowed_are_a_frame_error(codec):
     def header(count):
-        return codec.encode_header(RemotingCommand(11, ext={f"k{i}": "v" for i in range(count)}))
+        return codec.encode_header(RemotingCommand(11, ext_fields={f"k{i}": "v" for i in range(count)}))
 
     assert len(codec.decode_header(header(MAX_EXT_FIELDS)).ext) == MAX_EXT_FIELDS
     with pytest.raises(FrameError):
@@ -295,12 +295,12 @@ def test_msgpack_keeps_native_values_and_coerces_them_where_they_cross_over():
 @pytest.mark.parametrize("codec", [JSON, ROCKETMQ])
 def test_bytes_that_are_no_text_cannot_leave_msgpack(codec):
     with pytest.raises(FrameError):
-        codec.encode_header(RemotingCommand(11, ext={"a": b"\xff"}))
+        codec.encode_header(RemotingCommand(11, ext_fields={"a": b"\xff"}))
 
 
 @ALL
 def test_a_lone_surrogate_is_a_frame_error(codec):
-    for command in (RemotingCommand(1, remark="\ud800"), RemotingCommand(1, ext={"a": "\ud800"})):
+    for command in (RemotingCommand(1, remark="\ud800"), RemotingCommand(1, ext_fields={"a": "\ud800"})):
         with pytest.raises(FrameError):
             codec.encode_header(command)
 
@@ -323,7 +323,7 @@ def test_a_lone_surrogate_is_a_frame_error(codec):
     ],
 )
 def test_missing_and_wrong_typed_fields_name_the_field(codec, ext, what):
-    command = codec.decode_header(codec.encode_header(RemotingCommand(222, ext=ext)))
+    command = codec.decode_header(codec.encode_header(RemotingCommand(222, ext_fields=ext)))
     with pytest.raises(HeaderError, match=what) as refusal:
         command.decode_header(ResetOffsetRequestHeader)
     assert refusal.value.code == 1
@@ -331,7 +331,9 @@ def test_missing_and_wrong_typed_fields_name_the_field(codec, ext, what):
 
 
 def test_booleans_are_read_in_any_case_as_java_does():
-    command = RemotingCommand(222, ext={"topic": "T", "group": "G", "isForce": "TRUE", "timestamp": "-1"})
+    command = RemotingCommand(
+        222, ext_fields={"topic": "T", "group": "G", "isForce": "TRUE", "timestamp": "-1"}
+    )
     assert command.decode_header(ResetOffsetRequestHeader).is_force is True
 
 
@@ -341,7 +343,7 @@ def test_old_clients_send_no_expression_type():
         "sysFlag": "6", "commitOffset": "-1", "suspendTimeoutMillis": "0", "subVersion": "0",
         "ReqT": "0", "bname": "broker-a",
     }  # fmt: skip
-    assert RemotingCommand(11, ext=ext).decode_header(PullMessageRequestHeader).expression_type is None
+    assert RemotingCommand(11, ext_fields=ext).decode_header(PullMessageRequestHeader).expression_type is None
 
 
 def test_set_ext_joins_the_typed_header():

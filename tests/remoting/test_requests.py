@@ -159,7 +159,7 @@ async def test_strict_json_is_for_those_who_announce_it(
     route = TopicRouteData(broker_datas=[broker], queue_datas=[])
     server = await stage.server({105: lambda connection, request: RemotingCommand(0, body=route)})
     peer = await stage.raw(server)
-    peer.send(RemotingCommand(105, opaque=1, version=version, ext=ext), wire=SerializeType.JSON)
+    peer.send(RemotingCommand(105, opaque=1, version=version, ext_fields=ext), wire=SerializeType.JSON)
     body = (await peer.receive()).body
     assert b'"brokerAddrs":' + broker_ids in body
 
