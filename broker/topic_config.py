@@ -79,7 +79,9 @@ class TopicConfigManager:
         template's permission without INHERIT.
         """
         template = self._topics.get(default_topic)
-        if template is None or not template.perm & Perm.INHERIT:
+        # The file may still hold the default topic of a start that had it.
+        is_off = default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable
+        if template is None or is_off or not template.perm & Perm.INHERIT:
             _log.warning("topic %s is not created: no template %s to inherit from", topic, default_topic)
             return None
         queue_nums = max(0, min(default_queue_nums, template.write_queue_nums))

@@ -85,6 +85,20 @@ def test_B02_without_a_template_to_inherit_from_the_topic_does_not_exist(
     simulate(scenario, auto_create_topic_enable=False)
 
 
+def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        # topics.json holds the built-in topics too, TBW102 among them.
+        (await stage.peer().send("Before")).require_success()
+        await stage.broker.close()
+        broker = await stage.start_broker(auto_create_topic_enable=False)
+        peer = stage.peer()
+        assert_refused(await peer.send("N"), ResponseCode.TOPIC_NOT_EXIST, "topic[N] not exist")
+        assert broker.context.topics.find("N") is None
+        (await peer.send("Before")).require_success()
+
+    simulate(scenario)
+
+
 def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
