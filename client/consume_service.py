@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener
+from rewindmq.client.listener import ConsumeConcurrentlyStatus, ListenerResult, MessageListener
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import ResponseCode
@@ -78,6 +78,8 @@ class ConsumeConcurrentlyService:
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
     ) -> None:
         """Queue messages for the listener, in batches of at most ``consume_message_batch_max_size``."""
+        # What a listener does to the sequence it is given must not change what counts as consumed.
+        messages = tuple(messages)
         size = self._batch_size
         if len(messages) <= size:
             self._pending.append(_Batch(messages, queue, process_queue))
@@ -92,15 +94,16 @@ class ConsumeConcurrentlyService:
         """Take no more work and end the workers; an async listener that runs is cancelled.
 
         Java does not wait for its listeners either (``awaitTerminationMillisWhenShutdown`` 0); a plain one
-        goes on in its thread, and its result is discarded.
+        goes on in its thread, and its result is discarded. So is that of a listener that calls this itself.
         """
         self._is_stopped = True
         self._pending.clear()
         for resubmission in self._resubmissions:
             resubmission.cancel()
-        for worker in self._workers:
+        workers = self._workers - {asyncio.current_task()}
+        for worker in workers:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*workers, return_exceptions=True)
 
     def _start_worker(self) -> None:
         if self._one_is_starting or self._is_stopped or len(self._workers) >= self._limit:
@@ -157,7 +160,7 @@ class ConsumeConcurrentlyService:
             answer = (
                 self._listener(messages)
                 if self._is_async
-                else await self._consumer.runtime.workers.run(self._listener, messages)
+                else await self._consumer.runtime.workers.run(self._call_plain_listener, messages)
             )
             result = await answer if isinstance(answer, Awaitable) else answer
         except (Exception, asyncio.CancelledError) as error:
@@ -170,6 +173,15 @@ class ConsumeConcurrentlyService:
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+    def _call_plain_listener(
+        self, messages: Sequence[MessageExt]
+    ) -> ListenerResult | Awaitable[ListenerResult]:
+        """On a worker thread. No future takes a StopIteration, and who waits for one would wait for ever."""
+        try:
+            return self._listener(messages)
+        except StopIteration as error:
+            raise RuntimeError("the listener raised StopIteration") from error
 
     def _finish(
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue

@@ -170,6 +170,13 @@ class ClientInstance:
             )
         self._consumers[consumer.group] = consumer
 
+    def discard(self, member: object) -> None:
+        """Forget a member whose start failed; brokers have not heard of it."""
+        tables: tuple[dict[str, Any], ...] = (self._producers, self._consumers)
+        for table in tables:
+            for group in [group for group, known in table.items() if known is member]:
+                del table[group]
+
     async def unregister_producer(self, group: str) -> None:
         """Leave the group here and, with 35, at the brokers."""
         del self._producers[group]

@@ -154,6 +154,7 @@ class Client:
 
     async def _abandon_start(self) -> None:
         """Leave nothing behind of a start that failed."""
+        self.instance.discard(self)
         await release_instance(self.instance)
 
     async def _started(self) -> None:

@@ -223,6 +223,69 @@ def test_a_raising_listener_gets_its_message_again(tmp_path: Path, is_async: boo
     play(scene, tmp_path)
 
 
+def test_a_listener_cannot_change_what_counts_as_consumed(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(3)
+        given: list[Sequence[MessageExt]] = []
+
+        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            given.append(messages)
+            return OK
+
+        await cluster.consume(listen, consume_message_batch_max_size=2)
+        await asyncio.sleep(12)
+        assert [len(messages) for messages in given] == [2, 1]
+        assert all(isinstance(messages, tuple) for messages in given)
+
+    play(scene, tmp_path)
+
+
+def test_a_plain_listener_that_raises_stop_iteration_has_failed(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(1)
+        calls: list[int] = []
+
+        def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            calls.append(messages[0].reconsume_times)
+            return OK if len(calls) > 1 else next(iter(()))
+
+        await cluster.consume(listen)
+        await asyncio.sleep(20)
+        assert calls == [0, 1]
+        assert cluster.stored() == {0: 1}
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_listener_may_shut_its_consumer_down(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(5)
+        calls: list[bytes] = []
+        ended = asyncio.Event()
+
+        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            calls.append(messages[0].body)
+            if len(calls) == 3:
+                await consumer.shutdown()
+                ended.set()
+            return OK
+
+        consumer = cluster.push_consumer(listen, consume_thread_max=1)
+        await consumer.start()
+        await ended.wait()
+        await asyncio.sleep(15)
+        assert calls == [b"0", b"1", b"2"]
+        # Its own message is not among what it had finished.
+        assert cluster.stored() == {0: 2}
+        assert consumer.instance.is_unused
+
+    play(scene, tmp_path, profile)
+
+
 def test_a_failed_batch_is_delivered_again_as_one(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)

@@ -1,15 +1,16 @@
-"""Reset scenarios D01 to D22 with real servers under virtual time (behaviour.md D.5 to D.7, F-D)."""
+"""Reset scenarios with real servers under virtual time (behaviour.md D.5 to D.7, F-D; E15 and E16)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from client_stage import OK, Cluster, Inbox, play, until
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 
@@ -178,6 +179,67 @@ def test_D22_a_consumer_suspended_by_its_application_comes_out_running(
         assert not consumer.is_suspended
 
     play(scene, tmp_path, profile)
+
+
+async def _shut_down_4_s_into_a_reset(cluster: Cluster) -> float:
+    """Reset an idle consumer from 100 to 0; gives the seconds from the reset to the end of its shutdown."""
+    await cluster.create_topic(queues=1)
+    await cluster.fill(100)
+    consumer = await cluster.consume(Inbox(cluster.world))
+    await until(lambda: cluster.stored() == {0: 100})
+    admin = await cluster.admin()
+    start = cluster.world.now
+    await admin.reset_offset_by_timestamp("T", "G", 0, True)
+    await asyncio.sleep(4 - (cluster.world.now - start))
+    await consumer.shutdown()
+    took = round(cluster.world.now - start, 1)
+    await asyncio.sleep(10)
+    return took
+
+
+def test_E15_v42_a_shutdown_during_the_wait_ends_the_reset(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        assert await _shut_down_4_s_into_a_reset(cluster) == 4.0
+        assert cluster.stored() == {0: 100}
+
+    play(scene, tmp_path, Profile.V42)
+
+
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+def test_E16_a_shutdown_waits_for_the_reset(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        assert await _shut_down_4_s_into_a_reset(cluster) == 10.0
+        assert cluster.stored() == {0: 0}
+
+    play(scene, tmp_path, profile)
+
+
+def test_a_start_given_up_during_a_reset_leaves_nothing_behind(tmp_path: Path) -> None:
+    """From 4.9.0 a second consumer of the instance waits for the monitor; its start may be cancelled."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(3)
+        first = await cluster.consume(Inbox(cluster.world))
+        await until(lambda: cluster.stored() == {0: 3})
+        admin = await cluster.admin()
+        await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await until(lambda: first.is_suspended)
+        options: dict[str, Any] = {"runtime": first.runtime, "instance_name": "c1"}
+
+        def second() -> PushConsumer:
+            consumer = PushConsumer("H", cluster.namesrv, **options)
+            consumer.subscribe("T")
+            consumer.register_message_listener(Inbox(cluster.world))
+            return consumer
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(second().start(), 3)
+        async with second() as again:
+            assert again.instance is first.instance
+        assert not first.instance.is_unused
+
+    play(scene, tmp_path)
 
 
 @pytest.mark.parametrize(("profile", "applied"), [(Profile.V42, [10.0, 13.0]), (Profile.V49, [10.0, 20.0])])
