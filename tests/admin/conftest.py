@@ -92,8 +92,11 @@ class Stage:
         client = RemotingClient(runtime)
         self.exits.push_async_callback(server.close)
         self.exits.push_async_callback(client.close)
-        # No queues, so that consumers leave it alone.
-        table = {TOPIC: TopicConfig(topic_name=TOPIC, read_queue_nums=0, write_queue_nums=0)}
+        # No queues, so that consumers leave it alone; two topics, as v53 refuses a first registration of one.
+        table = {
+            topic: TopicConfig(topic_name=topic, read_queue_nums=0, write_queue_nums=0)
+            for topic in (TOPIC, name)
+        }
         version = DataVersion(timestamp=1, counter=1)
         body = RegisterBrokerBody(topic_config_serialize_wrapper=TopicConfigSerializeWrapper(table, version))
         header = RegisterBrokerRequestHeader(name, "10.0.1.99:10911", "DefaultCluster", "", 0)

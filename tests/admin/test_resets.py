@@ -110,7 +110,8 @@ def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profi
     play(scenario, profile=profile)
 
 
-def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play):
+@pytest.mark.parametrize("profile", Profile)
+def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, profile):
     async def scenario(stage):
         await stage.create_topic()
         await stage.send(3)
@@ -127,7 +128,7 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play):
             await stage.sleep(15)
             assert len(stage.consumed) == 6
 
-    play(scenario)
+    play(scenario, profile=profile)
 
 
 def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play):
@@ -276,7 +277,8 @@ def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_lat
     play(scenario)
 
 
-def test_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play):
+@pytest.mark.parametrize("profile", Profile)
+def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play, profile):
     async def scenario(stage):
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
@@ -287,4 +289,4 @@ def test_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play):
             await stage.sleep(30)
             assert (stage.stored(Q0), len(stage.consumed)) == (3, 3)
 
-    play(scenario)
+    play(scenario, profile=profile)

@@ -79,18 +79,20 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("count", "pulls"), [(1000, True), (1001, False)])
-def test_C05_cached_messages_hold_up_the_next_pull(count: int, pulls: bool) -> None:
-    assert _pulls_after(count, [b"x"] * count, pull_batch_size=1024) is pulls
+def test_C05_cached_messages_hold_up_the_next_pull(count: int, pulls: bool, profile: Profile) -> None:
+    assert _pulls_after(count, [b"x"] * count, profile, pull_batch_size=1024) is pulls
 
 
+@pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("mib", "pulls"), [(100, True), (101, False)])
-def test_C06_cached_bytes_hold_up_the_next_pull(mib: int, pulls: bool) -> None:
+def test_C06_cached_bytes_hold_up_the_next_pull(mib: int, pulls: bool, profile: Profile) -> None:
     bodies = [b"x" * (1 << 20)] * mib
-    assert _pulls_after(mib, bodies, pull_batch_size=8) is pulls
+    assert _pulls_after(mib, bodies, profile, pull_batch_size=8) is pulls
 
 
-def _pulls_after(count: int, bodies: list[bytes], *, pull_batch_size: int) -> bool:
+def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batch_size: int) -> bool:
     """Whether the queue is pulled again once ``count`` messages are cached and none is finished."""
     outcome: list[bool] = []
 
@@ -103,7 +105,7 @@ def _pulls_after(count: int, bodies: list[bytes], *, pull_batch_size: int) -> bo
             await forever.wait()
             return OK
 
-        consumer = consumer_of(broker, runtime, pull_batch_size=pull_batch_size)
+        consumer = consumer_of(broker, runtime, profile, pull_batch_size=pull_batch_size)
         consumer.register_message_listener(stuck)
         async with consumer:
             await asyncio.sleep(3)
@@ -118,8 +120,9 @@ def _pulls_after(count: int, bodies: list[bytes], *, pull_batch_size: int) -> bo
     return outcome[0]
 
 
+@pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("span", "pulls"), [(2000, True), (2001, False)])
-def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool) -> None:
+def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile: Profile) -> None:
     from client_records import record
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -141,7 +144,7 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool) -> None:
             await forever.wait()
             return OK
 
-        consumer = consumer_of(broker, runtime)
+        consumer = consumer_of(broker, runtime, profile)
         consumer.register_message_listener(stuck)
         async with consumer:
             await asyncio.sleep(3)
