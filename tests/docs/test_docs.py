@@ -12,9 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 import pytest
 
+from rewindmq.__main__ import COMMANDS as SUB_COMMANDS
 from rewindmq.__main__ import build_parser
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.client.admin.commands.table import COMMANDS as ADMIN_COMMANDS
+from rewindmq.namesrv.config import NamesrvConfig
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -81,6 +87,28 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 def test_every_page_is_listed() -> None:
     listed = set(_LINK.findall((ROOT / "docs" / "README.md").read_text()))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
+
+
+def _keys(page: str) -> set[str]:
+    """The names in back quotes in the first column of a page's tables."""
+    rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    return {key for row in rows for key in re.findall(r"`([^`]+)`", row)}
+
+
+@pytest.mark.parametrize(
+    ("page", "configs"), [("broker.md", (BrokerConfig, StoreConfig)), ("namesrv.md", (NamesrvConfig,))]
+)
+def test_every_configuration_key_is_explained(page: str, configs: tuple[type[msgspec.Struct], ...]) -> None:
+    known = {field.encode_name for config in configs for field in msgspec.structs.fields(config)} - {"store"}
+    explained = {key for key in _keys(page) if not key.startswith("-")}
+    assert explained == known
+
+
+def test_every_command_is_explained() -> None:
+    admin = (ROOT / "docs" / "admin.md").read_text()
+    assert {command.name for command in ADMIN_COMMANDS} <= set(_HEADING.findall(admin))
+    shown = {line.split()[1] for _, line in COMMANDS if line.startswith("rewindmq ")}
+    assert set(SUB_COMMANDS) - {"demo", "completion"} <= shown
 
 
 @pytest.mark.parametrize(("place", "line"), COMMANDS, ids=[f"{place} {line}" for place, line in COMMANDS])
