@@ -101,7 +101,9 @@ class LongPolling:
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
-        for key, pulls in list(self._held.items()):
+        for key in list(self._held):
+            # Answering one pull may store a message (OFFSET_MOVED_EVENT) that wakes others.
+            pulls = self._held.get(key, [])
             # The loop looks at no tag: whatever arrived unseen is a reason to look again.
             for pull in self._take_due(key, pulls, self._max_offset(*key), None):
                 self._answer(pull)

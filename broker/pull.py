@@ -19,12 +19,12 @@ from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.limits import MAX_PULL_MESSAGES
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.dispatch import failure
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.sysflag import PullSysFlag
 
@@ -91,11 +91,12 @@ class MessagePuller:
         Raises:
             RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29).
         """
-        tag_codes = self._admit(header)
+        tag_codes = self._admit(header, connection.remote_address)
         response: RemotingCommand | None
         response, code = self._read(connection, header, tag_codes)
         flags = header.sys_flag
-        if code is _NOT_FOUND and flags & _SUSPEND:
+        # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
+        if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
             self._hold(connection, request, header, tag_codes)
             response = None
         # Applied whatever the read gave, and to a held pull on arrival only.
@@ -115,9 +116,9 @@ class MessagePuller:
         """Run a held pull again; it neither waits nor commits a second time."""
         connection, request, header = held.connection, held.request, held.header
         try:
-            response, _ = self._read(connection, header, self._admit(header))
-        except RequestError as error:
-            response = RemotingCommand(error.code, remark=error.remark)
+            response, _ = self._read(connection, header, self._admit(header, connection.remote_address))
+        except Exception as error:
+            response = failure(request, error)
         if self._probe is not None:
             self._probe(Point.PULL_ANSWERED, {**_details(header), "code": int(response.code)})
         connection.reply(request, response)

@@ -20,7 +20,7 @@ from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, MessageModel, Subsc
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
-from rewindmq.protocol.names import faq_suffix, topic_not_exist_remark
+from rewindmq.protocol.names import faq_suffix
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
 from rewindmq.protocol.sysflag import Perm, PullSysFlag
 
@@ -43,12 +43,16 @@ class PullGate:
     ) -> None:
         self._config = config
         self._bad_queue_code = rules.bad_queue_code
+        self._faq_suffix = faq_suffix(rules.faq_url)
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
 
-    def admit(self, header: PullMessageRequestHeader) -> TagCodes:
+    def admit(self, header: PullMessageRequestHeader, client: str) -> TagCodes:
         """The tag hashes the pull wants, None for every message.
+
+        Args:
+            client: who pulls, ``host:port``, for the remark.
 
         Raises:
             RequestError: 16, 26, 17, 1 (5.x: 29), 23, 24 or 25.
@@ -62,29 +66,32 @@ class PullGate:
         if group is None:
             raise RequestError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group [{header.consumer_group}] does not exist, {faq_suffix()}",
+                f"subscription group [{header.consumer_group}] does not exist, {self._faq_suffix}",
             )
         if not group.consume_enable:
             raise RequestError(
                 ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}"
             )
-        self._check_queue(header)
+        self._check_queue(header, client)
         if header.sys_flag & _SUBSCRIPTION:
             return _requested(header.subscription, header.expression_type)
         return _tag_codes(self._registered(group, header))
 
-    def _check_queue(self, header: PullMessageRequestHeader) -> None:
+    def _check_queue(self, header: PullMessageRequestHeader, client: str) -> None:
         name = header.topic
         topic = self._topics.find(name)
         if topic is None:
-            raise RequestError(ResponseCode.TOPIC_NOT_EXIST, topic_not_exist_remark(name))
+            raise RequestError(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic[{name}] not exist, apply first please! {self._faq_suffix}",
+            )
         if not topic.perm & _READ:
             raise RequestError(ResponseCode.NO_PERMISSION, f"the topic[{name}] pulling message is forbidden")
         if not 0 <= header.queue_id < topic.read_queue_nums:
             raise RequestError(
                 self._bad_queue_code,
                 f"queueId[{header.queue_id}] is illegal, topic:[{name}]"
-                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{header.consumer_group}]",
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{client}]",
             )
 
     def _registered(
@@ -94,7 +101,7 @@ class PullGate:
         group = self._consumers.find(header.consumer_group)
         if group is None:
             raise RequestError(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{faq_suffix()}"
+                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{self._faq_suffix}"
             )
         if not config.consume_broadcast_enable and group.message_model is MessageModel.BROADCASTING:
             raise RequestError(
@@ -104,7 +111,8 @@ class PullGate:
         subscription = group.subscriptions.get(header.topic)
         if subscription is None:
             raise RequestError(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{faq_suffix()}"
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+                f"the consumer's subscription not exist{self._faq_suffix}",
             )
         if subscription.sub_version < header.sub_version:
             raise RequestError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")

@@ -8,6 +8,7 @@ from typing import Final
 
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.names import FAQ_URL, FAQ_URL_5
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
@@ -27,6 +28,7 @@ class BrokerRules:
         tells_broadcast_on_close: a closed connection is announced to broadcast groups too (B.3).
         stores_topic_order: 17 keeps the ``order`` it is sent.
         dead_letter_perm: permission of a new dead-letter topic (B.1).
+        faq_url: where remarks about missing topics and groups point (A.4).
     """
 
     bad_queue_code: ResponseCode = ResponseCode.SYSTEM_ERROR
@@ -39,6 +41,7 @@ class BrokerRules:
     tells_broadcast_on_close: bool = True
     stores_topic_order: bool = False
     dead_letter_perm: int = PERM_READ_WRITE
+    faq_url: str = FAQ_URL
 
 
 _V49: Final = BrokerRules()
@@ -56,6 +59,7 @@ RULES: Final = MappingProxyType(
             reset_unknown_topic_code=ResponseCode.TOPIC_NOT_EXIST,
             tells_broadcast_on_close=False,
             stores_topic_order=True,
+            faq_url=FAQ_URL_5,
         ),
     }
 )

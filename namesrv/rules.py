@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.protocol.names import FAQ_URL
+from rewindmq.protocol.names import FAQ_URL, FAQ_URL_5
 from rewindmq.protocol.profile import Profile
 
 # BROKER_CHANNEL_EXPIRED_TIME; 5.x lets a broker announce its own (heartbeatTimeoutMillis).
@@ -39,13 +39,11 @@ class NamesrvRules:
     faq_url: str
 
 
-_FAQ_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
-
 RULES: Final = MappingProxyType(
     {
         Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, FAQ_URL),
         Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, FAQ_URL),
         # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
-        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, _FAQ_5),
+        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, FAQ_URL_5),
     }
 )

@@ -41,6 +41,7 @@ DLQ_GROUP_TOPIC_PREFIX: Final = "%DLQ%"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 FAQ_URL: Final = "http://rocketmq.apache.org/docs/faq/"
+FAQ_URL_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]*")
 _LEGAL_IN_WORDS: Final = "^[%|a-zA-Z0-9_-]+$"
@@ -128,11 +129,11 @@ def check_sendable(topic: str) -> None:
         raise RequestError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
 
 
-def faq_suffix() -> str:
-    """What 4.x appends to some remarks (``FAQUrl#suggestTodo``)."""
-    return f"\nSee {FAQ_URL} for further details."
+def faq_suffix(url: str = FAQ_URL) -> str:
+    """What is appended to some remarks (``FAQUrl#suggestTodo``)."""
+    return f"\nSee {url} for further details."
 
 
-def topic_not_exist_remark(topic: str) -> str:
-    """A broker's words for an unknown topic, code 17 (``AbstractSendMessageProcessor#msgCheck``, 4.9.4)."""
-    return f"topic[{topic}] not exist, apply first please!{faq_suffix()}"
+def topic_not_exist_remark(topic: str, faq_url: str = FAQ_URL) -> str:
+    """The answer to a send to an unknown topic, code 17 (``AbstractSendMessageProcessor#msgCheck``)."""
+    return f"topic[{topic}] not exist, apply first please!{faq_suffix(faq_url)}"

@@ -13,7 +13,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
-from rewindmq.protocol.names import check_topic
+from rewindmq.protocol.names import check_topic, faq_suffix
 from rewindmq.protocol.remoting.connection import Connection
 
 
@@ -24,8 +24,7 @@ def handle(context: NamesrvContext, connection: Connection, request: RemotingCom
         check_topic(topic)
         raise RequestError(
             ResponseCode.TOPIC_NOT_EXIST,
-            f"No topic route info in name server for the topic: {topic}\n"
-            f"See {context.rules.faq_url} for further details.",
+            f"No topic route info in name server for the topic: {topic}{faq_suffix(context.rules.faq_url)}",
         )
     if context.config.order_message_enable:
         route.order_topic_conf = context.kv_configs.get(ORDER_TOPIC_CONFIG, topic)

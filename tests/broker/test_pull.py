@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ import msgspec
 import pytest
 
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.header.pull import PullMessageResponseHeader
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.sysflag import PullSysFlag
 
 Simulate = Callable[..., None]
 PROFILES = ("v42", "v49", "v53")
@@ -221,9 +224,30 @@ def test_queue_out_of_range(simulate: Simulate, profile: str, code: int) -> None
         for queue_id in (-1, 4, 2**31 - 1):
             response = await peer.pull(0, queue_id=queue_id)
             assert response.code == code
-            assert response.remark == (
-                f"queueId[{queue_id}] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[G]"
+            assert re.fullmatch(
+                rf"queueId\[{queue_id}\] is illegal, topic:\[T\] topicConfig.readQueueNums:\[4\]"
+                r" consumer:\[10\.0\.0\.\d+:\d+\]",
+                response.remark,
             )
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("profile", "faq"),
+    [
+        ("v42", "http://rocketmq.apache.org/docs/faq/"),
+        ("v49", "http://rocketmq.apache.org/docs/faq/"),
+        ("v53", "https://rocketmq.apache.org/docs/bestPractice/06FAQ"),
+    ],
+)
+def test_unknown_topic_in_the_words_of_the_release(simulate: Simulate, profile: str, faq: str) -> None:
+    async def scenario(stage: Any) -> None:
+        response = await stage.peer().pull(0, "Nope")
+        assert response.code == ResponseCode.TOPIC_NOT_EXIST
+        assert response.remark == (
+            f"topic[Nope] not exist, apply first please! \nSee {faq} for further details."
+        )
 
     simulate(scenario, profile=profile)
 
@@ -334,6 +358,44 @@ def test_a_pull_is_forgotten_with_its_connection(simulate: Simulate) -> None:
             await held
         await stage.at(2.0)
         assert stage.broker.context.long_polling.held_count == 0
+
+    simulate(scenario)
+
+
+def test_a_pull_that_wants_no_answer_is_not_held(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        header = PullMessageRequestHeader(
+            "G", "T", 0, 100, 32, int(PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION), 0, 15_000, 0, "*"
+        )
+        await peer.client.invoke_oneway(peer.address, RemotingCommand(RequestCode.PULL_MESSAGE, header))
+        await peer.stored()
+        assert stage.broker.context.long_polling.held_count == 0
+
+    simulate(scenario)
+
+
+def test_a_held_pull_that_cannot_be_read_is_answered_like_any_other(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        first, second = (asyncio.ensure_future(peer.pull(100, hold_ms=15_000, group=name)) for name in "AB")
+        await stage.at(1.0)
+        puller = stage.broker.context.puller
+        read = puller._get_message
+        failures = iter([OSError(24, "Too many open files")])
+
+        def fails_once(*arguments: Any) -> Any:
+            for failure in failures:
+                raise failure
+            return read(*arguments)
+
+        monkeypatch.setattr(puller, "_get_message", fails_once)
+        await peer.fill(1)
+        response = await first
+        assert (response.code, response.remark) == (1, "OSError: [Errno 24] Too many open files")
+        assert (await second).code == ResponseCode.SUCCESS
 
     simulate(scenario)
 
