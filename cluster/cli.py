@@ -10,11 +10,15 @@ import sys
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from rewindmq.cluster.local_cluster import LocalCluster
+from rewindmq.cluster.names import MAX_BROKERS
+from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process_options import LOG_LEVELS, port_number, positive_factor
+
+if TYPE_CHECKING:
+    from rewindmq.cluster.local_cluster import LocalCluster
 
 NAMESRV_PORT: Final = 9876
 _WATCH_SECONDS: Final = 0.5
@@ -31,12 +35,14 @@ Ctrl-C or SIGTERM stops all members. Exit codes: 0 stopped, 1 a member could not
 
 
 class _StopRequested(BaseException):
-    """SIGINT or SIGTERM arrived; not an error, and nothing may take it for one."""
+    """A signal to stop arrived; not an error, and nothing may take it for one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of ``rewindmq up``."""
-    parser.add_argument("--brokers", type=int, default=2, metavar="N", help="1 to 26 (default: 2)")
+    parser.add_argument(
+        "--brokers", type=_broker_count, default=2, metavar="N", help=f"1 to {MAX_BROKERS} (default: 2)"
+    )
     parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="keep everything here (default: a temporary directory)"
     )
@@ -82,12 +88,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a cluster until SIGINT or SIGTERM.
+    """Run a cluster until SIGINT, SIGTERM or SIGHUP.
 
     Raises:
         ClusterError: a member could not start; nothing is left running.
         OSError: the directory cannot be written.
     """
+    from rewindmq.cluster.local_cluster import LocalCluster
+
     cluster = LocalCluster(
         arguments.brokers,
         directory=arguments.dir,
@@ -99,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         broker_config={"flushDiskType": arguments.flush},
         log_level=arguments.log_level,
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         signal.signal(number, _request_stop)
     try:
         with cluster:
@@ -109,9 +117,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
 
 
+def _broker_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_BROKERS):
+        raise argparse.ArgumentTypeError(f"must be 1 to {MAX_BROKERS}, not {text!r}")
+    return int(text)
+
+
 def _request_stop(number: int, frame: FrameType | None) -> None:
     # A second signal must not interrupt the stop that the first one began.
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in stop_signals():
         signal.signal(each, signal.SIG_IGN)
     raise _StopRequested
 

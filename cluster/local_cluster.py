@@ -14,12 +14,11 @@ from typing import Final, Self
 from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.member import Member
+from rewindmq.cluster.names import MAX_BROKERS, NAMESRV, broker_names
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.property_file import format_properties_file
 from rewindmq.protocol.remoting.address import parse_address
 
-NAMESRV: Final = "namesrv"
-MAX_BROKERS: Final = 26
 # RocketMQ's brokers use the ports around theirs too (VIP -2, HA +1).
 BROKER_PORT_STEP: Final = 10
 
@@ -61,7 +60,7 @@ class LocalCluster:
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
             raise ClusterError(f"brokers must be 1 to {MAX_BROKERS}, not {brokers}")
-        self._broker_names = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
+        self._broker_names = broker_names(brokers)
         self._directory = None if directory is None else Path(directory).absolute()
         self._is_temporary = directory is None
         self._namesrv_port = namesrv_port

@@ -72,7 +72,7 @@ def test_help_of_each_command(name: str) -> None:
     assert "example" in result.stdout
 
 
-@pytest.mark.parametrize("name", ["namesrv", "broker"])
+@pytest.mark.parametrize("name", ["namesrv", "broker", "up", "demo"])
 def test_help_of_a_server_loads_no_event_loop(name: str) -> None:
     code = (
         "import sys, rewindmq.__main__ as entry\n"

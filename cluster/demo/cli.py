@@ -21,6 +21,7 @@ exit codes: 0 every figure verified, 1 a figure is wrong (it is named), 130 inte
 """
 _MIN_MESSAGES: Final = 100
 _MAX_MESSAGES: Final = 1_000_000
+_EXIT_INTERRUPTED: Final = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from rewindmq.cluster.demo.display import result_lines
-    from rewindmq.cluster.demo.main import run_demo
+    from rewindmq.cluster.demo.main import run_until_stopped
     from rewindmq.cluster.demo.stage import DemoOptions
     from rewindmq.protocol.errors import ConfigError
 
@@ -71,7 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
         # Found out now rather than when all is done.
         arguments.report.touch()
     options = DemoOptions(arguments.messages, arguments.time_scale, arguments.profile, directory)
-    report = asyncio.run(run_demo(options))
+    report = asyncio.run(run_until_stopped(options))
+    if report is None:
+        return _EXIT_INTERRUPTED
     print("\n".join(result_lines(report)), flush=True)
     if arguments.report is not None:
         arguments.report.write_text(json.dumps(report.to_json(), indent=2) + "\n")
@@ -79,7 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _message_count(text: str) -> int:
-    value = int(text)
-    if not _MIN_MESSAGES <= value <= _MAX_MESSAGES:
-        raise argparse.ArgumentTypeError(f"must be {_MIN_MESSAGES} to {_MAX_MESSAGES}, not {value}")
-    return value
+    if not (text.isascii() and text.isdigit() and _MIN_MESSAGES <= int(text) <= _MAX_MESSAGES):
+        raise argparse.ArgumentTypeError(f"must be {_MIN_MESSAGES} to {_MAX_MESSAGES}, not {text!r}")
+    return int(text)

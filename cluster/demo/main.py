@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from rewindmq.cluster.demo.display import Display
 from rewindmq.cluster.demo.experiment import run_experiment
 from rewindmq.cluster.demo.opening import open_stage
 from rewindmq.cluster.demo.report import Report
 from rewindmq.cluster.demo.stage import DemoOptions
+from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.remoting.runtime import SystemClock
+
+
+async def run_until_stopped(options: DemoOptions) -> Report | None:
+    """``run_demo``, ended by a signal to stop; None then. Further signals do not interrupt the cleaning up.
+
+    Raises:
+        RewindMQError: it could not go on.
+    """
+    demo = asyncio.create_task(run_demo(options))
+
+    def stop() -> None:
+        if not demo.cancelling():
+            demo.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in stop_signals():
+        loop.add_signal_handler(number, stop)
+    await asyncio.wait((demo,))
+    return None if demo.cancelled() else demo.result()
 
 
 async def run_demo(options: DemoOptions) -> Report:

@@ -131,9 +131,14 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
         yield demo, children
 
 
-def test_ctrl_c_leaves_no_process_and_no_directory(tmp_path):
+@pytest.mark.parametrize(
+    "signals",
+    [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT, signal.SIGTERM)],
+)
+def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals):
     with demo_at_work(tmp_path) as (demo, children):
-        demo.send_signal(signal.SIGINT)
+        for number in signals:
+            demo.send_signal(number)
         _, error = demo.communicate(timeout=30)
     assert (demo.returncode, error) == (130, "")
     assert not any(is_alive(pid) for pid in children)
@@ -178,9 +183,14 @@ def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys):
     assert "No such file or directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["--messages", "99"], ["--time-scale", "0"], ["--profile", "v1"]])
+@pytest.mark.parametrize(
+    "words", [["--messages", "99"], ["--messages", "many"], ["--time-scale", "0"], ["--profile", "v1"]]
+)
 def test_options_out_of_range(words, capsys):
     with pytest.raises(SystemExit) as refused:
         main(["demo", *words])
     assert refused.value.code == 2
-    assert words[0] in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert words[0] in message
+    assert words[1] in message
+    assert "_" not in message.splitlines()[-1]
