@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +23,13 @@ PROGRESS_SECONDS: Final = 1.0
 def wall_ms() -> float:
     """ms since the epoch, with their fraction."""
     return time.time() * 1000
+
+
+def route_log(*, is_silent: bool) -> None:
+    """Whether failed route look-ups are logged; a command that ends on one says so itself, in one line."""
+    logging.getLogger("rewindmq.client.route_table").setLevel(
+        logging.CRITICAL if is_silent else logging.NOTSET
+    )
 
 
 class Report(Protocol):

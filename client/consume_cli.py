@@ -47,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", choices=("clustering", "broadcasting"), default="clustering")
     parser.add_argument("--expression", default="*", help="tags separated by || (default: *)")
-    parser.add_argument("-c", "--count", type=positive_int, metavar="N", help="stop after N messages")
+    parser.add_argument(
+        "-c", "--count", type=positive_int, metavar="N", help="stop after N messages (whole batches)"
+    )
     parser.add_argument(
         "--batch", type=positive_int, default=1, metavar="N", help="messages per listener call"
     )
@@ -83,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _consume(
     arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
 ) -> int:
-    from rewindmq.client.cli_output import FLUSH_SECONDS, PROGRESS_SECONDS, JsonReport, Ticker
+    from rewindmq.client.cli_output import FLUSH_SECONDS, PROGRESS_SECONDS, JsonReport, Ticker, route_log
     from rewindmq.client.consume_tally import ConsumeTally
 
     tally = ConsumeTally()
@@ -97,8 +99,11 @@ async def _consume(
         if isinstance(report, JsonReport):
             report.flush()
 
+    # What keeps it from starting is this command's to say.
+    route_log(is_silent=True)
     async with consumer:
         _require_name_server(consumer, arguments.topic)
+        route_log(is_silent=False)
         report.event("ready", topic=arguments.topic, group=arguments.group, client_id=consumer.client_id)
         tickers = (
             Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(tally.received)),
@@ -116,7 +121,10 @@ async def _consume(
 
 
 class _Listener:
-    """Counts, perhaps prints, and ends the command when enough has come."""
+    """Counts, perhaps prints, and ends the command when enough has come.
+
+    What comes while it ends is held back: neither counted nor committed, for the next member of the group.
+    """
 
     def __init__(
         self, arguments: argparse.Namespace, tally: ConsumeTally, report: Report, stopping: asyncio.Event
@@ -131,6 +139,8 @@ class _Listener:
         self._stopping = stopping
 
     async def __call__(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        if self._count is not None and self._tally.received >= self._count:
+            await asyncio.Event().wait()
         self._tally.note(messages)
         if self._prints:
             for message in messages:

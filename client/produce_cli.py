@@ -34,18 +34,22 @@ examples:
 """
 
 _DEFAULT_GROUP: Final = "rewindmq_produce"
+_DEFAULT_BODY: Final = "Hello RocketMQ {i}"
+# As of a command that Ctrl-C ended.
+_EXIT_INTERRUPTED: Final = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of ``produce``."""
-    parser.add_argument("text", nargs="?", metavar="BODY", help="the same as --body")
+    bodies = parser.add_mutually_exclusive_group()
+    bodies.add_argument("text", nargs="?", metavar="BODY", help="the same as --body")
     parser.add_argument(
         "-n", "--namesrv", metavar="ADDR", help="host:port[;host:port] (default: NAMESRV_ADDR)"
     )
     parser.add_argument("-t", "--topic", required=True)
     parser.add_argument("-g", "--group", default=_DEFAULT_GROUP, help="producer group")
     parser.add_argument("-c", "--count", type=positive_int, default=1, metavar="N", help="messages to send")
-    parser.add_argument(
+    bodies.add_argument(
         "--body", metavar="TEMPLATE", help="{i} becomes the number (default: Hello RocketMQ {i})"
     )
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first message")
@@ -62,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send, and return the exit code."""
+    """Send, and return the exit code: 130 when stopped before everything was sent."""
     from rewindmq.client.cli_output import make_report
     from rewindmq.protocol.remoting.process import run_work
 
@@ -76,9 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
 async def _produce(
     arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
 ) -> int:
-    from rewindmq.client.cli_output import PROGRESS_SECONDS, Ticker, wall_ms
+    from rewindmq.client.cli_output import PROGRESS_SECONDS, Ticker, route_log, wall_ms
     from rewindmq.client.producer import Producer
 
+    # The send that fails for want of a route tells why.
+    route_log(is_silent=True)
     producer = Producer(arguments.group, arguments.namesrv, runtime=runtime, profile=arguments.profile)
     async with producer:
         report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
@@ -95,7 +101,7 @@ async def _produce(
                 "summary", sent=run.sent, started_at=started, ended_at=ended, queues=run.queue_table()
             )
     report.line(f"sent {run.sent} messages in {(ended - started) / 1000:.2f} s")
-    return 0 if run.sent == arguments.count else 1
+    return 0 if run.sent == arguments.count else _EXIT_INTERRUPTED
 
 
 class _Run:
@@ -153,7 +159,8 @@ class _Run:
         from rewindmq.protocol.message import Message
 
         arguments = self._arguments
-        template = arguments.body or arguments.text or "Hello RocketMQ {i}"
+        given = arguments.text if arguments.body is None else arguments.body
+        template = _DEFAULT_BODY if given is None else given
         body = template.replace("{i}", str(number)).encode()
         if arguments.size:
             body = body.ljust(arguments.size, b".")

@@ -20,6 +20,7 @@ _BOUNDS = {
     "pull_threshold_size_for_queue": (1, 1024),
     "pull_interval": (0, 65535),
 }
+_LAST_MILLISECOND = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -76,9 +77,11 @@ def parse_consume_timestamp(value: str | int) -> int:
     Java reads the 14 digits in the machine's time zone; UTC keeps a cluster's members in agreement.
 
     Raises:
-        ClientError: neither 14 digits that are a date nor a number of ms.
+        ClientError: neither 14 digits that are a date nor a number of ms from 0 to 2**63 - 1.
     """
     if isinstance(value, int):
+        if not 0 <= value <= _LAST_MILLISECOND:
+            raise ClientError(f"consumeTimestamp Out of range [0, {_LAST_MILLISECOND}]")
         return value
     try:
         moment = datetime.strptime(value, "%Y%m%d%H%M%S").replace(tzinfo=UTC)

@@ -28,14 +28,20 @@ class UniqueIdGenerator:
         self._counter = 0
         self._month_start = 0
         self._month_end = 0
+        # All of an id but the counter, kept for the ids of one millisecond.
+        self._stem = ""
+        self._stem_ms = -1
 
     def next(self) -> str:
         """A new id, unique in this generator for 65 536 ids per millisecond."""
         now = self._now_ms()
-        if not self._month_start <= now < self._month_end:
-            self._enter_month(now)
+        if now != self._stem_ms:
+            if not self._month_start <= now < self._month_end:
+                self._enter_month(now)
+            self._stem_ms = now
+            self._stem = f"{self._prefix}{now - self._month_start:08X}"
         self._counter = counter = self._counter + 1 & 0xFFFF
-        return f"{self._prefix}{now - self._month_start:08X}{counter:04X}"
+        return f"{self._stem}{counter:04X}"
 
     def _enter_month(self, now: int) -> None:
         start = datetime.fromtimestamp(now / 1000, UTC).replace(

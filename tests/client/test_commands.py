@@ -95,6 +95,28 @@ async def test_what_one_command_sends_the_other_receives(namesrv_addr: str) -> N
     }
 
 
+async def test_a_count_is_kept_and_nothing_beyond_it_is_committed(namesrv_addr: str) -> None:
+    await produce(namesrv_addr, 90, "--batch", "30")
+    consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json")
+    received = []
+    for count in (7, 83):
+        code, events, errors = await finish(await start(*consume, "--count", str(count)))
+        assert (code, errors) == (0, "")
+        received.append(events[-1]["received"])
+    assert received == [7, 83]
+    # Every message came, the last ones in the second run.
+    assert sum(queue["last"] + 1 for queue in events[-1]["queues"]) == 90
+
+
+async def test_an_interrupted_producer_says_so_by_its_exit_code(namesrv_addr: str) -> None:
+    process = await start("produce", "-n", namesrv_addr, "-t", "T", "-c", "1000", "--rate", "10", "--json")
+    await next_event(process, "progress")
+    process.send_signal(signal.SIGINT)
+    code, events, errors = await finish(process)
+    assert (code, errors) == (130, "")
+    assert 0 < events[-1]["sent"] < 1000
+
+
 async def test_sigterm_ends_a_consumer_with_its_summary(namesrv_addr: str) -> None:
     await produce(namesrv_addr, 12, "--batch", "4", "--size", "64")
     process = await start(
@@ -122,7 +144,7 @@ async def test_bodies_are_printed_for_people(namesrv_addr: str) -> None:
 
 @pytest.mark.parametrize("command", [("produce", "-t", "T", "x"), ("consume", "-t", "T", "-g", "G")])
 async def test_a_name_server_that_is_not_there_is_one_line_and_exit_code_1(command: tuple[str, ...]) -> None:
-    process = await start(*command, "-n", "127.0.0.1:1", "--log-level", "error")
+    process = await start(*command, "-n", "127.0.0.1:1")
     out, err = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == 1
     text = err.decode()
@@ -141,7 +163,9 @@ async def test_a_name_server_that_is_not_there_is_one_line_and_exit_code_1(comma
             "can not equal DEFAULT_CONSUMER",
         ),
         (("consume", "-t", "T", "-g", "G", "-n", "127.0.0.1:1", "--from", "noon"), "yyyyMMddHHmmss"),
+        (("consume", "-t", "T", "-g", "G", "-n", "127.0.0.1:1", "--from", str(1 << 63)), "Out of range"),
         (("produce", "-t", "T", "-n", "nowhere"), "host:port"),
+        (("produce", "-t", "T", "-n", "127.0.0.1:1", ""), "body length is zero"),
     ],
 )
 async def test_bad_options_are_one_line(options: tuple[str, ...], words: str) -> None:
