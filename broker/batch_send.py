@@ -33,6 +33,7 @@ _SEPARATOR: Final = b"\x02"
 _SEPARATOR_BYTE: Final = 2
 _DELAY_MARK: Final = b"DELAY\x01"
 _TRAN_MARK: Final = b"TRAN_MSG\x01"
+_TAGS_MARK: Final = b"TAGS\x01"
 
 
 class BatchSender:
@@ -90,29 +91,31 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
     Raises:
         RequestError: 13, the batch does not decode, or a delayed or transaction message is in it.
     """
-    messages = decode_batch(batch)
     # What is nowhere in the batch need not be looked for in each message.
     may_be_refused = _DELAY_MARK in batch or _TRAN_MARK in batch
-    marks = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
-    marks = [(bit, mark) for bit, mark in marks if mark.encode() in batch]
+    has_tags = _TAGS_MARK in batch
+    names = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
+    marks = [(bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first.encode() in batch]
     # By which of the shared properties a message has itself, one bit each: what is added to its own.
     additions: dict[int, bytes] = {}
-    entries = []
-    for body, properties, flag in messages:
+    entries: list[BatchEntry] = []
+    for message in decode_batch(batch):
+        properties = message.properties
         # Searching is much faster in str than in bytes.
         text = properties.decode("utf-8", "replace")
         if may_be_refused:
             refuse_unsupported(0, text)
         own = 0
-        for bit, mark in marks:
-            if mark in text and (PROPERTY_SEPARATOR + mark in text or text.startswith(mark)):
+        for bit, first, inside in marks:
+            if text.startswith(first) or inside in text:
                 own |= bit
         addition = additions.get(own)
         if addition is None:
             addition = additions[own] = _addition(shared, own)
         if properties and addition and properties[-1] != _SEPARATOR_BYTE:
             properties += _SEPARATOR
-        entries.append(BatchEntry(body, properties + addition, tags_code_of(text), flag))
+        tags_code = tags_code_of(text) if has_tags else 0
+        entries.append(BatchEntry(message.body, properties + addition, tags_code, message.flag))
     return entries
 
 

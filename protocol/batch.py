@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
@@ -18,7 +20,7 @@ _PROPERTIES_LENGTH: Final = struct.Struct(">h")
 _OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
 
 
-class BatchMessage(NamedTuple):
+class BatchMessage(msgspec.Struct, frozen=True, gc=False):
     """One message of a batch as it travels."""
 
     body: bytes

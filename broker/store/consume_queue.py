@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +15,9 @@ from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
 UNIT: Final = struct.Struct(">qiq")
+_NUMBERS: Final = 3
+# Units of a batch written at a time: RocketMQ's clients send batches of about this size.
+_RUN: Final = 64
 # Size in units that only fill the front of a queue's first file; they stand for no message.
 FILLER_SIZE: Final = 0x7FFF_FFFF
 _FILLER: Final = UNIT.pack(0, FILLER_SIZE, 0)
@@ -20,6 +25,12 @@ _POSITION_AND_SIZE: Final = struct.Struct(">qi8x")
 _ALLOCATION_BYTES: Final = 16_384
 # RocketMQ looks no further back when it checks a queue's files (ConsumeQueue#recover).
 _FILES_CHECKED: Final = 3
+
+
+@lru_cache(maxsize=_RUN)
+def _unit_run(count: int) -> struct.Struct:
+    """So many units one after the other, at most ``_RUN``."""
+    return struct.Struct(">" + UNIT.format.removeprefix(">") * count)
 
 
 class ConsumeQueue:
@@ -108,6 +119,30 @@ class ConsumeQueue:
         file.mtime_ms = now_ms
         self.max_offset += 1
         self.max_physical_offset = physical_offset + size
+
+    def append_all(self, units: Sequence[int], size: int, now_ms: int) -> None:
+        """Write the units of a batch in one go; there must be room.
+
+        Args:
+            units: log position, size and tagsCode of each, one after the other.
+            size: bytes of all records together.
+        """
+        file = self.active
+        assert file is not None
+        at = (self.max_offset - self.active_index) * CQ_UNIT_BYTES
+        count = len(units) // _NUMBERS
+        if at + count * CQ_UNIT_BYTES > file.size:
+            for first in range(0, len(units), _NUMBERS):
+                self.append(units[first], units[first + 1], units[first + 2], now_ms)
+            return
+        mapping = file.map or file.open_map()
+        for first in range(0, len(units), _NUMBERS * _RUN):
+            run = units[first : first + _NUMBERS * _RUN]
+            _unit_run(len(run) // _NUMBERS).pack_into(mapping, at, *run)
+            at += CQ_UNIT_BYTES * _RUN
+        file.mtime_ms = now_ms
+        self.max_offset += count
+        self.max_physical_offset = units[0] + size
 
     def _next_file(self, full: MappedFile) -> MappedFile:
         file = self.files.find(full.base + full.size)

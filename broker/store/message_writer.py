@@ -21,6 +21,7 @@ from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _INT16: Final = struct.Struct(">H")
 _SEPARATOR: Final = PROPERTY_SEPARATOR.encode()
+_SEPARATOR_BYTE: Final = _SEPARATOR[0]
 _CRC_MASK: Final = 0x7FFF_FFFF
 _OTHER_FLAGS: Final = ~HOST_FLAGS
 # Prepared and rollback records are no messages of their queue: no unit, queue offset 0.
@@ -147,10 +148,16 @@ class MessageWriter:
             return _ILLEGAL
         if message.sys_flag & TRANSACTION_MASK in _HALF or not queue.topic_field:
             return _ILLEGAL
-        tails = self._batch_tails(queue.topic_field, message.properties, entries)
-        if tails is None:
-            return _ILLEGAL
-        sizes = [head.body_at + len(entry[0]) + len(tail) for entry, tail in zip(entries, tails, strict=True)]
+        shared = message.properties
+        overhead = head.body_at + len(queue.topic_field) + _INT16.size
+        sizes: list[int] = []
+        for entry in entries:
+            properties_bytes = len(entry.properties) + len(shared)
+            if shared and entry.properties and entry.properties[-1] != _SEPARATOR_BYTE:
+                properties_bytes += 1
+            if properties_bytes > MAX_PROPERTIES_BYTES:
+                return _ILLEGAL
+            sizes.append(overhead + len(entry.body) + properties_bytes)
         total = sum(sizes)
         if total > self._max_message_bytes or total > self._max_record_bytes:
             return _ILLEGAL
@@ -161,9 +168,7 @@ class MessageWriter:
         ):
             return _NO_ROOM
         try:
-            data, offsets = self._encode_batch(
-                message, head, queue.max_offset, entries, tails, sizes, timestamp
-            )
+            data, units = self._encode_batch(message, head, queue, entries, sizes, timestamp)
         except struct.error:
             return _ILLEGAL
         start = log.max_offset - log.base
@@ -173,10 +178,8 @@ class MessageWriter:
         log.max_offset += total
         log.last_store_timestamp = timestamp
         queue_offset = queue.max_offset
-        append = queue.append
-        for offset, size, entry in zip(offsets, sizes, entries, strict=True):
-            append(offset, size, entry[2], timestamp)
-        return PutResult(_PUT_OK, offsets[0], queue_offset, total, timestamp, len(entries), offsets)
+        queue.append_all(units, total, timestamp)
+        return PutResult(_PUT_OK, units[0], queue_offset, total, timestamp, len(entries), units[::3])
 
     def _make_room(self, queue: ConsumeQueue, size: int, units: int, timestamp: int) -> bool:
         log = self._log
@@ -189,50 +192,44 @@ class MessageWriter:
             return False
         return True
 
-    @staticmethod
-    def _batch_tails(topic_field: bytes, shared: bytes, entries: Sequence[BatchEntry]) -> list[bytes] | None:
-        tails = []
-        pack = _INT16.pack
-        for _, properties, _, _ in entries:
-            if shared:
-                if properties and not properties.endswith(_SEPARATOR):
-                    properties += _SEPARATOR
-                properties += shared
-            if len(properties) > MAX_PROPERTIES_BYTES:
-                return None
-            tails.append(topic_field + pack(len(properties)) + properties)
-        return tails
-
     def _encode_batch(
         self,
         message: StoredMessage,
         head: _Head,
-        queue_offset: int,
+        queue: ConsumeQueue,
         entries: Sequence[BatchEntry],
-        tails: list[bytes],
         sizes: list[int],
         timestamp: int,
     ) -> tuple[bytes, list[int]]:
+        """The records, and the numbers of their consume-queue units one after the other."""
         pack = head.layout.pack
+        pack_length = _INT16.pack
         queue_id = message.queue_id
+        shared = message.properties
         sys_flag = message.sys_flag & _OTHER_FLAGS | head.host_flags
         born_timestamp = message.born_timestamp
         born_host = message.born_host
         store_host = self.store_host
         reconsume_times = message.reconsume_times
+        topic_field = queue.topic_field
+        queue_offset = queue.max_offset
         physical_offset = self._log.max_offset
         parts: list[bytes | memoryview] = []
-        offsets = []
-        for entry, tail, size in zip(entries, tails, sizes, strict=True):
-            body, _, _, flag = entry
-            offsets.append(physical_offset)
+        units: list[int] = []
+        for entry, size in zip(entries, sizes, strict=True):
+            body = entry.body
+            properties = entry.properties
+            if shared:
+                if properties and properties[-1] != _SEPARATOR_BYTE:
+                    properties += _SEPARATOR
+                properties += shared
             parts += (
                 pack(
                     size,
                     MAGIC_V1,
                     crc32(body) & _CRC_MASK,
                     queue_id,
-                    flag,
+                    entry.flag,
                     queue_offset,
                     physical_offset,
                     sys_flag,
@@ -245,8 +242,11 @@ class MessageWriter:
                     len(body),
                 ),
                 body,
-                tail,
+                topic_field,
+                pack_length(len(properties)),
+                properties,
             )
+            units += (physical_offset, size, entry.tags_code)
             physical_offset += size
             queue_offset += 1
-        return b"".join(parts), offsets
+        return b"".join(parts), units

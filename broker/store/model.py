@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, IntEnum
-from typing import NamedTuple
 
 import msgspec
 
@@ -39,7 +38,7 @@ class StoredMessage(msgspec.Struct, gc=False):
     prepared_transaction_offset: int = 0
 
 
-class BatchEntry(NamedTuple):
+class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     """One inner message of a batch."""
 
     body: bytes | memoryview
