@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -103,9 +104,13 @@ class ConsumerManager:
 
         Returns:
             Whether the channel was new, or a topic appeared or vanished.
+
+        Raises:
+            RequestError: 1, the group is new and there are ``MAX_GROUPS``.
         """
         info = self._groups.get(data.group_name)
         if info is None:
+            check_room("consumer groups", len(self._groups), MAX_GROUPS)
             info = self._groups[data.group_name] = ConsumerGroup(
                 data.group_name, data.consume_type, data.message_model, data.consume_from_where
             )

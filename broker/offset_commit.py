@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.points import Point, Probe
 
 _log = logging.getLogger(__name__)
@@ -22,8 +25,14 @@ class OffsetCommitter:
 
         Args:
             client: who commits, ``host:port``, for the log.
+
+        Raises:
+            RequestError: 1, one offset too many.
         """
-        stored = self._offsets.commit(group, topic, queue_id, offset)
+        try:
+            stored = self._offsets.commit(group, topic, queue_id, offset)
+        except StoreError as error:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
         if stored > offset:
             _log.warning(
                 "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d,"

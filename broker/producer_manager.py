@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.protocol.remoting.connection import Connection
 
 
@@ -15,8 +16,16 @@ class ProducerManager:
         self._groups: dict[str, dict[Connection, ClientChannel]] = {}
 
     def register(self, group: str, channel: ClientChannel) -> None:
-        """Add a channel to a group, or refresh it."""
-        self._groups.setdefault(group, {})[channel.connection] = channel
+        """Add a channel to a group, or refresh it.
+
+        Raises:
+            RequestError: 1, the group is new and there are ``MAX_GROUPS``.
+        """
+        channels = self._groups.get(group)
+        if channels is None:
+            check_room("producer groups", len(self._groups), MAX_GROUPS)
+            channels = self._groups[group] = {}
+        channels[channel.connection] = channel
 
     def unregister(self, group: str, connection: Connection) -> None:
         """Forget one channel; a group without channels goes too."""

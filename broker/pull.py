@@ -89,18 +89,14 @@ class MessagePuller:
         """The answer, or None when the pull is held.
 
         Raises:
-            RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29).
+            RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29), or the commit was refused (1).
         """
         tag_codes = self._admit(header, connection.remote_address)
         response: RemotingCommand | None
         response, code = self._read(connection, header, tag_codes)
         flags = header.sys_flag
-        # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
-        if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
-            self._hold(connection, request, header, tag_codes)
-            response = None
-        # Applied whatever the read gave, and to a held pull on arrival only.
-        if flags & _COMMIT_OFFSET:
+        # Applied whatever the read gave, and to a held pull on arrival only. A negative one is no offset.
+        if flags & _COMMIT_OFFSET and header.commit_offset >= 0:
             self._commit(
                 connection.remote_address,
                 header.consumer_group,
@@ -108,6 +104,10 @@ class MessagePuller:
                 header.queue_id,
                 header.commit_offset,
             )
+        # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
+        if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
+            self._hold(connection, request, header, tag_codes)
+            response = None
         if self._probe is not None and response is not None:
             self._probe(Point.PULL_ANSWERED, {**_details(header), "code": int(code)})
         return response

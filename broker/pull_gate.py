@@ -62,20 +62,25 @@ class PullGate:
             raise RequestError(
                 ResponseCode.NO_PERMISSION, f"the broker[{config.broker_name}] pulling message is forbidden"
             )
-        group = self._groups.find(header.consumer_group)
-        if group is None:
+        group = self._groups.get(header.consumer_group)
+        if group is None and not self._groups.may_create(header.consumer_group):
             raise RequestError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 f"subscription group [{header.consumer_group}] does not exist, {self._faq_suffix}",
             )
-        if not group.consume_enable:
+        if group is not None and not group.consume_enable:
             raise RequestError(
                 ResponseCode.NO_PERMISSION, f"subscription group no permission, {header.consumer_group}"
             )
         self._check_queue(header, client)
         if header.sys_flag & _SUBSCRIPTION:
-            return _requested(header.subscription, header.expression_type)
-        return _tag_codes(self._registered(group, header))
+            tag_codes = _requested(header.subscription, header.expression_type)
+        else:
+            tag_codes = _tag_codes(self._registered(group, header))
+        if group is None:
+            # Last, so that a pull that is refused leaves nothing behind.
+            self._groups.find(header.consumer_group)
+        return tag_codes
 
     def _check_queue(self, header: PullMessageRequestHeader, client: str) -> None:
         name = header.topic
@@ -95,7 +100,7 @@ class PullGate:
             )
 
     def _registered(
-        self, config: SubscriptionGroupConfig, header: PullMessageRequestHeader
+        self, config: SubscriptionGroupConfig | None, header: PullMessageRequestHeader
     ) -> SubscriptionData:
         """The subscription of the group's heartbeats."""
         group = self._consumers.find(header.consumer_group)
@@ -103,7 +108,8 @@ class PullGate:
             raise RequestError(
                 ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{self._faq_suffix}"
             )
-        if not config.consume_broadcast_enable and group.message_model is MessageModel.BROADCASTING:
+        may_broadcast = config is None or config.consume_broadcast_enable
+        if not may_broadcast and group.message_model is MessageModel.BROADCASTING:
             raise RequestError(
                 ResponseCode.NO_PERMISSION,
                 f"the consumer group[{header.consumer_group}] can not consume by broadcast way",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
@@ -59,21 +60,24 @@ class SubscriptionGroupManager:
         None for an unknown group when creation is off, and for a name outside RocketMQ's rules.
 
         Raises:
-            RequestError: 1, the group is new and the file cannot be written.
+            RequestError: 1, the group is new and there are too many, or the file cannot be written.
         """
         found = self._groups.get(group)
-        if found is not None or not (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)):
+        if found is not None or not self.may_create(group):
             return found
-        if not is_valid_group(group):
-            return None
+        check_room("consumer groups", len(self._groups), MAX_GROUPS)
         created = SubscriptionGroupConfig(group)
         self._replace_all({**self._groups, group: created})
         _log.info("consumer group %s created", group)
         return created
 
-    def contains(self, group: str) -> bool:
-        """Whether the group is known; creates nothing."""
-        return group in self._groups
+    def get(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group's settings; creates nothing."""
+        return self._groups.get(group)
+
+    def may_create(self, group: str) -> bool:
+        """Whether ``find`` would create an unknown group of this name."""
+        return (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)) and is_valid_group(group)
 
     def _replace_all(self, groups: dict[str, SubscriptionGroupConfig]) -> None:
         version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)

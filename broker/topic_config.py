@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.limits import MAX_TOPICS, check_room
 from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
@@ -22,9 +23,6 @@ from rewindmq.protocol.names import (
 from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
 _log = logging.getLogger(__name__)
-
-# Loops over a topic's queues (202, 222) stay short; RocketMQ knows no bound.
-MAX_QUEUE_NUMS: Final = 65_535
 
 _PERM_TEMPLATE: Final = PERM_READ_WRITE | Perm.INHERIT
 _SCHEDULE_QUEUES: Final = 18
@@ -120,8 +118,11 @@ class TopicConfigManager:
             announce: False leaves the registration to the caller.
 
         Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
+            RequestError: 1, the topic is new and there are too many, or the file cannot be written; nothing
+                has changed.
         """
+        if topic.topic_name not in self._topics:
+            check_room("topics", len(self._topics), MAX_TOPICS)
         self._replace_all({**self._topics, topic.topic_name: topic})
         if announce:
             self.on_change()

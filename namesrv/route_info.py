@@ -6,7 +6,7 @@ registered, never by where their connection comes from.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,9 +16,14 @@ from rewindmq.namesrv.rules import BROKER_EXPIRY_SECONDS, NamesrvRules
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
 MASTER_ID: Final = 0
+# RocketMQ has no bounds here; without any, one peer could fill the memory.
+MAX_TOPICS: Final = 100_000
+MAX_BROKERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,9 @@ class RouteInfoManager:
 
         Returns:
             None when the release refuses the registration; nothing has changed then.
+
+        Raises:
+            RequestError: code 1, a table is full; nothing has changed.
         """
         address = registration.address
         broker = self._brokers.get(registration.broker_name)
@@ -86,6 +94,7 @@ class RouteInfoManager:
         first = registration.broker_id not in known_ids
         if first and self._rules.refuses_single_topic and len(registration.queues) == 1:
             return None
+        self._check_room(registration, known_ids)
         self._clusters.setdefault(registration.cluster, set()).add(registration.broker_name)
         if broker is None:
             broker = BrokerData(registration.cluster, registration.broker_name, {})
@@ -213,6 +222,19 @@ class RouteInfoManager:
         names = dict.fromkeys([*self._clusters, *self._brokers])
         addresses = (address for broker in self._brokers.values() for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
+
+    def _check_room(self, registration: Registration, known_ids: Mapping[int, str]) -> None:
+        tables: tuple[tuple[str, Collection[Hashable], Iterable[Hashable], int], ...] = (
+            ("topics", self._topic_queues, registration.queues, MAX_TOPICS),
+            ("clusters", self._clusters, (registration.cluster,), MAX_BROKERS),
+            ("brokers", self._brokers, (registration.broker_name,), MAX_BROKERS),
+            ("broker ids", known_ids, (registration.broker_id,), MAX_BROKERS),
+            ("broker addresses", self._live, (registration.address,), MAX_BROKERS),
+        )
+        for what, table, keys, limit in tables:
+            new = sum(key not in table for key in keys)
+            if new and len(table) + new > limit:
+                raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {len(table)} {what} already")
 
     def _expiry(self, announced: float | None) -> float:
         if announced is not None and self._rules.announced_expiry:

@@ -3,7 +3,7 @@
 Kept from 4.9.4 ``ClientManageProcessor#heartBeat``: creates group and %RETRY% topic, registers both under the
 connection, announces a change (40) to every member, the new one included. Changed: requests to this client
 travel in the codec of its heartbeat from now on; ``withoutSub`` (5.x) keeps the subscriptions. Refused: a
-consumer group outside RocketMQ's character table, with 1 and without registering anything.
+group outside RocketMQ's character table, with 1 and without registering anything; one group too many, with 1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     heartbeat = decode_body(request, HeartbeatData)
     for consumer in heartbeat.consumer_data_set:
         check_group(consumer.group_name)
+    for producer in heartbeat.producer_data_set:
+        check_group(producer.group_name)
     connection.peer_serialize_type = request.serialize_type
     channel = ClientChannel(
         connection,

@@ -9,7 +9,7 @@ which 4.9.4 takes.
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.topic_config import MAX_QUEUE_NUMS
+from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand

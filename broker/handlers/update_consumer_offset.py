@@ -2,7 +2,8 @@
 
 Kept (``behaviour.md`` B.8): a plain put, smaller offsets included, that is how mqadmin rolls back; up to 5.0
 no check that group and topic exist, under v53 26 and 17. Refused: names outside RocketMQ's character table
-and negative numbers, with 1 (v53: 29), since they would end up in consumerOffset.json.
+and negative numbers, with 1 (v53: 29), since they would end up in consumerOffset.json; more offsets than
+that file may hold, with 1.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     header = request.decode_header(UpdateConsumerOffsetRequestHeader)
     group, topic = header.consumer_group, header.topic
     if context.rules.commit_is_checked:
-        if not context.groups.contains(group):
+        if context.groups.get(group) is None:
             raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
         if context.topics.find(topic) is None:
             raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")

@@ -9,8 +9,11 @@ from typing import Any, Final
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.broker.store.config_json import format_config
 from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.errors import StoreError
 
 NO_OFFSET: Final = -1
+# RocketMQ has no bound, and takes any topic, group and queue id (4.x).
+MAX_OFFSETS: Final = 500_000
 _SEPARATOR: Final = "@"
 _OS_DISK: Final = OsDisk()
 
@@ -21,6 +24,7 @@ class ConsumerOffsetTable:
     def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
         self._file = ConfigFile(path, disk)
         self._offsets: dict[str, dict[int, int]] = {}
+        self._count = 0
         self._is_saved = True
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
@@ -28,15 +32,22 @@ class ConsumerOffsetTable:
 
         Returns:
             The offset before, ``NO_OFFSET`` when there was none; RocketMQ warns when it was greater.
+
+        Raises:
+            StoreError: there are ``MAX_OFFSETS`` and none for this queue; nothing has changed.
         """
         key = topic + _SEPARATOR + group
         offsets = self._offsets.get(key)
-        if offsets is None:
-            offsets = self._offsets[key] = {}
-        previous = offsets.get(queue_id, NO_OFFSET)
-        if previous != offset:
-            offsets[queue_id] = offset
-            self._is_saved = False
+        previous = NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
+        if previous == offset:
+            return previous
+        if offsets is None or queue_id not in offsets:
+            if self._count >= MAX_OFFSETS:
+                raise StoreError(f"there are {MAX_OFFSETS} consumer offsets already")
+            self._count += 1
+            offsets = self._offsets.setdefault(key, {})
+        offsets[queue_id] = offset
+        self._is_saved = False
         return previous
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -67,6 +78,7 @@ class ConsumerOffsetTable:
     def load(self) -> None:
         """Read the file, see ``ConfigFile.load``. StoreError when it cannot be read."""
         self._offsets = self._file.load(_read_table) or {}
+        self._count = sum(map(len, self._offsets.values()))
         self._is_saved = True
 
     def persist(self) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from rewindmq.broker import consumer_manager, producer_manager, subscription_group, topic_config
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
-from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel
+from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel, ProducerData
 from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -159,12 +161,51 @@ def test_first_heartbeat_makes_group_and_retry_topic(simulate: Simulate) -> None
 def test_bad_group_names_register_nothing(simulate: Simulate, group: str) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
-        data = HeartbeatData("c1", [], [ConsumerData("Good"), ConsumerData(group)])
-        response = await peer.ask(RequestCode.HEART_BEAT, body=data)
-        assert response.code == ResponseCode.SYSTEM_ERROR
-        assert "group" in response.remark
-        assert stage.broker.context.consumers.find("Good") is None
-        assert list((stage.root / "store/config").iterdir()) == []
+        for data in (
+            HeartbeatData("c1", [], [ConsumerData("Good"), ConsumerData(group)]),
+            HeartbeatData("c1", [ProducerData(group)], [ConsumerData("Good")]),
+        ):
+            response = await peer.ask(RequestCode.HEART_BEAT, body=data)
+            assert response.code == ResponseCode.SYSTEM_ERROR
+            assert "group" in response.remark
+            assert stage.broker.context.consumers.find("Good") is None
+            assert not stage.broker.context.producers.channels(group)
+            assert list((stage.root / "store/config").iterdir()) == []
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(("module", "what"), [(producer_manager, "producer"), (consumer_manager, "consumer")])
+def test_one_group_too_many_is_refused(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, module: ModuleType, what: str
+) -> None:
+    monkeypatch.setattr(module, "MAX_GROUPS", 1)
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        for _ in range(2):
+            (await peer.heartbeat("First", producers=["First"])).require_success()
+        refused = await peer.heartbeat("Second", producers=["Second"])
+        assert (refused.code, refused.remark) == (1, f"there are 1 {what} groups already")
+        assert (await members(peer, "First")) == ["c1"]
+
+    simulate(scenario)
+
+
+def test_no_more_topics_and_groups_than_the_tables_hold(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer, context = stage.peer(), stage.broker.context
+        await peer.create_topic()
+        monkeypatch.setattr(topic_config, "MAX_TOPICS", len(context.topics.wrapper().topic_config_table))
+        assert (await peer.send("Another")).code == ResponseCode.SYSTEM_ERROR
+        await peer.create_topic(write=2)
+        assert context.topics.find("Another") is None
+        monkeypatch.setattr(subscription_group, "MAX_GROUPS", 0)
+        refused = await peer.pull(0, group="Another")
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+        assert refused.remark.endswith("consumer groups already")
 
     simulate(scenario)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
 from rewindmq.race.sim.world import EPOCH_MS
@@ -33,6 +34,43 @@ def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: Simulate, pr
         assert await stage.peer().stored_offset() == 100
 
     simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_negative_offset_on_a_pull_is_not_stored(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat()
+        await peer.commit(7)
+        await peer.pull(0, commit=-5)
+        assert await peer.stored_offset() == 7
+
+    simulate(scenario, profile=profile)
+
+
+def test_one_offset_too_many_is_refused_by_15_and_by_pulls(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_offset, "MAX_OFFSETS", 2)
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        for queue_id in (0, 1):
+            (await peer.commit(5, queue_id=queue_id)).require_success()
+        refused = await peer.commit(5, queue_id=2)
+        assert (refused.code, refused.remark) == (1, "there are 2 consumer offsets already")
+        refused = await peer.pull(0, queue_id=3, commit=5, hold_ms=15_000)
+        assert (refused.code, refused.remark) == (1, "there are 2 consumer offsets already")
+        assert stage.broker.context.long_polling.held_count == 0
+        (await peer.commit(6, queue_id=1)).require_success()
+        assert stage.broker.context.offsets.offsets_of("G", "T") == {0: 5, 1: 6}
+        await stage.broker.close()
+        await stage.start_broker()
+        assert (await stage.peer().commit(5, queue_id=2)).code == 1
+
+    simulate(scenario)
 
 
 def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: Simulate) -> None:
@@ -63,7 +101,7 @@ def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) 
         assert await stage.peer().stored_offset("Kept") == 120
         topic = broker.context.topics.find("Kept")
         assert (topic.write_queue_nums, topic.read_queue_nums) == (3, 5)
-        assert broker.context.groups.contains("Members")
+        assert broker.context.groups.get("Members") is not None
         assert broker.context.store.max_offset("Kept", 0) == 4
         assert broker.context.topics.find("%RETRY%Members") is not None
 

@@ -266,6 +266,29 @@ def test_unknown_topic_unknown_group_and_missing_permission(simulate: Simulate) 
     simulate(scenario)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"topic": "Nope"},
+        {"queue_id": 4},
+        {"subscription": "||"},
+        {"expression_type": "SQL92"},
+        {"subscription": None},
+    ],
+    ids=str,
+)
+def test_a_refused_pull_creates_no_group(simulate: Simulate, wrong: dict[str, Any]) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        assert (await peer.pull(0, group="New", **wrong)).code in (1, 17, 23, 24)
+        assert stage.broker.context.groups.get("New") is None
+        assert (await peer.pull(0, group="New")).code == ResponseCode.PULL_NOT_FOUND
+        assert stage.broker.context.groups.get("New") is not None
+
+    simulate(scenario)
+
+
 def test_group_unknown_when_groups_are_not_created(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await hundred(stage)

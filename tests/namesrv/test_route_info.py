@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rewindmq.namesrv import route_info
 from rewindmq.namesrv.route_info import Registration, RouteInfoManager
 from rewindmq.namesrv.rules import RULES
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
+from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.profile import Profile
 
 NAMES = ["broker-a", "broker-b"]
@@ -131,6 +133,29 @@ def test_expiry_is_strict(now: float, gone: list[tuple[str, str]]) -> None:
     routes = RouteInfoManager(RULES[Profile.V49])
     routes.register(registration(), 0.0)
     assert routes.remove_expired(now) == gone
+
+
+@pytest.mark.parametrize(
+    ("bound", "changes", "what"),
+    [
+        ("MAX_TOPICS", {"topics": ("T", "V")}, "2 topics"),
+        ("MAX_BROKERS", {"broker_name": "broker-b"}, "1 brokers"),
+        ("MAX_BROKERS", {"cluster": "D"}, "1 clusters"),
+        ("MAX_BROKERS", {"broker_id": 1}, "1 broker ids"),
+        ("MAX_BROKERS", {"address": "h:2"}, "1 broker addresses"),
+    ],
+)
+def test_a_full_table_refuses_what_is_new(
+    monkeypatch: pytest.MonkeyPatch, bound: str, changes: dict[str, Any], what: str
+) -> None:
+    monkeypatch.setattr(route_info, bound, 2 if bound == "MAX_TOPICS" else 1)
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(), 0.0)
+    before = (routes.cluster_info(), routes.topics())
+    with pytest.raises(RequestError, match=f"there are {what} already"):
+        routes.register(registration(**changes), 1.0)
+    assert (routes.cluster_info(), routes.topics()) == before
+    routes.register(registration(), 2.0)
 
 
 def test_filter_servers_are_part_of_the_route() -> None:

@@ -1,0 +1,27 @@
+"""How many entries the broker's tables may hold; RocketMQ has no bounds, and clients choose the names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+
+# Loops over a topic's queues (202, 222) stay short.
+MAX_QUEUE_NUMS: Final = 65_535
+# Each new topic or group rewrites its table's file; each consumer group has a retry topic.
+MAX_TOPICS: Final = 25_000
+MAX_GROUPS: Final = 10_000
+
+
+def check_room(what: str, count: int, limit: int) -> None:
+    """Refuse to add to a full table.
+
+    Args:
+        what: the entries, for the remark.
+
+    Raises:
+        RequestError: code 1.
+    """
+    if count >= limit:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {count} {what} already")
