@@ -2,8 +2,9 @@
 #
 #   make_env LOCKFILE DIRECTORY
 #
-# The directory is made again when the lock file or pyproject.toml changed since. Needs Python 3.11 or
-# newer with the venv module, and a package index that pip can reach; says so when either is missing.
+# The directory is made again when the lock file or pyproject.toml changed since, or the clone was moved.
+# Needs Python 3.11 or newer with the venv module, and a package index that pip can reach; says so when
+# either is missing.
 
 fail() {
     echo "${0##*/}: $*" >&2
@@ -27,7 +28,7 @@ make_env() {
     local lock=$1 directory=$2 python stamp
     python=$(find_python) || exit 1
     stamp=$(cat "$lock" pyproject.toml | "$python" -c \
-        'import hashlib, sys; print(sys.version, hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')
+        'import hashlib, os, sys; print(os.getcwd(), sys.version, hashlib.sha256(sys.stdin.buffer.read()).hexdigest())')
     PYTHON=$PWD/$directory/bin/python
     if [ -x "$PYTHON" ] && [ "$(cat "$directory/.stamp" 2>/dev/null)" = "$stamp" ]; then
         return
