@@ -68,9 +68,13 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
         limit_share=0.25,
     )
     send_1 = Row("send, 1 KiB, 1 in flight", "/s", 20_000, limit=echo_1)
+    one_core = "both ends kept on one core, where waking the other end takes no interrupt"
+    echo_core = Row("echo, 1 in flight, one core", "/s", note=one_core)
+    send_core = Row("send, 1 KiB, 1 in flight, one core", "/s", limit=echo_core, note=one_core)
     batch = Row("batch send, 64 x 100 B", "msg/s", 400_000, note="16 batches in flight")
-    with cluster_start.running_cluster(1) as (ready, _), echo.echo_server() as port:
+    with cluster_start.running_cluster(1) as (ready, _), echo.echo_server() as (port, echo_pid):
         address = ready["namesrv"]["address"]
+        broker_pid = cluster_start.member_pids(ready)[1]
         for number in range(rounds):
             _say(f"send, round {number + 1} of {rounds}")
             many, few = int(200_000 * scale), int(20_000 * scale)
@@ -79,8 +83,11 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
             streamed.samples.append(_run(echo.streamed(port, size, 256, many)))
             echo_1.samples.append(_run(echo.awaited(port, size, 1, few)))
             send_1.samples.append(_run(sending.pipelined(address, 1, few)))
+            with cluster_start.on_one_core(echo_pid, broker_pid):
+                echo_core.samples.append(_run(echo.awaited(port, size, 1, few)))
+                send_core.samples.append(_run(sending.pipelined(address, 1, few)))
             batch.samples.append(_run(sending.batched(address, int(1_000_000 * scale))))
-    return [streamed, echo_256, send_256, echo_1, send_1, batch]
+    return [streamed, echo_256, send_256, echo_1, send_1, echo_core, send_core, batch]
 
 
 def bench_consume(rounds: int, scale: float) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -46,6 +47,21 @@ def running_cluster(brokers: int) -> Iterator[tuple[dict[str, Any], float]]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(_START_SECONDS)
+
+
+@contextmanager
+def on_one_core(*pids: int) -> Iterator[None]:
+    """Keep these processes and this one on the same core (Linux)."""
+    everyone = (os.getpid(), *pids)
+    before = {pid: os.sched_getaffinity(pid) for pid in everyone}
+    core = {min(before[os.getpid()])}
+    try:
+        for pid in everyone:
+            os.sched_setaffinity(pid, core)
+        yield
+    finally:
+        for pid, cores in before.items():
+            os.sched_setaffinity(pid, cores)
 
 
 def member_pids(ready: dict[str, Any]) -> list[int]:

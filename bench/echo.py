@@ -117,14 +117,16 @@ def _serve(ready: Connection) -> None:
 
 
 @contextmanager
-def echo_server() -> Iterator[int]:
-    """An echo server in its own process; gives its port."""
+def echo_server() -> Iterator[tuple[int, int]]:
+    """An echo server in its own process; gives its port and its process id."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(sender,), daemon=True)
     process.start()
     try:
-        yield int(receiver.recv())
+        port = int(receiver.recv())
+        assert process.pid is not None
+        yield port, process.pid
     finally:
         process.terminate()
         process.join()
