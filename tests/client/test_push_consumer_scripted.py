@@ -204,6 +204,81 @@ def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profil
     play(scene)
 
 
+@pytest.mark.parametrize("profile", ALL)
+def test_a_queue_dropped_while_a_failure_is_sent_back_makes_no_progress(profile: Profile) -> None:
+    """The third look at ``dropped``, G3 of behaviour.md E.2."""
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 0}
+        broker.queue_messages = {0: [b"x"]}
+        consumer = consumer_of(broker, runtime, profile)
+
+        def take_back(connection: Any, request: RemotingCommand) -> RemotingCommand:
+            for process_queue in consumer.process_queues.values():
+                process_queue.dropped = True
+            return RemotingCommand(ResponseCode.SUCCESS)
+
+        async def fail(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+        broker.handlers[RequestCode.CONSUMER_SEND_MSG_BACK] = take_back
+        consumer.register_message_listener(fail)
+        async with consumer:
+            # Before the pull in flight is answered, which nobody keeps from making progress (E.4).
+            await asyncio.sleep(12)
+            assert len(broker.times(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
+            assert {offset for _, offset in _commits(broker)} == {0}
+
+    play(scene)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_late_answer_without_messages_does_not_take_progress_back(profile: Profile) -> None:
+    """NO_MATCHED_MSG only raises the offset in memory (behaviour.md C.7)."""
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 100}
+        usual = broker.handlers[RequestCode.PULL_MESSAGE]
+        late: list[tuple[Any, RemotingCommand]] = []
+
+        def pull(connection: Any, request: RemotingCommand) -> RemotingCommand | None:
+            if late or request.decode_header(PullMessageRequestHeader).topic != "T":
+                return usual(connection, request)  # type: ignore[no-any-return]
+            late.append((connection, request))
+            return None
+
+        broker.handlers[RequestCode.PULL_MESSAGE] = pull
+        async with consumer_of(broker, runtime, profile) as consumer:
+            await asyncio.sleep(2)
+            (queue,) = (queue for queue in consumer.process_queues if queue.topic == "T")
+            consumer.update_offset(queue, 150)
+            connection, request = late[0]
+            connection.reply(request, pull_answer(ResponseCode.PULL_RETRY_IMMEDIATELY, 132))
+            await asyncio.sleep(1)
+            assert broker.headers(RequestCode.PULL_MESSAGE)[-1].queue_offset == 132
+            assert consumer.offset_store.read_memory(queue) == 150
+
+    play(scene)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_the_offset_of_a_topic_given_up_is_forgotten_without_a_commit(profile: Profile) -> None:
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 7}
+        async with consumer_of(broker, runtime, profile) as consumer:
+            await asyncio.sleep(12)
+            (queue,) = consumer.process_queues
+            assert _commits(broker) == [(10.0, 7)]
+            consumer.unsubscribe("T")
+            consumer.instance.rebalance_service.wake()
+            await asyncio.sleep(8.5)
+            assert consumer.process_queues == {}
+            assert consumer.offset_store.read_memory(queue) == -1
+            assert _commits(broker) == [(10.0, 7)]
+
+    play(scene)
+
+
 def test_C13_v42_v49_take_any_refusal_of_14_for_no_offset() -> None:
     for profile in (Profile.V42, Profile.V49):
         play(_start_after_busy(profile, [50]))

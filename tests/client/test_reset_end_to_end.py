@@ -105,6 +105,36 @@ def test_D02_no_listener_call_starts_during_the_wait(tmp_path: Path, profile: Pr
 
 
 @pytest.mark.parametrize("profile", ALL)
+def test_the_cache_of_a_queue_is_emptied_before_the_wait(tmp_path: Path, profile: Profile) -> None:
+    """Step 3 of behaviour.md D.5; only queues that the notice names are concerned."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.create_topic("Other", queues=1)
+        await cluster.fill(20)
+        await cluster.fill(20, "Other")
+        forever = asyncio.Event()
+
+        async def stuck(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            await forever.wait()
+            return OK
+
+        consumer = cluster.push_consumer(stuck)
+        consumer.subscribe("Other")
+        async with consumer:
+            await asyncio.sleep(25)
+            before = {queue.topic: held for queue, held in consumer.process_queues.items()}
+            assert (before["T"].cached_count, before["Other"].cached_count) == (20, 20)
+            admin = await cluster.admin()
+            await admin.reset_offset_by_timestamp("T", "G", 0, True)
+            await until(lambda: consumer.is_suspended, 1)
+            assert (before["T"].dropped, before["T"].cached_count) == (True, 0)
+            assert (before["Other"].dropped, before["Other"].cached_count) == (False, 20)
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
 def test_D03_skip_accumulation_never_delivers_what_was_skipped(tmp_path: Path, profile: Profile) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)
