@@ -46,7 +46,8 @@ class Registration:
 
     Args:
         topics: gives the table to register.
-        on_order_topics: receives the topics of the ORDER_TOPIC_CONFIG table in a name server's answer.
+        on_order_topics: receives the topics of the ORDER_TOPIC_CONFIG table in a name server's answer, if
+            there is such a table.
         period_ms: clamped to 10 000 .. 60 000, as RocketMQ does.
         timeout_seconds: bound on each name server's answer.
     """
@@ -78,8 +79,9 @@ class Registration:
 
     async def start(self) -> None:
         """Register once and wait for the answers; a name server that is not there is tried again later."""
-        await self.register()
+        # First, so that topics made while the answers are awaited are announced.
         self._timer = self._timers.call_later(FIRST_DELAY_SECONDS, self._tick)
+        await self.register()
 
     async def close(self) -> None:
         """Stop the schedule and tell every name server that this broker leaves."""
@@ -122,11 +124,11 @@ class Registration:
                 self._note_failure(address, error)
 
     async def _register_at(self, address: str, body: RegisterBrokerBody) -> dict[str, str] | None:
-        """The ORDER_TOPIC_CONFIG table in the answer, None without answer."""
+        """The ORDER_TOPIC_CONFIG table in the answer, None without answer or where nobody ever wrote one."""
         try:
             response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
             response.require_success()
-            ordered = decode_body(response, KVTable).table if response.body else {}
+            ordered = decode_body(response, KVTable).table if response.body else None
         except RewindMQError as error:
             self._note_failure(address, error)
             return None

@@ -39,7 +39,8 @@ def decode_register_broker_body(request: RemotingCommand, *, compressed: bool) -
     assert isinstance(request.body, bytes | memoryview)
     try:
         return _decode_compressed(_unpack(request.body))
-    except (zlib.error, struct.error, ValueError) as error:
+    # msgspec's decoding errors are ValueErrors, but for nesting beyond the interpreter's depth.
+    except (zlib.error, struct.error, ValueError, RecursionError) as error:
         raise BodyError(f"compressed registration: {error}") from None
 
 
@@ -53,7 +54,6 @@ def _unpack(data: bytes | memoryview) -> bytes:
 
 def _decode_compressed(data: bytes) -> RegisterBrokerBody:
     reader = _Reader(data)
-    # msgspec's decoding errors are ValueErrors too.
     version = msgspec.json.decode(reader.block(), type=DataVersion)
     topics = {}
     for _ in range(reader.number()):

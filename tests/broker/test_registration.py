@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.server import RemotingServer
@@ -26,18 +28,21 @@ class Recorder:
     def __init__(self, stage: Any, host: str) -> None:
         runtime = stage._make_runtime(host)
         self._clock = runtime.clock
+        self._timers = runtime.timers
         handlers = dict.fromkeys((103, 104), self._keep)
         self.server = RemotingServer(runtime, handlers)
         self.host = host
         self.received: list[tuple[float, RemotingCommand]] = []
         self.ordered: dict[str, str] = {}
+        self.delay = 0.0
 
     async def start(self, port: int = 9876) -> str:
         await self.server.start(self.host, port)
         return f"{self.host}:{port}"
 
-    def _keep(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def _keep(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         self.received.append((self._clock.monotonic(), request))
+        await self._timers.sleep(self.delay)
         return RemotingCommand(0, body=KVTable(self.ordered))
 
     def times(self, code: int = 103) -> list[float]:
@@ -103,6 +108,43 @@ def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(simulate
         recorder.ordered = {}
         await stage.at(41.0)
         assert not broker.context.topics.find("T").order
+        await recorder.server.close()
+
+    simulate(scenario, start=False)
+
+
+def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        namesrv = await stage.start_namesrv()
+        broker = await stage.start_broker(namesrv_addr=namesrv.address, profile="v53")
+        header = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG", order=True)
+        response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        response.require_success()
+        await stage.at(41.0)
+        assert broker.context.topics.find("T").order
+
+    simulate(scenario, start=False)
+
+
+def test_B01_a_topic_made_while_the_broker_registers_for_the_first_time_is_announced_too(
+    simulate: Simulate,
+) -> None:
+    async def scenario(stage: Any) -> None:
+        recorder = Recorder(stage, "10.0.1.1")
+        recorder.delay = 3.0
+        starting = asyncio.ensure_future(
+            stage.start_broker(namesrv_addr=await recorder.start(), listen_port=10_911)
+        )
+        await stage.at(1.0)
+        (await stage.peer(address="10.0.0.2:10911").send("N")).require_success()
+        await starting
+        await stage.at(5.0)
+        tables = [
+            decode_body(request, RegisterBrokerBody).topic_config_serialize_wrapper.topic_config_table
+            for _, request in recorder.received
+        ]
+        assert ["N" in table for table in tables] == [False, True]
+        await stage.broker.close()
         await recorder.server.close()
 
     simulate(scenario, start=False)

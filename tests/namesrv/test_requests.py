@@ -242,6 +242,7 @@ def registration_header(**changes: Any) -> RegisterBrokerRequestHeader:
         (zlib.compress(b""), True),
         (zlib.compress(b"\x7f\xff\xff\xff"), True),
         (zlib.compress(b"\xff\xff\xff\xff"), True),
+        (zlib.compress(struct.pack(">i", 200_006) + b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), True),
     ],
 )
 async def test_103_hostile_bodies_change_nothing(real_stage, body: bytes, compressed: bool) -> None:
@@ -249,6 +250,7 @@ async def test_103_hostile_bodies_change_nothing(real_stage, body: bytes, compre
         RequestCode.REGISTER_BROKER, registration_header(compressed=compressed), body
     )
     assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert answer.remark.startswith("compressed registration: ") is compressed
     assert (await real_stage.client.cluster_info()).cluster_addr_table == {}
 
 
