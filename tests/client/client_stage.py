@@ -85,6 +85,7 @@ class Cluster:
         self._root = root
         self._exits = exits
         self._hosts = 0
+        self._namesrv_runtime, self._namesrv_host = self.runtime()
         self._namesrv: NameServer
 
     @property
@@ -97,14 +98,19 @@ class Cluster:
         return self.world.runtime(host, probe=self.events), host
 
     async def start(self, brokers: int, queues: int, store: dict[str, Any]) -> None:
-        runtime, host = self.runtime()
-        self._namesrv = NameServer(
-            runtime, NamesrvConfig(bind_address=host, listen_port=0, profile=self.profile)
-        )
-        self._exits.push_async_callback(self._namesrv.close)
-        await self._namesrv.start()
+        await self.start_namesrv()
         for number in range(brokers):
             await self.start_broker(f"broker-{'abc'[number]}", queues, store)
+
+    async def start_namesrv(self) -> None:
+        """Always at the same address."""
+        config = NamesrvConfig(bind_address=self._namesrv_host, listen_port=9876, profile=self.profile)
+        self._namesrv = NameServer(self._namesrv_runtime, config)
+        self._exits.push_async_callback(self._namesrv.close)
+        await self._namesrv.start()
+
+    async def stop_namesrv(self) -> None:
+        await self._namesrv.close()
 
     async def start_broker(self, name: str, queues: int, store: dict[str, Any]) -> Broker:
         runtime, host = self.runtime()

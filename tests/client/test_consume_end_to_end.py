@@ -66,6 +66,53 @@ def test_the_queues_of_a_consumer_that_leaves_go_to_the_others(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("profile", ALL)
+def test_a_broker_may_leave_and_come_back(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(5)
+        inbox = Inbox(cluster.world)
+        consumer = await cluster.consume(inbox)
+        await until(lambda: len(inbox.messages) == 20)
+        await asyncio.sleep(12)
+        await cluster.brokers["broker-a"].close()
+        # Routes are asked for every 30 s; then it is forgotten, and its queues with it.
+        await asyncio.sleep(62)
+        assert set(consumer.instance.routes.brokers) == {"broker-b"}
+        assert {queue.broker_name for queue in consumer.process_queues} == {"broker-b"}
+        # With its store, but at another address.
+        await cluster.start_broker("broker-a", 2, {})
+        await cluster.fill(1, first=5)
+        await until(lambda: len(inbox.messages) == 24, 60)
+        await asyncio.sleep(20)
+        assert Counter(inbox.bodies) == {b"%d" % number: 4 for number in range(6)}
+
+    play(scene, tmp_path, profile, brokers=2)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_name_server_may_come_late_and_go(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        inbox = Inbox(cluster.world)
+        await cluster.stop_namesrv()
+        consumer = await cluster.consume(inbox)
+        await asyncio.sleep(5)
+        assert consumer.process_queues == {}
+        await cluster.start_namesrv()
+        # Brokers register every 30 s, consumers ask as often.
+        await until(lambda: len(consumer.process_queues) >= 1, 85)
+        producer = await cluster.producer()
+        await producer.send(Message("T", b"first"))
+        await until(lambda: len(inbox.messages) == 1)
+        await cluster.stop_namesrv()
+        await asyncio.sleep(100)
+        await producer.send(Message("T", b"second"))
+        await until(lambda: len(inbox.messages) == 2)
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(
     ("where", "timestamp", "expected"),
     [
@@ -136,7 +183,9 @@ def test_only_messages_with_a_subscribed_tag_arrive(tmp_path: Path, profile: Pro
     play(scene, tmp_path, profile)
 
 
-def test_a_tag_of_equal_hash_is_filtered_by_the_client(tmp_path: Path) -> None:
+def test_a_tag_of_equal_hash_is_filtered_by_the_client(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)
         inbox = Inbox(cluster.world)
@@ -146,6 +195,7 @@ def test_a_tag_of_equal_hash_is_filtered_by_the_client(tmp_path: Path) -> None:
             await producer.send(Message("T", tag.encode(), tag))
         await asyncio.sleep(5)
         assert inbox.bodies == [b"Aa"]
+        assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
     play(scene, tmp_path)
 
@@ -345,6 +395,24 @@ def test_the_listener_runs_on_no_more_than_consume_thread_max_batches(tmp_path: 
         assert most == 7
 
     play(scene, tmp_path)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_pull_consumer_keeps_queues_it_does_not_pull(tmp_path: Path, profile: Profile) -> None:
+    """The 120 s of behaviour.md C.5 are for push consumers."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        consumer = await cluster.pull_consumer()
+        consumer.register_topic("T")
+        await asyncio.sleep(60)
+        mine = dict(consumer.rebalancer.process_queues)
+        assert len(mine) == 2
+        await asyncio.sleep(150)
+        assert consumer.rebalancer.process_queues == mine
+        assert not any(process_queue.dropped for process_queue in mine.values())
+
+    play(scene, tmp_path, profile)
 
 
 @pytest.mark.parametrize("profile", ALL)

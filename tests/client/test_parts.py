@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rewindmq.client.instance import ClientInstance
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.route import PublishInfo, publish_queues, subscribe_queues, template_route
+from rewindmq.client.start_offset import start_offset
 from rewindmq.client.unique_id import UniqueIdGenerator
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.profile import Profile
@@ -182,3 +184,37 @@ def test_offsets_in_memory() -> None:
 def test_retired_start_names_mean_the_last_offset() -> None:
     consumer = PushConsumer("G", ADDRESS, consume_from_where="CONSUME_FROM_MIN_OFFSET")  # type: ignore[arg-type]
     assert consumer.options.consume_from_where is ConsumeFromWhere.CONSUME_FROM_MIN_OFFSET
+
+
+@dataclass
+class _Known:
+    """What a broker knows about a queue of any topic."""
+
+    stored: int
+
+    async def stored_offset(self, queue: MessageQueue) -> int:
+        return self.stored
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        return 50
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        return timestamp
+
+
+@pytest.mark.parametrize(
+    ("where", "topic", "stored", "expected"),
+    [
+        (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, "T", -1, 50),
+        (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, "%RETRY%G", -1, 0),
+        (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, "T", -1, 0),
+        (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, "%RETRY%G", -1, 0),
+        (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, "T", -1, 17),
+        (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, "%RETRY%G", -1, 50),
+        *((where, topic, 0, 0) for where in ConsumeFromWhere for topic in ("T", "%RETRY%G")),
+        *((where, topic, 9, 9) for where in ConsumeFromWhere for topic in ("T", "%RETRY%G")),
+    ],
+)
+async def test_where_a_queue_begins(where: ConsumeFromWhere, topic: str, stored: int, expected: int) -> None:
+    """The table of behaviour.md C.9."""
+    assert await start_offset(MessageQueue(topic, "broker-a", 0), where, 17, _Known(stored)) == expected

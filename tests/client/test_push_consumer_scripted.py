@@ -11,6 +11,8 @@ import pytest
 from scripted_broker import ScriptedBroker, pull_answer
 
 from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt, PushConsumer
+from rewindmq.protocol.body.heartbeat import HeartbeatData
+from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.client import NotifyConsumerIdsChangedRequestHeader
@@ -154,6 +156,37 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
 
 
 @pytest.mark.parametrize("profile", ALL)
+def test_a_change_of_queues_is_told_with_a_newer_subscription_version(profile: Profile) -> None:
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 0, 1: 0}
+
+        def versions() -> list[int]:
+            beats = [
+                decode_body(request, HeartbeatData) for request in broker.headers(RequestCode.HEART_BEAT)
+            ]
+            found = [
+                data.sub_version
+                for beat in beats
+                for consumer in beat.consumer_data_set
+                for data in consumer.subscription_data_set
+                if data.topic == "T"
+            ]
+            return sorted(set(found))
+
+        async with consumer_of(broker, runtime, profile):
+            await asyncio.sleep(5)
+            known = versions()
+            await asyncio.sleep(20)
+            assert versions() == known
+            broker.topics["T"] = 2
+            await asyncio.sleep(40)
+            assert len(versions()) == len(known) + 1
+            assert versions()[-1] > known[-1] + 20_000
+
+    play(scene)
+
+
+@pytest.mark.parametrize("profile", ALL)
 def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_but_commits(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 7}
@@ -275,6 +308,38 @@ def test_the_offset_of_a_topic_given_up_is_forgotten_without_a_commit(profile: P
             assert consumer.process_queues == {}
             assert consumer.offset_store.read_memory(queue) == -1
             assert _commits(broker) == [(10.0, 7)]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_the_pulls_of_a_dropped_queue_end(profile: Profile) -> None:
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 0}
+        async with consumer_of(broker, runtime, profile) as consumer:
+            await asyncio.sleep(2)
+            for process_queue in consumer.process_queues.values():
+                process_queue.dropped = True
+            broker.seen.clear()
+            # The one that is held comes back within 15 s.
+            await asyncio.sleep(50)
+            assert [h for h in broker.headers(RequestCode.PULL_MESSAGE) if h.topic == "T"] == []
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("profile", "pulls"), [(Profile.V42, 4), (Profile.V49, 10), (Profile.V53, 450)])
+def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls: int) -> None:
+    """Code 215: after the exception delay, in 5.x after 20 ms (behaviour.md C.7)."""
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 0}
+        broker.handlers[RequestCode.PULL_MESSAGE] = lambda connection, request: RemotingCommand(
+            ResponseCode.FLOW_CONTROL
+        )
+        async with consumer_of(broker, runtime, profile):
+            await asyncio.sleep(10)
+            assert len(broker.times(RequestCode.PULL_MESSAGE)) == pytest.approx(pulls, rel=0.05)
 
     play(scene)
 

@@ -131,19 +131,11 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
         yield demo, children
 
 
-@pytest.fixture
-def hangup_not_ignored() -> Iterator[None]:
-    """What a child inherits, also where ``nohup`` runs these tests."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 @pytest.mark.parametrize(
     "signals",
     [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT, signal.SIGTERM)],
 )
-def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals, hangup_not_ignored):
+def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals):
     with demo_at_work(tmp_path) as (demo, children):
         for number in signals:
             demo.send_signal(number)
