@@ -83,7 +83,7 @@ class ConsumeQueue:
         """See to it that ``count`` units can be appended.
 
         Raises:
-            OSError: the disk gives no room; no unit has been written.
+            OSError: the disk gives no room, or the system no mapping; no unit has been written.
         """
         end = self.max_offset + count
         files = self.files.files
@@ -95,6 +95,9 @@ class ConsumeQueue:
             self.files.append_file(full.base + full.size, now_ms)
         last = files[-1]
         self._claim(last, end * CQ_UNIT_BYTES - last.base)
+        # Here, where it may fail: once its record is in the log, a unit has to follow.
+        for file in files[files.index(self.active or last) :]:
+            file.open_map()
         self.room_end = (last.base + last.allocated) // CQ_UNIT_BYTES
 
     def _claim(self, file: MappedFile, end: int) -> None:
@@ -106,6 +109,10 @@ class ConsumeQueue:
     def _use(self, file: MappedFile) -> None:
         self.active = file
         self.active_index = file.base // CQ_UNIT_BYTES
+        file.on_map_given_up = self._forget_room
+
+    def _forget_room(self) -> None:
+        self.room_end = 0
 
     def append(self, physical_offset: int, size: int, tags_code: int, now_ms: int) -> None:
         """Write the unit of the next message; there must be room."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,7 +32,7 @@ class MapPool:
     def map(self, file: MappedFile) -> mmap.mmap:
         """Map ``file``; a mapping given up stays valid for whoever still holds it."""
         if len(self._mapped) >= self._limit:
-            self._mapped.popleft().map = None
+            self._mapped.popleft().give_up_map()
         mapping = self._disk.map(file.path, file.size)
         self._mapped.append(file)
         return mapping
@@ -57,9 +58,20 @@ class MappedFile:
         map: the mapping, or None until ``open_map``.
         allocated: bytes from the front known to have disk blocks.
         mtime_ms: time of the last write, ms; ``save_mtime`` tells the file system.
+        on_map_given_up: called when the pool takes the mapping away.
     """
 
-    __slots__ = ("_pool", "_saved_mtime_ms", "allocated", "base", "map", "mtime_ms", "path", "size")
+    __slots__ = (
+        "_pool",
+        "_saved_mtime_ms",
+        "allocated",
+        "base",
+        "map",
+        "mtime_ms",
+        "on_map_given_up",
+        "path",
+        "size",
+    )
 
     def __init__(self, pool: MapPool, path: Path, base: int, size: int, mtime_ms: int) -> None:
         self._pool = pool
@@ -69,6 +81,7 @@ class MappedFile:
         self.mtime_ms = mtime_ms
         self.map: mmap.mmap | None = None
         self.allocated = 0
+        self.on_map_given_up: Callable[[], None] | None = None
         self._saved_mtime_ms = -1
 
     def open_map(self) -> mmap.mmap:
@@ -76,6 +89,12 @@ class MappedFile:
         if self.map is None:
             self.map = self._pool.map(self)
         return self.map
+
+    def give_up_map(self) -> None:
+        """Let go of the mapping to make room for another."""
+        self.map = None
+        if self.on_map_given_up is not None:
+            self.on_map_given_up()
 
     def save_mtime(self, disk: Disk) -> None:
         """Give the file the time of its last write, which reads by time and retention go by."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ class FullDisk(OsDisk):
 
     def __init__(self) -> None:
         self.is_full = False
+        self.maps_nothing = False
 
     def create(self, path: Path, size: int) -> None:
         self._check()
@@ -32,6 +34,14 @@ class FullDisk(OsDisk):
     def write(self, path: Path, data: bytes) -> None:
         self._check()
         super().write(path, data)
+
+    def map(self, path: Path, size: int) -> mmap.mmap:
+        if self.maps_nothing:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().map(path, size)
+
+    def max_mappings(self) -> int:
+        return 3
 
     def _check(self) -> None:
         if self.is_full:
@@ -135,6 +145,26 @@ def test_a_full_disk_refuses_sends_but_serves_reads(box):
     assert crashed.max_offset("T", 0) == written + 1
     crashed.close()
     disk.is_full = False
+
+
+def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box):
+    disk = FullDisk()
+    store = box.open(disk=disk)
+    topics = [f"T{number}" for number in range(4)]
+    for topic in topics:
+        box.put(store, topic)
+    end = store.max_commit_log_offset
+    disk.maps_nothing = True
+    for topic in (topics[0], "New"):
+        message = StoredMessage(topic, 0, b"x")
+        assert store.put_message(message).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+        assert store.put_batch(message, [BatchEntry(b"x", b"")]).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+    assert store.max_commit_log_offset == end
+    disk.maps_nothing = False
+    assert box.put(store, topics[0]).queue_offset == 1
+    assert box.put(store, "New").queue_offset == 0
+    crashed = box.crash().open()
+    assert [crashed.max_offset(topic, 0) for topic in (*topics, "New")] == [2, 1, 1, 1, 1]
 
 
 def test_more_queues_than_mappings(box):
