@@ -91,10 +91,9 @@ def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[M
 def _target(context: BrokerContext, header: ResetOffsetRequestHeader, queue_id: int) -> int:
     if header.timestamp == _TO_THE_END:
         return context.store.max_offset(header.topic, queue_id)
-    found = context.store.search_offset(
+    return context.store.search_offset(
         header.topic, queue_id, header.timestamp, Boundary.LOWER, context.rules.search_mode
     )
-    return max(0, found)
 
 
 def _notify(

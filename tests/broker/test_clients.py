@@ -146,6 +146,26 @@ def test_unregister(simulate: Simulate) -> None:
     simulate(scenario)
 
 
+def test_unregister_tells_nobody_where_the_group_says_so(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        config = stage.root / "store" / "config" / "subscriptionGroup.json"
+        config.parent.mkdir(parents=True)
+        config.write_text(
+            '{"subscriptionGroupTable":{"G":{"groupName":"G","notifyConsumerIdsChangedEnable":false}}}'
+        )
+        await stage.start_broker()
+        leaver, other = stage.peer("c1"), stage.peer("c2")
+        await leaver.heartbeat()
+        await other.heartbeat()
+        header = UnregisterClientRequestHeader("c1", None, "G")
+        (await leaver.ask(RequestCode.UNREGISTER_CLIENT, header)).require_success()
+        await stage.at(1.0)
+        assert await members(other) == ["c2"]
+        assert (leaver.count(40), other.count(40)) == (0, 0)
+
+    simulate(scenario, start=False)
+
+
 def test_first_heartbeat_makes_group_and_retry_topic(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         await stage.peer().heartbeat("Fresh")
@@ -223,7 +243,7 @@ def test_latest_heartbeat_decides_for_the_group(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         first, second = stage.peer("c1"), stage.peer("c2", version=253)
         await first.heartbeat(expression="TagA", sub_version=2)
-        await second.heartbeat(model=MessageModel.BROADCASTING, expression="TagB", sub_version=1)
+        await second.heartbeat(model=MessageModel.BROADCASTING, expression="TagB", sub_version=2)
         header = GetConsumerConnectionListRequestHeader("G")
         response = await first.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         body = decode_body(response.require_success(), ConsumerConnection)
@@ -299,8 +319,9 @@ def test_consume_stats_cover_the_read_queues_of_consumed_topics(simulate: Simula
         peer = stage.peer()
         await peer.create_topic(write=1, read=2)
         await peer.create_topic("Old")
-        await stage.at(1.0)
-        await peer.fill(3)
+        for second in (0.5, 1.0, 1.5):
+            await stage.at(second)
+            await peer.fill(1)
         await peer.commit(2)
         await peer.commit(0, "Old")
         await peer.commit(5, "Unknown")

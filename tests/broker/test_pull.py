@@ -50,6 +50,16 @@ def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
     simulate(scenario, profile=profile)
 
 
+def test_B04_the_age_that_was_asked_for_is_enough(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await hundred(stage)
+        await stage.at(5.0)
+        at, answer = await timed(stage, peer.status(100, hold_ms=15_000))
+        assert (at, answer[0]) == (20.0, ResponseCode.PULL_NOT_FOUND)
+
+    simulate(scenario)
+
+
 def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await hundred(stage)
@@ -419,6 +429,18 @@ def test_a_held_pull_that_cannot_be_read_is_answered_like_any_other(
         response = await first
         assert (response.code, response.remark) == (1, "OSError: [Errno 24] Too many open files")
         assert (await second).code == ResponseCode.SUCCESS
+
+    simulate(scenario)
+
+
+def test_one_pull_looks_at_no_more_entries_than_a_pull_may_ask_for(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(1_100)
+        for count, scanned in ((32, 800), (900, 900), (2**31 - 1, 1_024)):
+            status = await peer.status(0, count=count, subscription="Nothing")
+            assert status == (ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", scanned)
 
     simulate(scenario)
 

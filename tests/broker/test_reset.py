@@ -154,6 +154,18 @@ def test_D12_a_member_too_old_stops_the_round_after_those_before_it(simulate: Si
     simulate(scenario, profile=profile)
 
 
+def test_D12_the_first_version_that_knows_220_is_told(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        first = await group_at(stage, 100)
+        young = stage.peer("c2", version=28)
+        await young.heartbeat()
+        (await first.reset(0)).require_success()
+        await stage.at(3.0)
+        assert young.count(220) == 1
+
+    simulate(scenario)
+
+
 def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         first = await group_at(stage, 100)
