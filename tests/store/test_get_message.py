@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from rewindmq.broker.store import GetMessageStatus, StoreConfig
@@ -65,6 +66,20 @@ def test_at_most_256_KiB_but_the_first_message_always(box):
         box.put(store, body=b"x" * size)
     assert store.get_message("T", 0, 0, 32, None).message_count == 1
     assert store.get_message("T", 0, 1, 32, None).message_count == 2
+
+
+@pytest.mark.parametrize("key", ["memory", "disk"])
+@pytest.mark.parametrize(("spare", "count"), [(-1, 2), (0, 3)])
+def test_records_may_fill_the_transfer_limit_to_the_byte(box, key: str, spare: int, count: int) -> None:
+    limit = 3 * (91 + 1 + 100) + spare
+    memory = 1 << 30 if key == "memory" else 0
+    config = msgspec.structs.replace(
+        box.config, physical_memory_bytes=memory, **{f"max_transfer_bytes_on_message_in_{key}": limit}
+    )
+    store = box.open(config=config)
+    for _ in range(5):
+        box.put(store, body=b"x" * 100)
+    assert store.get_message("T", 0, 0, 32, None).message_count == count
 
 
 def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box):

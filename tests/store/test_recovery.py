@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rewindmq.broker.store import GetMessageStatus, PutStatus, StoredMessage
+from rewindmq.broker.store.disk import OsDisk
 from rewindmq.protocol.record import MAGIC_V2, decode_records, encode_record
 from rewindmq.protocol.text import java_hash
 
@@ -94,6 +95,24 @@ def test_a_clean_stop_keeps_everything(box, filled):
 
 def test_a_crash_keeps_everything_that_was_mapped(box, filled):
     assert_complete(box.crash().open())
+
+
+def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box):
+    class Recording(OsDisk):
+        def __init__(self):
+            self.synced = []
+
+        def sync(self, path):
+            self.synced.append(path)
+            super().sync(path)
+
+    store = box.open()
+    for _ in range(3):
+        box.put(store, body=b"x" * 40_000)
+    disk, crashed = Recording(), box.crash()
+    again = crashed.open(disk=disk)
+    assert disk.synced == sorted((crashed.root / "commitlog").iterdir())
+    assert again.flushed_offset == again.max_commit_log_offset > 0
 
 
 def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled):
