@@ -1,0 +1,122 @@
+"""The pull consumer and interval replays with real servers under virtual time (behaviour.md C.13)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from client_stage import Cluster, play
+
+from rewindmq.client import (
+    ClientError,
+    PullStatus,
+)
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.sim.world import EPOCH_MS
+
+ALL = list(Profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_pull_consumer_keeps_queues_it_does_not_pull(tmp_path: Path, profile: Profile) -> None:
+    """The 120 s of behaviour.md C.5 are for push consumers."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        consumer = await cluster.pull_consumer()
+        consumer.register_topic("T")
+        await asyncio.sleep(60)
+        mine = dict(consumer.rebalancer.process_queues)
+        assert len(mine) == 2
+        await asyncio.sleep(150)
+        assert consumer.rebalancer.process_queues == mine
+        assert not any(process_queue.dropped for process_queue in mine.values())
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(10)
+        consumer = await cluster.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        start = cluster.world.now
+        result = await consumer.pull_block_if_not_found(queue, "*", 10, 32)
+        assert result.status is PullStatus.NO_NEW_MSG
+        assert result.next_begin_offset == 10
+        assert 20 <= cluster.world.now - start <= 25.1
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize(("profile", "hi"), [(Profile.V42, 99), (Profile.V49, 99), (Profile.V53, 100)])
+def test_C20_the_search_after_the_last_message_and_what_a_replay_makes_of_it(
+    tmp_path: Path, profile: Profile, hi: int
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        for number in range(100):
+            await cluster.fill(1, first=number)
+            await asyncio.sleep(0.01)
+        consumer = await cluster.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        end = EPOCH_MS + round(cluster.world.now * 1000) + 1000
+        assert await consumer.search_offset(queue, end) == hi
+        naive: list[bytes] = []
+        offset = 0
+        while offset < hi:
+            result = await consumer.pull(queue, "*", offset, 32)
+            naive += [message.body for message in result.messages if message.queue_offset < hi]
+            offset = result.next_begin_offset
+        assert len(naive) == hi
+        replayed = [message.body async for message in consumer.replay("T", EPOCH_MS, end)]
+        assert replayed == [b"%d" % number for number in range(100)]
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_replay_takes_exactly_the_interval(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        stored: dict[bytes, int] = {}
+        for number in range(30):
+            await cluster.fill(1, first=number)
+            await asyncio.sleep(0.1 if number % 3 == 0 else 0)
+        consumer = await cluster.pull_consumer()
+        for queue in await consumer.fetch_subscribe_message_queues("T"):
+            for message in (await consumer.pull(queue, "*", 0, 32)).messages:
+                stored[message.body] = message.store_timestamp
+        begin, end = stored[b"7"], stored[b"20"]
+        expected = sorted(body for body, when in stored.items() if begin <= when <= end)
+        replayed = sorted({message.body async for message in consumer.replay("T", begin, end)})
+        assert replayed == expected
+        assert [message async for message in consumer.replay("T", end + 60_000, end + 90_000)] == []
+
+    play(scene, tmp_path, profile)
+
+
+def test_the_four_outcomes_of_a_pull(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(10)
+        consumer = await cluster.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        found = await consumer.pull(queue, "*", 4, 3)
+        assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 7)
+        assert [message.body for message in found.messages] == [b"4", b"5", b"6"]
+        none = await consumer.pull(queue, "NoSuchTag", 0, 32)
+        assert (none.status, none.next_begin_offset) == (PullStatus.NO_MATCHED_MSG, 10)
+        assert (await consumer.pull(queue, "*", 10, 32)).status is PullStatus.NO_NEW_MSG
+        beyond = await consumer.pull(queue, "*", 99, 32)
+        assert (beyond.status, beyond.next_begin_offset) == (PullStatus.OFFSET_ILLEGAL, 10)
+        assert (await consumer.min_offset(queue), await consumer.max_offset(queue)) == (0, 10)
+        with pytest.raises(ClientError, match="offset < 0"):
+            await consumer.pull(queue, "*", -1, 32)
+        with pytest.raises(ClientError, match="maxNums <= 0"):
+            await consumer.pull(queue, "*", 0, 0)
+
+    play(scene, tmp_path)
