@@ -73,6 +73,20 @@ def test_A2_registers_at_start_at_10_seconds_and_then_every_30(simulate: Simulat
     simulate(scenario, start=False)
 
 
+@pytest.mark.parametrize(("period_ms", "second"), [(1, 20.0), (25_000, 35.0), (86_400_000, 70.0)])
+def test_A2_the_period_is_kept_between_10_and_60_seconds(
+    simulate: Simulate, period_ms: int, second: float
+) -> None:
+    async def scenario(stage: Any) -> None:
+        recorder = Recorder(stage, "10.0.1.1")
+        await stage.start_broker(namesrv_addr=await recorder.start(), register_name_server_period=period_ms)
+        await stage.at(71.0)
+        assert recorder.times()[1:3] == [10.0, second]
+        await recorder.server.close()
+
+    simulate(scenario, start=False)
+
+
 def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_answer(
     simulate: Simulate,
 ) -> None:

@@ -158,6 +158,15 @@ def test_a_full_table_refuses_what_is_new(
     routes.register(registration(), 2.0)
 
 
+@pytest.mark.parametrize(("counter", "gone"), [(1, []), (2, [("h:1", "connection")])])
+def test_A2_322_with_an_equal_version_is_a_sign_of_life(counter: int, gone: list[tuple[str, str]]) -> None:
+    routes = RouteInfoManager(RULES[Profile.V49])
+    routes.register(registration(), 0.0)
+    asked = DataVersion(timestamp=1, counter=counter)
+    assert routes.query_data_version("h:1", asked, 100.0) == DataVersion(timestamp=1, counter=1)
+    assert routes.remove_expired(121.0) == gone
+
+
 def test_filter_servers_are_part_of_the_route() -> None:
     routes = RouteInfoManager(RULES[Profile.V49])
     routes.register(registration(filter_servers=("f:1",)), 0.0)

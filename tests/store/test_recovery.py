@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rewindmq.broker.store import GetMessageStatus, PutStatus, StoredMessage
+from rewindmq.broker.store import GetMessageStatus, PutStatus, StoredMessage, StoreError
 from rewindmq.broker.store.disk import OsDisk
 from rewindmq.protocol.record import MAGIC_V2, decode_records, encode_record
 from rewindmq.protocol.text import java_hash
@@ -122,6 +122,14 @@ def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled):
     store = box.open()
     assert not segment(box, 5).exists()
     assert_complete(store)
+
+
+def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box, filled):
+    crashed = box.crash()
+    segment(crashed, 1).write_bytes(b"")
+    with pytest.raises(StoreError, match="has 0 bytes"):
+        crashed.open()
+    assert segment(crashed, 1).exists()
 
 
 def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(box, filled):
