@@ -1,10 +1,14 @@
 """14 QUERY_CONSUMER_OFFSET: where a group stands in a queue.
 
 Kept (``behaviour.md`` B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset, 0
-while the queue's first message is there and still in memory, else 22. Changed and refused: nothing.
+while the queue's first message is there and still in memory, else 22. Changed: where the disk fails, the
+connection is closed, since clients of 4.x take any refusal for "no offset" and may go on at the end. Refused:
+nothing.
 """
 
 from __future__ import annotations
+
+import logging
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.code import ResponseCode
@@ -16,12 +20,21 @@ from rewindmq.protocol.header.offset import (
 )
 from rewindmq.protocol.remoting.connection import Connection
 
+_log = logging.getLogger(__name__)
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+
+def handle(
+    context: BrokerContext, connection: Connection, request: RemotingCommand
+) -> RemotingCommand | None:
     header = request.decode_header(QueryConsumerOffsetRequestHeader)
     offset = context.offsets.query(header.consumer_group, header.topic, header.queue_id)
     if offset < 0:
-        offset = _offset_of_new_group(context, header)
+        try:
+            offset = _offset_of_new_group(context, header)
+        except OSError as error:
+            _log.error("offset of group %s not read: %s", header.consumer_group, error)
+            connection.close("its request failed on the disk")
+            return None
     return RemotingCommand(ResponseCode.SUCCESS, QueryConsumerOffsetResponseHeader(offset))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.errors import ConnectionLostError
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
 from rewindmq.race.sim.world import EPOCH_MS
 
@@ -154,6 +155,26 @@ def test_B17_new_group_and_the_first_message_on_disk(simulate: Simulate, profile
         assert (response.code, response.remark) == (ResponseCode.QUERY_NOT_FOUND, FIRST_BOOT)
 
     simulate(scenario, profile=profile, store={"physical_memory_bytes": 100_000})
+
+
+def test_a_disk_that_fails_14_is_no_answer_that_4_x_takes_for_no_offset(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(1)
+
+        def fails(*_: Any) -> bool:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stage.broker.context.store, "is_cold", fails)
+            with pytest.raises(ConnectionLostError):
+                await peer.stored()
+        assert await peer.stored_offset() == 0
+
+    simulate(scenario)
 
 
 @pytest.mark.parametrize(("profile", "code"), [("v49", 0), ("v53", 22)])
