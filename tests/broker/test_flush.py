@@ -13,6 +13,7 @@ import pytest
 from rewindmq.broker.background_flush import BackgroundFlush
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -87,6 +88,31 @@ class StuckWorkers:
         else:
             future.set_exception(failure)
         await asyncio.sleep(0)
+
+
+async def test_a_stop_answers_the_sends_that_wait_for_the_disk(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, may_go_on, began = MessageStore.flush, threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(store: MessageStore) -> int:
+        loop.call_soon_threadsafe(began.set)
+        may_go_on.wait(10)
+        return flush(store)
+
+    monkeypatch.setattr(MessageStore, "flush", slow)
+    broker = await stage.start_broker(store=SYNC)
+    peer = stage.peer()
+    async with asyncio.timeout(10):
+        # All arrive in one read.
+        sends = [asyncio.ensure_future(peer.send(body=b"%d" % number)) for number in range(20)]
+        await began.wait()
+        closing = asyncio.ensure_future(broker.close())
+        await asyncio.sleep(0)
+        may_go_on.set()
+        await closing
+        assert [response.code for response in await asyncio.gather(*sends)] == [ResponseCode.SUCCESS] * 20
 
 
 async def test_group_commit_covers_what_came_before_the_flush_and_flushes_again_for_the_rest() -> None:

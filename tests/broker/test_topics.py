@@ -1,0 +1,58 @@
+"""Topics made by administrators: what 17 stores, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader
+
+Simulate = Callable[..., None]
+GOOD = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG")
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 29)])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"topic": "../../x"}, "The specified topic contains illegal characters"),
+        ({"topic": ""}, "The specified topic is blank."),
+        ({"topic": "x" * 128}, "The specified topic is longer than topic max length."),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "The topic[SCHEDULE_TOPIC_XXXX] is conflict with system topic."),
+        ({"topic": "broker-a"}, "The topic[broker-a] is conflict with system topic."),
+        ({"read_queue_nums": -1}, "readQueueNums -1 is not in 0..65535"),
+        ({"write_queue_nums": 65_536}, "writeQueueNums 65536 is not in 0..65535"),
+        ({"perm": 8}, "perm 8 is not in 0..7"),
+        ({"topic_filter_type": "x"}, "topicFilterType 'x' is neither SINGLE_TAG nor MULTI_TAG"),
+    ],
+)
+def test_17_refuses_and_stores_nothing(
+    simulate: Simulate, profile: str, code: int, change: dict[str, Any], words: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        header = msgspec.structs.replace(GOOD, **change)
+        response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        assert response.code == code
+        assert response.remark.startswith(words)
+        assert list((stage.root / "store/config").iterdir()) == []
+
+    simulate(scenario, profile=profile)
+
+
+def test_17_changes_a_topic_and_keeps_its_messages(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        for queues, perm, filter_type in ((4, 6, "SINGLE_TAG"), (2, 4, "MULTI_TAG")):
+            header = CreateTopicRequestHeader("T", "TBW102", queues, queues, perm, filter_type)
+            (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
+            topic = stage.broker.context.topics.find("T")
+            assert (topic.read_queue_nums, topic.write_queue_nums) == (queues, queues)
+            assert (topic.perm, topic.topic_filter_type.name) == (perm, filter_type)
+            await peer.fill(1)
+        assert stage.broker.context.store.max_offset("T", 0) == 2
+
+    simulate(scenario)
