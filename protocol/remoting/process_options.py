@@ -70,10 +70,9 @@ def positive_factor(text: str) -> float:
 
 def positive_int(text: str) -> int:
     """Read an integer of at least 1, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 def port_number(text: str) -> int:

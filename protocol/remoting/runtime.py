@@ -12,11 +12,11 @@ import random
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.workers import ThreadWorkers
 
 T = TypeVar("T")
 
@@ -169,23 +169,6 @@ class TcpNetwork:
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
         return await asyncio.get_running_loop().create_connection(factory, host, port)
-
-
-class ThreadWorkers:
-    """A thread pool made on first use."""
-
-    def __init__(self, max_workers: int = 20) -> None:
-        self._max_workers = max_workers
-        self._executor: Executor | None = None
-
-    def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._max_workers, thread_name_prefix="rewindmq-worker")
-        return asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def system_runtime(

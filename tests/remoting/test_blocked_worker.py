@@ -1,0 +1,41 @@
+"""A plain listener that never returns keeps no process from ending."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import asyncio, sys, threading
+from rewindmq.protocol.remoting.process import run_work
+from rewindmq.protocol.remoting.process_options import ProcessOptions
+
+def block():
+    print("blocked", flush=True)
+    threading.Event().wait()
+
+async def work(runtime, stopping):
+    call = asyncio.ensure_future(runtime.workers.run(block))
+    await stopping.wait()
+    call.cancel()
+    return 0
+
+sys.exit(run_work(work, ProcessOptions()))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_call_that_blocks_for_ever_keeps_no_process_from_ending(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "blocked\n"
+        process.send_signal(number)
+        try:
+            _, errors = process.communicate(timeout=10)
+        finally:
+            process.kill()
+        assert (process.returncode, errors) == (0, "")
