@@ -43,6 +43,7 @@ class BatchSender:
         self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, answers: SendAnswers
     ) -> None:
         self._admit = gate.admit
+        self._create = gate.create
         self._put_batch = putter.put_batch
         self._answer_when_durable = putter.answer_when_durable
         self._answers = answers
@@ -79,6 +80,8 @@ class BatchSender:
                 ),
                 entries,
             )
+            if target.planned is not None:
+                self._create(target.planned)
         except RequestError as error:
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, result.physical_offsets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import re
 from enum import StrEnum
@@ -95,6 +96,10 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
                 raise ConfigError(
                     f"{key} = {name!r}: 1 to 127 characters of A-Z a-z 0-9 _ . % | - are allowed"
                 )
+        if self.broker_ip1 is not None and not _is_ip(self.broker_ip1):
+            raise ConfigError(
+                f"brokerIP1 = {self.broker_ip1!r}: an IP address is needed, message ids hold it"
+            )
         parse_namesrv_addr(self.namesrv_addr)
 
     def with_namesrv_addr(self, namesrv_addr: str) -> BrokerConfig:
@@ -108,6 +113,13 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:
         return parse_namesrv_addr(self.namesrv_addr)
+
+
+def _check_ip(text: str | None) -> None:
+    try:
+        ipaddress.ip_address(text or "0.0.0.0")  # noqa: S104 - stands for none given, nothing is bound
+    except ValueError:
+        raise ConfigError(f"brokerIP1 {text!r} is no IP address, which message ids hold") from None
 
 
 def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
@@ -160,7 +172,8 @@ def _fields_of(path: Path) -> dict[str, Any]:
     except StoreError as error:
         raise ConfigError(f"{path}: {error}") from None
     try:
+        _check_ip(fields.get("broker_ip1"))
         parse_namesrv_addr(fields.get("namesrv_addr"))
     except ConfigError as error:
-        raise ConfigError(f"{path}: namesrvAddr: {error}") from None
+        raise ConfigError(f"{path}: {error}") from None
     return fields

@@ -31,7 +31,11 @@ _SUBSCRIPTION: Final = int(PullSysFlag.SUBSCRIPTION)
 
 
 class PullGate:
-    """The checks of a pull, in RocketMQ's order."""
+    """The checks of a pull, in RocketMQ's order.
+
+    Args:
+        host: the broker's own, as registered, for remarks.
+    """
 
     def __init__(
         self,
@@ -40,8 +44,10 @@ class PullGate:
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         consumers: ConsumerManager,
+        host: str,
     ) -> None:
         self._config = config
+        self._host = host
         self._bad_queue_code = rules.bad_queue_code
         self._faq_suffix = faq_suffix(rules.faq_url)
         self._topics = topics
@@ -60,7 +66,7 @@ class PullGate:
         config = self._config
         if not config.broker_permission & _READ:
             raise RequestError(
-                ResponseCode.NO_PERMISSION, f"the broker[{config.broker_name}] pulling message is forbidden"
+                ResponseCode.NO_PERMISSION, f"the broker[{self._host}] pulling message is forbidden"
             )
         group = self._groups.get(header.consumer_group)
         if group is None and not self._groups.may_create(header.consumer_group):

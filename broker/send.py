@@ -40,6 +40,7 @@ class MessageSender:
         self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, answers: SendAnswers
     ) -> None:
         self._admit = gate.admit
+        self._create = gate.create
         self._put = putter.put
         self._answer_when_durable = putter.answer_when_durable
         self._answers = answers
@@ -75,6 +76,8 @@ class MessageSender:
                     header.reconsume_times or 0,
                 )
             )
+            if target.planned is not None:
+                self._create(target.planned)
         except RequestError as error:
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, (result.physical_offset,))

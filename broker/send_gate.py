@@ -36,6 +36,7 @@ class SendTarget(NamedTuple):
         write_queue_nums: a negative queue id becomes one of so many.
         extra_sys_flag: bits every message of the topic gets.
         is_retry: a group's retry topic, whose messages may end in its dead-letter topic.
+        planned: a topic to be created once the message is stored, so that a refused send leaves nothing.
     """
 
     topic: str
@@ -43,10 +44,15 @@ class SendTarget(NamedTuple):
     write_queue_nums: int
     extra_sys_flag: int
     is_retry: bool
+    planned: TopicConfig | None = None
 
 
 class SendGate:
-    """Decides on a topic once and remembers it until the topic table changes."""
+    """Decides on a topic once and remembers it until the topic table changes.
+
+    Args:
+        host: the broker's own, as registered, for remarks.
+    """
 
     def __init__(
         self,
@@ -55,19 +61,22 @@ class SendGate:
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         chance: random.Random,
+        host: str,
     ) -> None:
         self._config = config
         self._topics = topics
         self._groups = groups
         self._chance = chance
+        self._host = host
         self._dead_letter_perm = rules.dead_letter_perm
+        self._faq_url = rules.faq_url
         self._targets: dict[str, SendTarget] = {}
         self._version = topics.data_version
 
     def admit(
         self, header: SendMessageRequestHeader, client_version: int, remote_address: str
     ) -> tuple[SendTarget, int]:
-        """The topic and queue a message goes to; creates the topic where that is allowed.
+        """The topic and queue a message goes to; a topic that has to be created for it is only planned.
 
         Raises:
             RequestError: 16, 1, 17, 26 as listed in ``behaviour.md`` B.2.
@@ -102,28 +111,35 @@ class SendGate:
         if not self._config.broker_permission & Perm.WRITE and known is not None and known.order:
             raise RequestError(
                 ResponseCode.NO_PERMISSION,
-                f"the broker[{self._config.broker_name}] sending message is forbidden",
+                f"the broker[{self._host}] sending message is forbidden",
             )
         check_topic(name)
         check_sendable(name)
         if known is None:
-            known = self._create(header)
-        # A topic made a moment ago has changed the version; the next send finds the memory cleared.
+            return _planned_target(self._plan(header))
         target = self._targets[name] = _target(known)
         return target
 
-    def _create(self, header: SendMessageRequestHeader) -> TopicConfig:
+    def _plan(self, header: SendMessageRequestHeader) -> TopicConfig:
         name = header.topic
         is_retry = name.startswith(RETRY_GROUP_TOPIC_PREFIX)
         unit_flag = int(TopicSysFlag.UNIT_SUB if is_retry else TopicSysFlag.UNIT) if header.unit_mode else 0
-        created = self._topics.create_for_send(
+        planned = self._topics.plan_for_send(
             name, header.default_topic, header.default_topic_queue_nums, unit_flag
         )
-        if created is None and is_retry:
-            created = self._topics.ensure(name, 1, topic_sys_flag=unit_flag)
-        if created is None:
-            raise RequestError(ResponseCode.TOPIC_NOT_EXIST, topic_not_exist_remark(name))
-        return created
+        if planned is None and is_retry:
+            planned = self._topics.plan(name, 1, topic_sys_flag=unit_flag)
+        if planned is None:
+            raise RequestError(ResponseCode.TOPIC_NOT_EXIST, topic_not_exist_remark(name, self._faq_url))
+        return planned
+
+    def create(self, planned: TopicConfig) -> None:
+        """Create the topic of a message that was stored, and announce it.
+
+        Raises:
+            RequestError: 1, the topics' file cannot be written.
+        """
+        self._topics.update(planned)
 
     def _dead_letter_target(
         self, target: SendTarget, queue_id: int, header: SendMessageRequestHeader, client_version: int
@@ -134,14 +150,18 @@ class SendGate:
         if group is None:
             raise RequestError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group not exist, {name} {faq_suffix()}",
+                f"subscription group not exist, {name} {faq_suffix(self._faq_url)}",
             )
         limit = group.retry_max_times
         if client_version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
             limit = header.max_reconsume_times
         if (header.reconsume_times or 0) < limit:
             return target, queue_id
-        return _target(self._topics.ensure(dlq_topic(name), 1, self._dead_letter_perm)), 0
+        name = dlq_topic(name)
+        known = self._topics.find(name)
+        if known is not None:
+            return _target(known), 0
+        return _planned_target(self._topics.plan(name, 1, self._dead_letter_perm)), 0
 
 
 def _target(topic: TopicConfig) -> SendTarget:
@@ -152,3 +172,7 @@ def _target(topic: TopicConfig) -> SendTarget:
         int(MessageSysFlag.MULTI_TAGS) if topic.topic_filter_type is TopicFilterType.MULTI_TAG else 0,
         topic.topic_name.startswith(RETRY_GROUP_TOPIC_PREFIX),
     )
+
+
+def _planned_target(planned: TopicConfig) -> SendTarget:
+    return _target(planned)._replace(planned=planned)

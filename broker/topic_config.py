@@ -68,13 +68,16 @@ class TopicConfigManager:
         """Whether the broker made the topic for itself; administrators may not change it."""
         return topic in self._built_in
 
-    def create_for_send(
+    def plan_for_send(
         self, topic: str, default_topic: str, default_queue_nums: int, topic_sys_flag: int
     ) -> TopicConfig | None:
-        """Copy the template a producer names; None when there is none, or it may not be copied.
+        """A topic made after the template a producer names; None when there is none, or it may not be copied.
 
-        The copy has min(the producer's wish, the template's write queues) queues, at least 0, and the
-        template's permission without INHERIT.
+        It has min(the producer's wish, the template's write queues) queues, at least 0, and the template's
+        permission without INHERIT. Nothing is stored before ``update``.
+
+        Raises:
+            RequestError: 1, there are too many topics.
         """
         template = self._topics.get(default_topic)
         # The file may still hold the default topic of a start that had it.
@@ -82,8 +85,9 @@ class TopicConfigManager:
         if template is None or is_off or not template.perm & Perm.INHERIT:
             _log.warning("topic %s is not created: no template %s to inherit from", topic, default_topic)
             return None
+        check_room("topics", len(self._topics), MAX_TOPICS)
         queue_nums = max(0, min(default_queue_nums, template.write_queue_nums))
-        created = TopicConfig(
+        return TopicConfig(
             topic,
             read_queue_nums=queue_nums,
             write_queue_nums=queue_nums,
@@ -91,23 +95,29 @@ class TopicConfigManager:
             topic_filter_type=template.topic_filter_type,
             topic_sys_flag=topic_sys_flag,
         )
-        _log.info("topic %s created with %d queues from %s", topic, queue_nums, default_topic)
-        self.update(created)
-        return created
 
-    def ensure(
+    def plan(
         self, topic: str, queue_nums: int, perm: int = PERM_READ_WRITE, topic_sys_flag: int = 0
     ) -> TopicConfig:
-        """The retry or dead-letter topic of that name, created unless it is there."""
+        """A retry or dead-letter topic that is not there; nothing is stored before ``update``.
+
+        Raises:
+            RequestError: 1, there are too many topics.
+        """
+        check_room("topics", len(self._topics), MAX_TOPICS)
+        return TopicConfig(
+            topic,
+            read_queue_nums=queue_nums,
+            write_queue_nums=queue_nums,
+            perm=perm,
+            topic_sys_flag=topic_sys_flag,
+        )
+
+    def ensure(self, topic: str, queue_nums: int, topic_sys_flag: int = 0) -> TopicConfig:
+        """The retry topic of that name, created unless it is there."""
         known = self._topics.get(topic)
         if known is None:
-            known = TopicConfig(
-                topic,
-                read_queue_nums=queue_nums,
-                write_queue_nums=queue_nums,
-                perm=perm,
-                topic_sys_flag=topic_sys_flag,
-            )
+            known = self.plan(topic, queue_nums, topic_sys_flag=topic_sys_flag)
             self.update(known)
         return known
 

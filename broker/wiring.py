@@ -66,6 +66,7 @@ def wire(
     """
     clock = runtime.clock
     rules = RULES[config.profile]
+    host = address.rpartition(":")[0]
     folder = config.root / _CONFIG_FOLDER
     topics = TopicConfigManager(config, ConfigFile(folder / "topics.json"), clock.now_ms)
     groups = SubscriptionGroupManager(
@@ -93,13 +94,13 @@ def wire(
         runtime,
         config,
         store,
-        PullGate(config, rules, topics, groups, consumers),
+        PullGate(config, rules, topics, groups, consumers, host),
         committer,
         long_polling,
         OffsetMovedLog(putter, clock) if rules.stores_offset_moved else None,
         stats,
     )
-    send_gate = SendGate(config, rules, topics, groups, runtime.random)
+    send_gate = SendGate(config, rules, topics, groups, runtime.random, host)
     answers = SendAnswers(config, store.store_host)
     context = BrokerContext(
         config=config,

@@ -184,10 +184,11 @@ class MessageWriter:
     def _make_room(self, queue: ConsumeQueue, size: int, units: int, timestamp: int) -> bool:
         log = self._log
         try:
-            if queue.max_offset + units > queue.room_end:
-                queue.make_room(units, timestamp)
+            # The queue's file last: a new segment may cost it the mapping it is written through.
             if log.max_offset + size > log.room_end:
                 log.make_room(size)
+            if queue.max_offset + units > queue.room_end:
+                queue.make_room(units, timestamp)
         except OSError:
             return False
         return True

@@ -64,11 +64,34 @@ def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than_none(
         for name, wish, given_queues in (("A", 16, 8), ("B", 2, 2)):
             (await peer.send(name, default_topic_queue_nums=wish)).require_success()
             assert stage.broker.context.topics.find(name).write_queue_nums == given_queues
-        assert_refused(await peer.send("C", default_topic_queue_nums=-5), 1, "request queueId[0] is illegal")
-        assert stage.broker.context.topics.find("C").write_queue_nums == 0
-        assert_refused(await peer.send("C", queue_id=-1), 1, "has no queue")
+        none = {"default_topic_queue_nums": -5}
+        assert_refused(await peer.send("C", **none), 1, "request queueId[0] is illegal")
+        assert_refused(await peer.send("C", queue_id=-1, **none), 1, "has no queue")
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize(
+    ("topic", "options", "code"),
+    [
+        ("N", {"queue_id": 4}, 1),
+        ("N", {"body": b"x" * 4_194_305}, 13),
+        ("N", {"properties": "k\x01" + "v" * 32_767}, 13),
+        ("N", {"properties": "DELAY\x013"}, 13),
+        ("%RETRY%unknown", {}, 26),
+    ],
+)
+def test_a_refused_send_creates_no_topic(
+    simulate: Simulate, topic: str, options: dict[str, Any], code: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        file = stage.root / "store/config/topics.json"
+        before = file.read_bytes() if file.exists() else None
+        assert_refused(await stage.peer().send(topic, **options), code)
+        assert stage.broker.context.topics.find(topic) is None
+        assert (file.read_bytes() if file.exists() else None) == before
+
+    simulate(scenario, auto_create_subscription_group=False)
 
 
 @pytest.mark.parametrize("template", ["TBW102", "Nothing", "BenchmarkTest"])
@@ -210,7 +233,11 @@ def test_a_broker_that_may_not_be_written_refuses_ordered_topics(simulate: Simul
         await peer.create_topic()
         (await peer.send()).require_success()
         stage.broker.context.topics.mark_ordered(["T"])
-        assert_refused(await peer.send(), ResponseCode.NO_PERMISSION, "sending message is forbidden")
+        assert_refused(
+            await peer.send(),
+            ResponseCode.NO_PERMISSION,
+            "the broker[10.0.0.2] sending message is forbidden",
+        )
 
     simulate(scenario, broker_permission=4)
 
