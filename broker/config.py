@@ -96,10 +96,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
                 raise ConfigError(
                     f"{key} = {name!r}: 1 to 127 characters of A-Z a-z 0-9 _ . % | - are allowed"
                 )
-        if self.broker_ip1 is not None and not _is_ip(self.broker_ip1):
-            raise ConfigError(
-                f"brokerIP1 = {self.broker_ip1!r}: an IP address is needed, message ids hold it"
-            )
+        _check_ip(self.broker_ip1)
         parse_namesrv_addr(self.namesrv_addr)
 
     def with_namesrv_addr(self, namesrv_addr: str) -> BrokerConfig:
@@ -116,8 +113,10 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 def _check_ip(text: str | None) -> None:
+    if text is None:
+        return
     try:
-        ipaddress.ip_address(text or "0.0.0.0")  # noqa: S104 - stands for none given, nothing is bound
+        ipaddress.ip_address(text)
     except ValueError:
         raise ConfigError(f"brokerIP1 {text!r} is no IP address, which message ids hold") from None
 
