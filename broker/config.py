@@ -51,6 +51,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         listen_port: 0 takes any free port.
         bind_address: the interface to listen at (5.x key); the default serves this machine only.
         broker_ip1: the host registered and written into message ids; None means the host bound.
+        store_path_commit_log: may only say ``commitlog`` under the root, where the log is.
         profile: the release imitated where releases differ; ours.
         reset_mode: ours.
         store: RocketMQ's ``MessageStoreConfig``; its keys stand in the same file.
@@ -83,6 +84,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     register_broker_timeout_mills: Millis = 6_000
     flush_consumer_offset_interval: Millis = 5_000
     store_path_root_dir: str = "~/store"
+    store_path_commit_log: str | None = None
     flush_interval_commit_log: Millis = 500
     flush_consume_queue_thorough_interval: Millis = 60_000
     sync_flush_timeout: Millis = 5_000
@@ -98,6 +100,13 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
                 )
         _check_ip(self.broker_ip1)
         parse_namesrv_addr(self.namesrv_addr)
+        log = self.store_path_commit_log
+        if log is not None and Path(log).expanduser() != self.root / "commitlog":
+            # Ignoring it would open an empty store where the user expects a full one.
+            raise ConfigError(
+                f"storePathCommitLog = {log!r}: the commit log has to be {self.root / 'commitlog'}, "
+                "under storePathRootDir"
+            )
 
     def with_namesrv_addr(self, namesrv_addr: str) -> BrokerConfig:
         """The same with other name servers. ConfigError when they are malformed."""

@@ -85,3 +85,13 @@ def test_name_servers_of_the_environment_come_last(tmp_path: Path) -> None:
     assert (
         read_broker_config(path, fallback_namesrv_addr="env:1", namesrv_addr="cli:1").namesrv_addr == "cli:1"
     )
+
+
+def test_a_commit_log_elsewhere_is_refused_and_not_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"storePathRootDir={tmp_path}/store\nstorePathCommitLog={tmp_path}/store/commitlog\n")
+    assert read_broker_config(path).root == tmp_path / "store"
+
+    path.write_text(f"storePathRootDir={tmp_path}/store\nstorePathCommitLog=/big/disk\n")
+    with pytest.raises(ConfigError, match="storePathCommitLog = '/big/disk'"):
+        read_broker_config(path)
