@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -167,6 +168,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.rounds < 1 or not 0.01 <= arguments.scale <= 10:
         parser.error("--rounds must be at least 1, --scale between 0.01 and 10")
+    # Ended from outside, the clusters started here end, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     rows: list[Row] = []
     for name in arguments.only or _LOADS:
         rows += _LOADS[name](arguments.rounds, arguments.scale)
