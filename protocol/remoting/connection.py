@@ -20,7 +20,7 @@ from rewindmq.protocol.remoting.dispatch import (
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
-from rewindmq.protocol.remoting.stream import FrameStream
+from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream
 
 if TYPE_CHECKING:
     from rewindmq.protocol.remoting.endpoint import Endpoint
@@ -37,6 +37,7 @@ class Connection(FrameStream):
 
     Requests of the peer go to the endpoint's handlers as they arrive, answers to the futures of ``invoke``.
     What one read causes to be written leaves in one write; so does what one turn of the event loop causes.
+    Both up to the limits that ``FrameStream`` names.
 
     On the accepting side, requests are held back and reading stops while more than ``HIGH_WATER_BYTES`` wait
     to be sent to the peer. The dialling side goes on reading, or two ends that wait for each other to read
@@ -88,6 +89,7 @@ class Connection(FrameStream):
         self.has_received = True
         # Held up until the end of this read, so that all its answers leave in one write.
         self._flush_due = True
+        self._gather_bytes = MAX_WRITE_BYTES
         decoder = self._decoder
         for command in decoder.feed(data):
             if command.flag & FLAG_RESPONSE:
@@ -96,6 +98,7 @@ class Connection(FrameStream):
                 self._backlog.append(command)
             else:
                 self._handle(command)
+        self._gather_bytes = HIGH_WATER_BYTES
         self._flush()
         if decoder.failure is not None and not self.is_closed:
             logger.warning("closing %s: %s", self.remote_address, decoder.failure)

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 # per second at 256 in flight with 32 KiB, see docs/benchmarks.md).
 HIGH_WATER_BYTES: Final = 1 << 15
 LOW_WATER_BYTES: Final = 1 << 14
+# The answers to one read leave in one write up to this size.
+MAX_WRITE_BYTES: Final = 1 << 20
 # Unsent bytes towards one peer above which ``invoke`` refuses and anything else closes the connection.
 MAX_UNSENT_BYTES: Final = 64 << 20
 # How long a closed connection may take to send what was written before, in seconds.
@@ -33,8 +35,8 @@ _IDLE_SLACK_SECONDS: Final = 0.001
 class FrameStream(asyncio.Protocol):
     """Writes frames to a transport and keeps the state of the connection; ``Connection`` gives them meaning.
 
-    Frames handed to ``_send`` within one turn of the event loop leave in one write, in more when they exceed
-    ``HIGH_WATER_BYTES``.
+    Frames handed to ``_send`` within one read leave in one write, in more when they exceed
+    ``MAX_WRITE_BYTES``; those of one turn of the event loop likewise, from ``HIGH_WATER_BYTES`` on.
 
     Attributes:
         remote_address: the peer, ``host:port``.
@@ -51,6 +53,7 @@ class FrameStream(asyncio.Protocol):
         "_drain_waiters",
         "_endpoint",
         "_flush_due",
+        "_gather_bytes",
         "_idle_timer",
         "_linger_timer",
         "_loop",
@@ -78,6 +81,7 @@ class FrameStream(asyncio.Protocol):
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._flush_due = False
+        self._gather_bytes = HIGH_WATER_BYTES
         self._writing_paused = False
         self._reading_paused = False
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -158,7 +162,7 @@ class FrameStream(asyncio.Protocol):
         if not self._flush_due:
             self._flush_due = True
             self._loop.call_soon(self._flush)
-        elif self._out_bytes > HIGH_WATER_BYTES:
+        elif self._out_bytes > self._gather_bytes:
             self._flush()
             self._flush_due = True
 

@@ -17,7 +17,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
-from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_UNSENT_BYTES
+from rewindmq.protocol.remoting.stream import MAX_UNSENT_BYTES, MAX_WRITE_BYTES
 
 PULL, ECHO = 11, 10
 REPLY = bytes(256 << 10)
@@ -60,7 +60,7 @@ def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: An
         _, peer = await runtime.network.connect(Deaf, "server", 10911)
         await runtime.timers.sleep(60)
         # One read brought them all, yet only what fits below the mark (and the one that broke it) was done.
-        assert 0 < len(handled) <= HIGH_WATER_BYTES // len(REPLY) + 1
+        assert 0 < len(handled) <= MAX_WRITE_BYTES // len(REPLY) + 1
         peer.transport.resume_reading()
         await runtime.timers.sleep(60)
         assert handled == list(range(REQUESTS))

@@ -50,6 +50,13 @@ async def test_the_answers_to_one_read_leave_in_one_write(stage: Any) -> None:
     assert [[answer.opaque for answer in write] for write in transport.writes[1:]] == [[50, 51, 52]]
 
 
+async def test_large_answers_to_one_read_leave_in_one_write_up_to_its_limit(stage: Any) -> None:
+    transport = RecordingTransport()
+    connection = stage.connection(transport, {10: lambda c, r: RemotingCommand(0, body=bytes(200_000))})
+    connection.data_received(frames(*(RemotingCommand(10, opaque=n) for n in range(8))))
+    assert [[answer.opaque for answer in write] for write in transport.writes] == [[0, 1, 2, 3, 4, 5], [6, 7]]
+
+
 async def test_the_requests_of_one_turn_leave_in_one_write(stage: Any) -> None:
     transport = RecordingTransport()
     connection = stage.connection(transport, {})
