@@ -88,11 +88,6 @@ class ConsumerManager:
         """The online groups that subscribe a topic."""
         return [name for name, group in self._groups.items() if topic in group.subscriptions]
 
-    def find_subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """What the online group subscribes of a topic."""
-        info = self._groups.get(group)
-        return info.subscriptions.get(topic) if info is not None else None
-
     def register(
         self, data: ConsumerData, channel: ClientChannel, *, notify: bool = True, without_sub: bool = False
     ) -> bool:

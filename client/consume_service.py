@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus, ListenerResult, MessageListener
+from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import ResponseCode
@@ -137,7 +137,6 @@ class ConsumeConcurrentlyService:
             return
         if queue.topic == self._retry_topic:
             _restore_topics(messages)
-        process_queue.last_consume = self._consumer.runtime.clock.monotonic()
         self._emit(Point.LISTENER_CALLED, batch)
         status = await self._call_listener(messages, queue)
         self._emit(Point.LISTENER_RETURNED, batch, str(status))
@@ -160,7 +159,7 @@ class ConsumeConcurrentlyService:
             answer = (
                 self._listener(messages)
                 if self._is_async
-                else await self._consumer.runtime.workers.run(self._call_plain_listener, messages)
+                else await self._consumer.runtime.workers.run(self._listener, messages)
             )
             result = await answer if isinstance(answer, Awaitable) else answer
         except (Exception, asyncio.CancelledError) as error:
@@ -173,15 +172,6 @@ class ConsumeConcurrentlyService:
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
-
-    def _call_plain_listener(
-        self, messages: Sequence[MessageExt]
-    ) -> ListenerResult | Awaitable[ListenerResult]:
-        """On a worker thread. No future takes a StopIteration, and who waits for one would wait for ever."""
-        try:
-            return self._listener(messages)
-        except StopIteration as error:
-            raise RuntimeError("the listener raised StopIteration") from error
 
     def _finish(
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue

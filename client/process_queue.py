@@ -19,7 +19,6 @@ class ProcessQueue:
     Attributes:
         dropped: this queue is no longer ours; results of running listeners are discarded.
         last_pull: protocol seconds of the last attempt to pull.
-        last_consume: protocol seconds of the last hand-over to the listener.
         cached_bytes: stored size of the cached bodies (compressed ones count as they came).
     """
 
@@ -29,7 +28,6 @@ class ProcessQueue:
         "cached_bytes",
         "dropped",
         "highest_offset",
-        "last_consume",
         "last_pull",
     )
 
@@ -41,7 +39,6 @@ class ProcessQueue:
         self.highest_offset = 0
         self.dropped = False
         self.last_pull = now
-        self.last_consume = now
 
     @property
     def cached_count(self) -> int:

@@ -5,14 +5,15 @@ Source: RocketMQ 4.9.4 ``DefaultMQPullConsumer`` and ``DefaultMQPullConsumerImpl
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final, Unpack
 
 from rewindmq.client import replay
 from rewindmq.client.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.checks import make_subscription
-from rewindmq.client.lifecycle import Client, ClientKwargs
+from rewindmq.client.consumer import Consumer
+from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.local_offset_store import LocalFileOffsetStore, default_offset_root
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.pull_result import PullResult, decode_pull_response
@@ -24,9 +25,7 @@ from rewindmq.protocol.body.heartbeat import (
     ConsumerData,
     ConsumeType,
     MessageModel,
-    SubscriptionData,
 )
-from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
@@ -40,7 +39,7 @@ BLOCK_HOLD_MS: Final = 20_000
 BLOCK_TIMEOUT: Final = 30.0
 
 
-class PullConsumer(Client):
+class PullConsumer(Consumer):
     """A consumer that asks. A reset, code 220, does not reach it: its offsets are the application's.
 
     Args:
@@ -53,12 +52,6 @@ class PullConsumer(Client):
     Raises:
         ClientError: a bad group name, no or a bad name server address.
     """
-
-    KIND = "consumer"
-    DEFAULT_GROUP = "DEFAULT_CONSUMER"
-
-    rebalancer: Rebalance
-    offset_store: RemoteOffsetStore | LocalFileOffsetStore
 
     def __init__(
         self,
@@ -75,8 +68,6 @@ class PullConsumer(Client):
         self._model = MessageModel(message_model)
         self._strategy = allocate_strategy or AllocateAveragely()
         self._offset_root = offset_root
-        # Topics whose queues are divided among the group and whose offsets the 5 s timer persists.
-        self._registered: dict[str, SubscriptionData] = {}
 
     def register_topic(self, topic: str) -> None:
         """Have this topic's queues divided among the group's members and their offsets persisted.
@@ -84,7 +75,7 @@ class PullConsumer(Client):
         Raises:
             ClientError: a bad topic name.
         """
-        self._registered[topic] = make_subscription(topic, "*", self.runtime.clock.now_ms())
+        self.subscriptions[topic] = make_subscription(topic, "*", self.runtime.clock.now_ms())
 
     # Queues and offsets.
 
@@ -239,27 +230,17 @@ class PullConsumer(Client):
 
     # What the instance asks (``GroupConsumer``).
 
-    def topics(self) -> Collection[str]:
-        return self._registered.keys()
-
-    def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        if topic in self._registered:
-            self.rebalancer.topic_queues[topic] = subscribe_queues(topic, route)
-
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_ACTIVELY,
             self._model,
             ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
-            list(self._registered.values()),
+            list(self.subscriptions.values()),
         )
 
     async def rebalance(self) -> bool:
-        return await self.rebalancer.run(self._registered)
-
-    async def persist_offsets(self) -> None:
-        await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
+        return await self.rebalancer.run(self.subscriptions)
 
     def resettable(self) -> None:
         """A reset passes it by (``behaviour.md`` D.6)."""

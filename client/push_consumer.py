@@ -5,7 +5,6 @@ Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -13,7 +12,8 @@ from typing import Unpack
 from rewindmq.client.allocate import AllocateStrategy
 from rewindmq.client.checks import make_subscription
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
-from rewindmq.client.lifecycle import Client, ClientKwargs
+from rewindmq.client.consumer import Consumer
+from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.listener import MessageListener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
@@ -22,16 +22,13 @@ from rewindmq.client.pull_loop import PullChain
 from rewindmq.client.push_options import PushOptions, parse_consume_timestamp
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.reset import ResetState
-from rewindmq.client.route import subscribe_queues
 from rewindmq.client.start_offset import start_offset
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
     ConsumeType,
     MessageModel,
-    SubscriptionData,
 )
-from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
@@ -58,7 +55,7 @@ class PushOptionKwargs(ClientKwargs, total=False):
     offset_root: Path
 
 
-class PushConsumer(Client):
+class PushConsumer(Consumer):
     """A member of a consumer group whose listener is called with messages as they come.
 
     ::
@@ -79,12 +76,7 @@ class PushConsumer(Client):
         ClientError: a bad group name, no or a bad name server address, an option out of range.
     """
 
-    KIND = "consumer"
-    DEFAULT_GROUP = "DEFAULT_CONSUMER"
-
     consume_service: ConsumeConcurrentlyService
-    rebalancer: Rebalance
-    offset_store: RemoteOffsetStore | LocalFileOffsetStore
 
     def __init__(
         self,
@@ -98,7 +90,6 @@ class PushConsumer(Client):
         super().__init__(group, namesrv_addr, runtime, **options)  # type: ignore[misc]
         self.options = replace(PushOptions(), **own)
         self.options.check()
-        self.subscriptions: dict[str, SubscriptionData] = {}
         self.is_suspended = False
         self.reset_state = ResetState.RUNNING
         self._listener: MessageListener | None = None
@@ -210,13 +201,6 @@ class PushConsumer(Client):
 
     # What the instance asks (``GroupConsumer``).
 
-    def topics(self) -> Collection[str]:
-        return self.subscriptions.keys()
-
-    def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        if topic in self.subscriptions:
-            self.rebalancer.topic_queues[topic] = subscribe_queues(topic, route)
-
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
             self.group,
@@ -230,9 +214,6 @@ class PushConsumer(Client):
         if self.is_suspended or not self.is_running:
             return False
         return await self.rebalancer.run(self.subscriptions)
-
-    async def persist_offsets(self) -> None:
-        await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
 
     def resettable(self) -> PushConsumer:
         return self

@@ -82,11 +82,3 @@ def find_property(text: str, name: str) -> str | None:
         return None
     value_end = text.find(PROPERTY_SEPARATOR)
     return (text[len(needle) - 1 :] if value_end < 0 else text[len(needle) - 1 : value_end]) or None
-
-
-def append_property(text: str, name: str, value: str) -> str:
-    """The text with one more pair; a trailing separator left by the client is not doubled."""
-    pair = f"{name}{NAME_VALUE_SEPARATOR}{value}"
-    if not text or text.endswith(PROPERTY_SEPARATOR):
-        return text + pair
-    return f"{text}{PROPERTY_SEPARATOR}{pair}"

@@ -25,6 +25,7 @@ class OnewayPermits:
 
     @property
     def free(self) -> int:
+        """Permits nobody holds."""
         return self._free
 
     async def acquire(self, timeout: float) -> None:

@@ -41,7 +41,7 @@ class ThreadWorkers:
                 future.set_exception(error)
 
         def job() -> None:
-            result, error = _outcome(function, args) if not future.cancelled() else (None, None)
+            result, error = outcome(function, args) if not future.cancelled() else (None, None)
             # RuntimeError: the loop was closed while this ran, and nobody waits any more.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, result, error)
@@ -69,7 +69,8 @@ class ThreadWorkers:
             job()
 
 
-def _outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+    """Call ``function``: its result, or the error to give to the future that stands for the call."""
     try:
         return function(*args), None
     except StopIteration as error:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from rewindmq.protocol.points import Probe
 from rewindmq.protocol.remoting.runtime import LoopTimers, Runtime
+from rewindmq.protocol.remoting.workers import outcome
 from rewindmq.race.sim.loop import VirtualLoop
 from rewindmq.race.sim.network import Fabric, SimNetwork
 
@@ -101,9 +102,8 @@ class _InlineWorkers:
     def _work(future: asyncio.Future[T], function: Callable[..., T], args: tuple[Any, ...]) -> None:
         if future.done():
             return
-        try:
-            result = function(*args)
-        except Exception as error:
-            future.set_exception(error)
-        else:
+        result, error = outcome(function, args)
+        if error is None:
             future.set_result(result)
+        else:
+            future.set_exception(error)

@@ -11,6 +11,7 @@ import pytest
 from client_stage import OK, Cluster, Inbox, play, until
 
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
+from rewindmq.client.reset import ResetState
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 
@@ -299,12 +300,15 @@ def test_the_steps_of_a_reset_come_in_their_order(tmp_path: Path) -> None:
         await cluster.create_topic(queues=1)
         await cluster.fill(3)
         inbox = Inbox(cluster.world)
-        await cluster.consume(inbox)
+        consumer = await cluster.consume(inbox)
         await until(lambda: cluster.stored() == {0: 3})
         cluster.events.heard.clear()
         admin = await cluster.admin()
+        assert consumer.reset_state is ResetState.RUNNING
         await admin.reset_offset_by_timestamp("T", "G", 0, True)
+        await until(lambda: consumer.reset_state is ResetState.SUSPENDED)
         await until(lambda: cluster.events.at(Point.QUEUE_ADDED) != [])
+        assert consumer.reset_state is ResetState.RUNNING
         wanted = [
             Point.RESET_NOTICE_RECEIVED,
             Point.SUSPENDED,

@@ -13,7 +13,6 @@ from rewindmq.protocol.message import Message, format_host, inflate
 from rewindmq.protocol.message_id import offset_message_id, parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.properties import (
-    append_property,
     find_property,
     format_properties,
     parse_properties,
@@ -78,18 +77,6 @@ def test_properties_come_back(properties):
 @given(text=st.text(st.sampled_from("AB\x01\x02"), max_size=30), name=st.sampled_from(["A", "B", "AB"]))
 def test_one_property_is_found_as_parsing_all_would_find_it(text, name):
     assert find_property(text, name) == parse_properties(text).get(name)
-
-
-@given(properties=PROPERTIES, trailing=st.booleans(), value=PLAIN)
-def test_an_appended_property_is_read_back_whether_or_not_the_text_ends_in_a_separator(
-    properties, trailing, value
-):
-    text = format_properties(properties)
-    if text and trailing:
-        text += "\x02"
-    appended = append_property(text, "CLUSTER", value)
-    assert "\x02\x02" not in appended
-    assert parse_properties(appended) == properties | {"CLUSTER": value}
 
 
 def test_of_duplicate_properties_the_last_wins():
