@@ -17,9 +17,8 @@ from rewindmq.broker.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.store.model import Boundary
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
-from rewindmq.protocol.body_codec import encode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConnectionLostError, RequestError
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
@@ -111,18 +110,13 @@ def _notify(
     """
     notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
     told = ResetOffsetBodyForC.of(body) if for_c else body
-    # One text for all members that speak the same codec.
-    encoded: dict[SerializeType, bytes] = {}
     for channel in list(group.channels.values()):
         if _is_too_old(channel):
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,
                 f"the client does not support this feature. version={version_name(channel.version)}",
             )
-        codec = channel.connection.peer_serialize_type
-        if codec not in encoded:
-            encoded[codec] = encode_body(told, codec)
-        command = RemotingCommand(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, notice, encoded[codec])
+        command = RemotingCommand(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, notice, told)
         try:
             channel.connection.send_oneway(command)
         except ConnectionLostError as error:
