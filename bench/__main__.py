@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -69,6 +70,7 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
         limit_share=0.25,
     )
     send_1 = Row("send, 1 KiB, 1 in flight", "/s", 20_000, limit=echo_1)
+    cpu = [Row(f"the same, CPU of the {end} per message", "us") for end in ("broker", "client")]
     one_core = "both ends kept on one core, where waking the other end takes no interrupt"
     echo_core = Row("echo, 1 in flight, one core", "/s", note=one_core)
     send_core = Row("send, 1 KiB, 1 in flight, one core", "/s", limit=echo_core, note=one_core)
@@ -76,11 +78,15 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
     with cluster_start.running_cluster(1) as (ready, _), echo.echo_server() as (port, echo_pid):
         address = ready["namesrv"]["address"]
         broker_pid = cluster_start.member_pids(ready)[1]
+        ends = (broker_pid, os.getpid())
         for number in range(rounds):
             _say(f"send, round {number + 1} of {rounds}")
             many, few = int(200_000 * scale), int(20_000 * scale)
             echo_256.samples.append(_run(echo.awaited(port, size, 256, many)))
+            before = [cluster_start.cpu_seconds(pid) for pid in ends]
             send_256.samples.append(_run(sending.pipelined(address, 256, many)))
+            for row, pid, start in zip(cpu, ends, before, strict=True):
+                row.samples.append((cluster_start.cpu_seconds(pid) - start) / many * 1e6)
             streamed.samples.append(_run(echo.streamed(port, size, 256, many)))
             echo_1.samples.append(_run(echo.awaited(port, size, 1, few)))
             send_1.samples.append(_run(sending.pipelined(address, 1, few)))
@@ -88,7 +94,7 @@ def bench_send(rounds: int, scale: float) -> list[Row]:
                 echo_core.samples.append(_run(echo.awaited(port, size, 1, few)))
                 send_core.samples.append(_run(sending.pipelined(address, 1, few)))
             batch.samples.append(_run(sending.batched(address, int(1_000_000 * scale))))
-    return [streamed, echo_256, send_256, echo_1, send_1, echo_core, send_core, batch]
+    return [streamed, echo_256, send_256, *cpu, echo_1, send_1, echo_core, send_core, batch]
 
 
 def bench_consume(rounds: int, scale: float) -> list[Row]:

@@ -69,6 +69,13 @@ def member_pids(ready: dict[str, Any]) -> list[int]:
     return [ready["namesrv"]["pid"], *(broker["pid"] for broker in ready["brokers"].values())]
 
 
+def cpu_seconds(pid: int) -> float:
+    """Processor time a process has used so far, user and system (Linux)."""
+    # The name may hold spaces; what follows it does not. Fields 14 and 15 of proc(5).
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_megabytes(pid: int) -> float:
     """Resident memory of a process, shared pages included, in MB of 10^6 bytes (Linux)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

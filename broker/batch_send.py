@@ -31,9 +31,9 @@ from rewindmq.protocol.remoting.connection import Connection
 
 _SEPARATOR: Final = b"\x02"
 _SEPARATOR_BYTE: Final = 2
-_DELAY_MARK: Final = b"DELAY\x01"
-_TRAN_MARK: Final = b"TRAN_MSG\x01"
-_TAGS_MARK: Final = b"TAGS\x01"
+_DELAY_MARK: Final = "DELAY\x01"
+_TRAN_MARK: Final = "TRAN_MSG\x01"
+_TAGS_MARK: Final = "TAGS\x01"
 
 
 class BatchSender:
@@ -94,17 +94,17 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
     Raises:
         RequestError: 13, the batch does not decode, or a delayed or transaction message is in it.
     """
-    # What is nowhere in the batch need not be looked for in each message.
-    may_be_refused = _DELAY_MARK in batch or _TRAN_MARK in batch
-    has_tags = _TAGS_MARK in batch
+    messages = decode_batch(batch)
+    # What is nowhere in the batch need not be looked for in each message. Searching is much faster in str.
+    everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
+    may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
+    has_tags = _TAGS_MARK in everything
     names = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
-    marks = [(bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first.encode() in batch]
+    marks = [(bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first in everything]
     # By which of the shared properties a message has itself, one bit each: what is added to its own.
     additions: dict[int, bytes] = {}
     entries: list[BatchEntry] = []
-    for message in decode_batch(batch):
-        properties = message.properties
-        # Searching is much faster in str than in bytes.
+    for body, properties, flag in messages:
         text = properties.decode("utf-8", "replace")
         if may_be_refused:
             refuse_unsupported(0, text)
@@ -118,7 +118,7 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
         if properties and addition and properties[-1] != _SEPARATOR_BYTE:
             properties += _SEPARATOR
         tags_code = tags_code_of(text) if has_tags else 0
-        entries.append(BatchEntry(message.body, properties + addition, tags_code, message.flag))
+        entries.append(BatchEntry(body, properties + addition, tags_code, flag))
     return entries
 
 

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
@@ -20,12 +18,9 @@ _PROPERTIES_LENGTH: Final = struct.Struct(">h")
 _OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
 
 
-class BatchMessage(msgspec.Struct, frozen=True, gc=False):
-    """One message of a batch as it travels."""
-
-    body: bytes
-    properties: bytes
-    flag: int
+# One message of a batch as it travels: body, properties text, flag. A bare tuple, as brokers make one for
+# every message they take in.
+BatchMessage = tuple[bytes, bytes, int]
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
@@ -78,7 +73,7 @@ def decode_batch(body: bytes) -> list[BatchMessage]:
                 or position > end
             ):
                 raise _illegal(f"lengths of message {len(messages)} do not add up")
-            messages.append(BatchMessage(body[body_at:body_end], body[properties_at:position], flag))
+            messages.append((body[body_at:body_end], body[properties_at:position], flag))
     except struct.error:
         raise _illegal(f"message {len(messages)} is cut short") from None
     if not messages:

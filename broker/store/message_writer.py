@@ -150,14 +150,11 @@ class MessageWriter:
             return _ILLEGAL
         shared = message.properties
         overhead = head.body_at + len(queue.topic_field) + _INT16.size
-        sizes: list[int] = []
-        for entry in entries:
-            properties_bytes = len(entry.properties) + len(shared)
-            if shared and entry.properties and entry.properties[-1] != _SEPARATOR_BYTE:
-                properties_bytes += 1
-            if properties_bytes > MAX_PROPERTIES_BYTES:
-                return _ILLEGAL
-            sizes.append(overhead + len(entry.body) + properties_bytes)
+        if shared:
+            entries = [_with_shared(entry, shared) for entry in entries]
+        sizes = [overhead + len(entry.body) + len(entry.properties) for entry in entries]
+        if max(len(entry.properties) for entry in entries) > MAX_PROPERTIES_BYTES:
+            return _ILLEGAL
         total = sum(sizes)
         if total > self._max_message_bytes or total > self._max_record_bytes:
             return _ILLEGAL
@@ -173,7 +170,7 @@ class MessageWriter:
             return _ILLEGAL
         start = log.max_offset - log.base
         # The first record's magic comes last: a torn batch is none.
-        log.buffer[start + _MAGIC_END : start + total] = data[_MAGIC_END:]
+        log.buffer[start + _MAGIC_END : start + total] = memoryview(data)[_MAGIC_END:]
         log.buffer[start : start + _MAGIC_END] = data[:_MAGIC_END]
         log.max_offset += total
         log.last_store_timestamp = timestamp
@@ -206,7 +203,6 @@ class MessageWriter:
         pack = head.layout.pack
         pack_length = _INT16.pack
         queue_id = message.queue_id
-        shared = message.properties
         sys_flag = message.sys_flag & _OTHER_FLAGS | head.host_flags
         born_timestamp = message.born_timestamp
         born_host = message.born_host
@@ -220,10 +216,6 @@ class MessageWriter:
         for entry, size in zip(entries, sizes, strict=True):
             body = entry.body
             properties = entry.properties
-            if shared:
-                if properties and properties[-1] != _SEPARATOR_BYTE:
-                    properties += _SEPARATOR
-                properties += shared
             parts += (
                 pack(
                     size,
@@ -251,3 +243,11 @@ class MessageWriter:
             physical_offset += size
             queue_offset += 1
         return b"".join(parts), units
+
+
+def _with_shared(entry: BatchEntry, shared: bytes) -> BatchEntry:
+    """The inner message with the batch's properties behind its own."""
+    own = entry.properties
+    if own and own[-1] != _SEPARATOR_BYTE:
+        own += _SEPARATOR
+    return BatchEntry(entry.body, own + shared, entry.tags_code, entry.flag)

@@ -40,8 +40,8 @@ MESSAGES = st.lists(
 @given(messages=MESSAGES)
 def test_a_batch_comes_back(messages):
     decoded = decode_batch(encode_batch(messages))
-    assert [(entry.body, entry.flag) for entry in decoded] == [(m.body, m.flag) for m in messages]
-    assert [parse_properties(entry.properties.decode()) for entry in decoded] == [
+    assert [(body, flag) for body, _, flag in decoded] == [(m.body, m.flag) for m in messages]
+    assert [parse_properties(properties.decode()) for _, properties, _ in decoded] == [
         m.properties for m in messages
     ]
 
