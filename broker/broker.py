@@ -12,6 +12,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
 from rewindmq.broker.schedule import Schedule
 from rewindmq.broker.stats import SAMPLE_SECONDS
+from rewindmq.broker.store.disk import Disk, OsDisk
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.wiring import Services, wire
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -33,11 +34,16 @@ _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 
 class Broker:
-    """One broker process, or one of several inside a simulation; a master, without slaves."""
+    """One broker process, or one of several inside a simulation; a master, without slaves.
 
-    def __init__(self, runtime: Runtime, config: BrokerConfig) -> None:
+    Args:
+        disk: where its store is; the operating system's unless given.
+    """
+
+    def __init__(self, runtime: Runtime, config: BrokerConfig, disk: Disk | None = None) -> None:
         self._runtime = runtime
         self._config = config
+        self._disk = disk if disk is not None else OsDisk()
         # Requests that arrive between binding and the first answer are refused, not taken for unknown.
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
         self._server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
@@ -73,11 +79,11 @@ class Broker:
                 f"bindAddress {config.bind_address} is no address for clients to come to: set brokerIP1"
             )
         await self._server.start(config.bind_address, config.listen_port)
-        store = MessageStore(config.root, config.store, self._runtime.clock.now_ms)
+        store = MessageStore(config.root, config.store, self._runtime.clock.now_ms, self._disk)
         store.open()
         self._store = store
         services = self._services = wire(
-            self._runtime, config, store, self._client, self.address, self._tell_members
+            self._runtime, config, self._disk, store, self._client, self.address, self._tell_members
         )
         services.context.long_polling.start(services.context.puller.answer_held)
         self._begin_schedule(services)

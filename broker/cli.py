@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process_options import (
     ProcessOptions,
     add_process_arguments,
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="HOST", help="interface to listen on (default: 127.0.0.1)")
     parser.add_argument("--root", type=Path, metavar="DIR", help="directory of the store (default: ~/store)")
     parser.add_argument(
-        "--profile", choices=[profile.value for profile in Profile], help="release to imitate (default: v49)"
+        "--profile", choices=[profile.value for profile in RELEASES], help="release to imitate (default: v49)"
     )
     add_process_arguments(parser)
 

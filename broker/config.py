@@ -16,6 +16,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.property_loader import load_properties
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.sysflag import PERM_READ_WRITE
 
 _log = logging.getLogger(__name__)
@@ -33,12 +34,6 @@ class BrokerRole(StrEnum):
     """The role this broker can play; the others need replication, which is not part of it."""
 
     ASYNC_MASTER = "ASYNC_MASTER"
-
-
-class ResetMode(StrEnum):
-    """How 222 resets a group."""
-
-    CLASSIC = "classic"
 
 
 class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):

@@ -28,10 +28,12 @@ from rewindmq.broker.stats import BrokerStats
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 
@@ -50,6 +52,7 @@ class Services:
 def wire(
     runtime: Runtime,
     config: BrokerConfig,
+    disk: Disk,
     store: MessageStore,
     client: RemotingClient,
     address: str,
@@ -65,16 +68,16 @@ def wire(
         StoreError: a file under ``config/`` cannot be read.
     """
     clock = runtime.clock
-    rules = RULES[config.profile]
+    rules = RULES[Profile(config.profile).release]
     host = address.rpartition(":")[0]
     folder = config.root / _CONFIG_FOLDER
-    topics = TopicConfigManager(config, ConfigFile(folder / "topics.json"), clock.now_ms)
+    topics = TopicConfigManager(config, ConfigFile(folder / "topics.json", disk), clock.now_ms)
     groups = SubscriptionGroupManager(
-        ConfigFile(folder / "subscriptionGroup.json"),
+        ConfigFile(folder / "subscriptionGroup.json", disk),
         clock.now_ms,
         auto_create=config.auto_create_subscription_group,
     )
-    offsets = ConsumerOffsetTable(folder / "consumerOffset.json")
+    offsets = ConsumerOffsetTable(folder / "consumerOffset.json", disk)
     for table in (topics, groups, offsets):
         table.load()
     registration = _registration(runtime, config, client, topics, address)

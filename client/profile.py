@@ -5,7 +5,7 @@ One row per switch, one column per profile; nothing else in this package asks wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -38,6 +38,14 @@ class ClientProfile:
         local_store_keeps_single: the local-file offset store implements persist and remove of one queue.
         offsets_from_any_broker: codes 14 and 15 go to the first known broker id, not to the master.
         consume_thread_max: default of that option.
+        checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of ``behaviour.md`` E.2).
+        clears_dropped_queue: a reset empties the queues it drops.
+        drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (fix F2 of
+            E.18).
+        cancels_pulls: a dropped queue's outstanding pull is let go of, and what it brings ignored (F3).
+        offset_cell_per_queue_object: progress counts only while its ProcessQueue is the registered one (F8).
+        knows_epochs: pulls and commits carry the epoch of their deliveries, commits wait for their answer,
+            and a fenced queue begins again at once (F12).
     """
 
     announced_version: int
@@ -56,8 +64,32 @@ class ClientProfile:
     local_store_keeps_single: bool
     offsets_from_any_broker: bool
     consume_thread_max: int
+    checks_dropped: bool = True
+    clears_dropped_queue: bool = True
+    drops_on_apply: bool = False
+    cancels_pulls: bool = False
+    offset_cell_per_queue_object: bool = False
+    knows_epochs: bool = False
 
 
+_V49: Final = ClientProfile(
+    announced_version=int(MQVersion.V4_9_4),
+    unique_instance_name=True,
+    pull_exception_delay=1.0,
+    pull_flow_control_delay=1.0,
+    illegal_offset_delay=10.0,
+    freeze_illegal_offset=False,
+    illegal_offset_rebalances=False,
+    serialised_reset=True,
+    any_error_means_no_offset=True,
+    dispatch_delay=0.0,
+    rebalance_min_interval=None,
+    retry_on_busy=False,
+    compressed_flag=int(MessageSysFlag.COMPRESSED) | COMPRESSION_ZLIB,
+    local_store_keeps_single=False,
+    offsets_from_any_broker=False,
+    consume_thread_max=20,
+)
 CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
     {
         Profile.V42: ClientProfile(
@@ -78,24 +110,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             offsets_from_any_broker=True,
             consume_thread_max=64,
         ),
-        Profile.V49: ClientProfile(
-            announced_version=int(MQVersion.V4_9_4),
-            unique_instance_name=True,
-            pull_exception_delay=1.0,
-            pull_flow_control_delay=1.0,
-            illegal_offset_delay=10.0,
-            freeze_illegal_offset=False,
-            illegal_offset_rebalances=False,
-            serialised_reset=True,
-            any_error_means_no_offset=True,
-            dispatch_delay=0.0,
-            rebalance_min_interval=None,
-            retry_on_busy=False,
-            compressed_flag=int(MessageSysFlag.COMPRESSED) | COMPRESSION_ZLIB,
-            local_store_keeps_single=False,
-            offsets_from_any_broker=False,
-            consume_thread_max=20,
-        ),
+        Profile.V49: _V49,
         Profile.V53: ClientProfile(
             announced_version=int(MQVersion.V5_3_3),
             unique_instance_name=True,
@@ -113,6 +128,14 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             local_store_keeps_single=True,
             offsets_from_any_broker=False,
             consume_thread_max=20,
+        ),
+        Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
+        Profile.EPOCH: replace(
+            _V49,
+            drops_on_apply=True,
+            cancels_pulls=True,
+            offset_cell_per_queue_object=True,
+            knows_epochs=True,
         ),
     }
 )

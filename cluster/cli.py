@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from rewindmq.cluster.names import MAX_BROKERS
 from rewindmq.cluster.signals import stop_signals
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process_options import LOG_LEVELS, port_number, positive_factor
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--profile",
-        choices=[profile.value for profile in Profile],
+        choices=[profile.value for profile in RELEASES],
         default=Profile.V49.value,
         help="release to imitate (default: v49)",
     )

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process_options import (
     ProcessOptions,
     add_process_arguments,
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="home directory, where namesrv/kvConfig.json lies (default: ROCKETMQ_HOME, else ~)",
     )
     parser.add_argument(
-        "--profile", choices=[profile.value for profile in Profile], help="release to imitate (default: v49)"
+        "--profile", choices=[profile.value for profile in RELEASES], help="release to imitate (default: v49)"
     )
     add_process_arguments(parser)
 

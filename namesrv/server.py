@@ -30,7 +30,7 @@ class NameServer:
     """
 
     def __init__(self, runtime: Runtime, config: NamesrvConfig) -> None:
-        rules = RULES[config.profile]
+        rules = RULES[config.profile.release]
         self._runtime = runtime
         self.context = NamesrvContext(
             config, rules, RouteInfoManager(rules), KVConfigManager(config.kv_config_file), runtime.clock

@@ -169,6 +169,8 @@ class RequestCode(IntEnum):
     POLLING_INFO = 200055
     POP_ROLLBACK = 200056
     BATCH_ACK_MESSAGE = 200151
+    # RewindMQ's own, far from RocketMQ's ranges.
+    LIST_FENCED_COMMITS = 190_001
 
 
 class ResponseCode(IntEnum):
@@ -240,6 +242,8 @@ class ResponseCode(IntEnum):
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
+    # RewindMQ's own: a commit that a reset has overtaken; nothing was stored.
+    OFFSET_FENCED = 190_001
     # RocketMQ 4.9.4 used 209 to 211 for the failures of its ACL commands; the peer's version tells which.
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     DELETE_ACL_CONFIG_FAILED = 210

@@ -5,7 +5,7 @@ The code emits them through ``Runtime.probe``; with no probe set a point costs o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
 
@@ -22,6 +22,11 @@ class Point(StrEnum):
     RESET_TARGETS_COMPUTED = "broker.reset_targets_computed"
     CLIENT_NOTIFIED = "broker.client_notified"
     COMMIT_RECEIVED = "broker.commit_received"
+    COMMIT_FENCED = "broker.commit_fenced"
+    OFFSET_RESET = "broker.offset_reset"
+    OFFSETS_FLUSHED = "broker.offsets_flushed"
+    MARK_COLLECTED = "broker.mark_collected"
+    OFFSET_QUERIED = "broker.offset_queried"
     PULL_HELD = "broker.pull_held"
     PULL_ANSWERED = "broker.pull_answered"
     # Consumer, the reset procedure.
@@ -40,9 +45,15 @@ class Point(StrEnum):
     PULL_CALLBACK = "client.pull_callback"
     LISTENER_CALLED = "client.listener_called"
     LISTENER_RETURNED = "client.listener_returned"
+    RESULT_ACCEPTED = "client.result_accepted"
+    RESULT_DISCARDED = "client.result_discarded"
+    QUEUE_RESTARTED = "client.queue_restarted"
     OFFSET_UPDATED = "client.offset_updated"
     PERSIST_TICK = "client.persist_tick"
+    COMMIT_READ = "client.commit_read"
 
 
 # Called as probe(point, details): details hold plain values (topic, group, queue, offset, ...).
 Probe = Callable[[Point, dict[str, Any]], None]
+# Called as stall(point, details) where another thread may overtake this one; awaited before the next step.
+Stall = Callable[[Point, dict[str, Any]], Awaitable[None]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.protocol.errors import ClientError, RewindMQError
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 
 EPILOG: Final = """\
 examples:
@@ -83,7 +83,7 @@ def _define(command: Command, parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         type=Profile,
-        choices=list(Profile),
+        choices=RELEASES,
         default=Profile.V49,
         help="the RocketMQ release to act like (default: v49)",
     )

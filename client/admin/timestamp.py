@@ -31,7 +31,7 @@ def parse_reset_timestamp(text: str, profile: Profile, now_ms: int) -> int:
     """
     text = text.strip()
     if text == "now":
-        return MAX_OFFSET_TIMESTAMP if profile is Profile.V49 else now_ms
+        return MAX_OFFSET_TIMESTAMP if profile.release is Profile.V49 else now_ms
     if text == "-1":
         return MAX_OFFSET_TIMESTAMP
     # 19 digits hold every 64-bit number; the test also keeps int() from reading other scripts' digits.

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process_options import positive_factor
 
 EPILOG: Final = """\
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         type=Profile,
-        choices=list(Profile),
+        choices=RELEASES,
         default=Profile.V49,
         help="the RocketMQ release to act like (default: v49)",
     )

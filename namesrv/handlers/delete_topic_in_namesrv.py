@@ -18,7 +18,7 @@ from rewindmq.protocol.remoting.connection import Connection
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(DeleteTopicFromNamesrvRequestHeader)
     cluster = header.cluster_name or None
-    if context.config.profile is Profile.V42:
+    if context.config.profile.release is Profile.V42:
         cluster = None
     context.routes.delete_topic(header.topic, cluster)
     return RemotingCommand(ResponseCode.SUCCESS)

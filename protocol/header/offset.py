@@ -16,18 +16,33 @@ class QueryConsumerOffsetRequestHeader(CommandHeader):
 
 
 class QueryConsumerOffsetResponseHeader(CommandHeader):
-    """Answer to 14; a queue without a stored offset is code 22 instead."""
+    """Answer to 14; a queue without a stored offset is code 22 instead.
+
+    ``epoch`` is ours: how often the queue was reset in fenced mode; absent means never.
+    """
 
     offset: Int64
+    epoch: Int64 | None = None
 
 
 class UpdateConsumerOffsetRequestHeader(CommandHeader):
-    """A commit, 15. Lower than what is stored is allowed: that is how mqadmin rolls back."""
+    """A commit, 15. Lower than what is stored is allowed: that is how mqadmin rolls back.
+
+    ``epoch`` is ours: that of the deliveries this commit stands for; clients that know none leave it out.
+    """
 
     consumer_group: str
     topic: str
     queue_id: Int32
     commit_offset: Int64
+    epoch: Int64 | None = None
+
+
+class OffsetFencedResponseHeader(CommandHeader):
+    """Answer ``OFFSET_FENCED`` to 15: nothing was stored; this is what the queue's record holds."""
+
+    offset: Int64
+    epoch: Int64
 
 
 class SearchOffsetRequestHeader(CommandHeader):

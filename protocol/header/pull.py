@@ -27,6 +27,8 @@ class PullMessageRequestHeader(CommandHeader):
     request_source: Int32 | None = None
     # RocketMQ 5's own spelling.
     proxy_froward_client_id: str | None = None
+    # Ours: the epoch of this chain of pulls; clients that know none leave it out.
+    epoch: Int64 | None = None
 
 
 class PullMessageResponseHeader(CommandHeader):
@@ -40,3 +42,5 @@ class PullMessageResponseHeader(CommandHeader):
     topic_sys_flag: Int32 | None = None
     group_sys_flag: Int32 | None = None
     forbidden_type: Int32 | None = None
+    # Ours: the queue's epoch, absent while it was never reset in fenced mode.
+    epoch: Int64 | None = None

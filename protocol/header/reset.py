@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from rewindmq.protocol.command import CommandHeader
 from rewindmq.protocol.integers import Int32, Int64
+from rewindmq.protocol.reset_mode import ResetMode
 
 
 class ResetOffsetRequestHeader(CommandHeader):
     """Rewind a group in a topic, 222 to a broker and 220 to its consumers.
 
     ``timestamp`` is ms, -1 meaning the end of every queue. ``is_force`` False moves offsets back only.
-    ``queue_id`` -1 means all queues; it and ``offset`` are sent by 5.x tools only.
+    ``queue_id`` -1 means all queues; it and ``offset`` are sent by 5.x tools only. ``reset_mode`` is ours:
+    the mode this one reset is to use instead of the broker's own; RocketMQ ignores it, and so answers
+    without ``InvokeBrokerToResetOffsetResponseHeader``.
     """
 
     topic: str
@@ -19,6 +22,13 @@ class ResetOffsetRequestHeader(CommandHeader):
     is_force: bool
     queue_id: Int32 = -1
     offset: Int64 | None = None
+    reset_mode: ResetMode | None = None
+
+
+class InvokeBrokerToResetOffsetResponseHeader(CommandHeader):
+    """Answer to 222 from a broker of ours: the mode it used."""
+
+    reset_mode: ResetMode | None = None
 
 
 class GetConsumerStatusRequestHeader(CommandHeader):

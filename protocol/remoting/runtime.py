@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from rewindmq.protocol.points import Probe
+from rewindmq.protocol.points import Probe, Stall
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 
 T = TypeVar("T")
@@ -105,6 +105,8 @@ class Runtime:
     random: random.Random = field(default_factory=random.Random)
     # Named points of an interleaving; None costs one test per point.
     probe: Probe | None = None
+    # Waits where a thread of RocketMQ may be stopped between two steps; None costs one test per place.
+    stall: Stall | None = None
 
 
 @dataclass(frozen=True, slots=True)

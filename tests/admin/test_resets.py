@@ -8,7 +8,7 @@ from rewindmq.client import MessageQueue
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 
 TOPIC, GROUP = "TopicTest", "rewinders"
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
@@ -26,7 +26,7 @@ async def store_times(stage, queue: MessageQueue) -> list[int]:
     return [store.store_time(queue.topic, queue.queue_id, offset) for offset in range(end)]
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(play, profile):
     async def scenario(stage):
         await stage.create_topic(read=1, write=1)
@@ -61,7 +61,7 @@ def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, tar
     play(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile):
     async def scenario(stage):
         seen = []
@@ -75,7 +75,7 @@ def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile):
     play(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_offsets(play, profile):
     async def scenario(stage):
         await stage.create_topic()
@@ -97,7 +97,7 @@ def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_off
     play(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profile):
     async def scenario(stage):
         await stage.create_topic()
@@ -110,7 +110,7 @@ def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profi
     play(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, profile):
     async def scenario(stage):
         await stage.create_topic()
@@ -230,7 +230,7 @@ def test_direct_write_leaves_other_topics_alone(play):
     play(scenario)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(play, profile):
     async def scenario(stage):
         await stage.create_topic(read=1, write=1)
@@ -277,7 +277,7 @@ def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_lat
     play(scenario)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", RELEASES)
 def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play, profile):
     async def scenario(stage):
         await stage.create_topic(read=1, write=1)

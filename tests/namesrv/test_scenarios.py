@@ -10,11 +10,11 @@ from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.namesrv import PutKVConfigRequestHeader
-from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.profile import RELEASES, Profile
 
 Simulate = Callable[..., None]
 
-every_profile = pytest.mark.parametrize("profile", list(Profile))
+every_profile = pytest.mark.parametrize("profile", RELEASES)
 with_4_scan = pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
 since_v49 = pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 

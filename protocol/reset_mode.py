@@ -1,0 +1,18 @@
+"""The three ways to reset a group (``docs/reset.md``)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ResetMode(StrEnum):
+    """How 222 resets a group.
+
+    ``classic``: the broker tells the consumers, who wait 10 s and commit the target (RocketMQ 4.x).
+    ``server``: the broker stores the target and leaves a mark that the next pull collects (RocketMQ 5).
+    ``fenced``: the broker raises the queue's epoch with the target, and refuses commits of older epochs.
+    """
+
+    CLASSIC = "classic"
+    SERVER = "server"
+    FENCED = "fenced"

@@ -1,0 +1,1 @@
+"""Searching the interleavings of small models of the real code."""

@@ -1,0 +1,1 @@
+"""A proxy between any client and any cluster, that records frames and holds named ones."""

@@ -1,0 +1,1 @@
+"""A run for people: one HTML file, or text in a terminal."""

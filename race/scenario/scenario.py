@@ -1,0 +1,55 @@
+"""What a race of the catalogue consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.stage.stage import Stage
+
+
+class Loss(StrEnum):
+    """How a reset went wrong (``behaviour.md`` E.1).
+
+    ``L1``: consumption restarts at the target, but the stored offset was pushed up again.
+    ``L2``: messages from the target on were never delivered again.
+    ``L3``: two chains of pulls serve the same queue.
+    ``L0``: the reset changed nothing although it was acknowledged, for a short time or by design (healed, or a
+    member that does not take part).
+    """
+
+    L0 = "L0"
+    L1 = "L1"
+    L2 = "L2"
+    L3 = "L3"
+
+
+KEPT: Final[frozenset[Loss]] = frozenset()
+Case = tuple[Profile, ResetMode]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One race.
+
+    Attributes:
+        id: ``R1``.
+        title: one line, as in ``race list``.
+        section: of ``behaviour.md``.
+        versions: which releases of RocketMQ have it, in words.
+        closed_by: what closes it, in words.
+        cases: documented outcome by profile and mode; other combinations have no such race.
+        play: acts it out; what came of it is judged from the history.
+    """
+
+    id: str
+    title: str
+    section: str
+    versions: str
+    closed_by: str
+    cases: Mapping[Case, frozenset[Loss]]
+    play: Callable[[Stage], Awaitable[None]]

@@ -1,0 +1,1 @@
+"""The same cast on different stages: simulated, on real sockets in real processes, and behind proxies."""

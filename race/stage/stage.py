@@ -1,0 +1,136 @@
+"""What a scenario may ask of the stage it is played on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.history import Event, History, Kind
+from rewindmq.race.proxy.pattern import FramePattern, Hold
+
+TOPIC: Final = "RaceTopic"
+GROUP: Final = "RaceGroup"
+BROKER: Final = "broker-a"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerPlan:
+    """How a member's listener behaves.
+
+    Attributes:
+        seconds: protocol seconds each message takes.
+        slow: queue offset to seconds, for single messages.
+        blocked: queue offsets whose listener returns only when released (``Member.release``).
+    """
+
+    seconds: float = 0.0
+    slow: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    blocked: frozenset[int] = frozenset()
+
+
+class Member(Protocol):
+    """One consumer of the group, a process of its own (in the simulation: a host of its own)."""
+
+    name: str
+
+    async def stop(self) -> None:
+        """Shut down in order."""
+
+    async def kill(self) -> None:
+        """End it at once, without a word to anybody."""
+
+    async def suspend(self) -> None: ...
+
+    async def resume(self) -> None: ...
+
+    async def release(self, offset: int) -> None:
+        """Let the listener that is blocked on this queue offset return."""
+
+
+class Stage(Protocol):
+    """One topic with ``queues`` queues on each broker, one group, and everybody who talks to them.
+
+    Every wait is in protocol seconds; on a scaled stage they pass faster. ``RaceError`` is raised where
+    something waited for does not happen.
+
+    Attributes:
+        profile: of the consumers.
+        mode: how ``reset`` resets.
+        history: what happened so far.
+    """
+
+    profile: Profile
+    mode: ResetMode
+    history: History
+
+    @property
+    def now(self) -> float:
+        """Protocol seconds since the run began."""
+
+    async def open(
+        self,
+        *,
+        brokers: int = 1,
+        queues: int = 1,
+        broker_config: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Start the name server and the brokers ``broker-a``, ``broker-b``, ..., and create the topic."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
+        """Send messages, no two of one queue stored in the same millisecond (``MESSAGE_SENT`` each)."""
+
+    async def member(
+        self,
+        name: str,
+        *,
+        listener: ListenerPlan = ListenerPlan(),
+        tags: str = "*",
+        options: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Member:
+        """Start a consumer of the group and wait until the brokers know it.
+
+        Args:
+            name: ``A``, ``B``, ...; its process in the history is ``consumer-A``.
+            options: keyword arguments of ``PushConsumer``.
+        """
+
+    async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
+        """Rewind (or move on) the group: 105, then 222 to every broker of the topic.
+
+        The timestamp sent is the store time of the message at ``offset`` of that queue, -1 for its end.
+        Records ``RESET_STARTED``, then ``RESET_ACKNOWLEDGED`` with the ``targets`` answered or
+        ``RESET_REFUSED``.
+
+        Args:
+            wait: False returns when 222 is on its way.
+        """
+
+    async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
+        """The group's stored offset as an administrator sees it (208), -1 none; noted as STORED_OFFSET."""
+
+    async def kill_broker(self, name: str = BROKER) -> None: ...
+
+    async def start_broker(self, name: str = BROKER) -> None:
+        """Start a broker that was killed again, at its address and over its store."""
+
+    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
+        """Catch frames between a member and the servers, from now on."""
+
+    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
+        """Stop a member at a stall point (``Runtime.stall``), the next time details match.
+
+        Raises:
+            RaceError: this stage cannot (a client that is not ours).
+        """
+
+    async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
+        """Wait until the history holds ``count`` events of this kind whose details match ``wanted``.
+
+        ``process`` among them means the event's process. Those that happened before count too.
+        """
