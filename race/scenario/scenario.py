@@ -18,8 +18,8 @@ class Loss(StrEnum):
     ``L1``: consumption restarts at the target, but the stored offset was pushed up again.
     ``L2``: messages from the target on were never delivered again.
     ``L3``: two chains of pulls serve the same queue.
-    ``L0``: the reset changed nothing although it was acknowledged, for a short time or by design (healed, or a
-    member that does not take part).
+    ``L0``: acknowledged without effect: for a short time (it healed), or by design (a member that does not
+    take part).
     """
 
     L0 = "L0"
