@@ -26,7 +26,7 @@ class StoreCheckpoint:
 
     def load(self) -> None:
         """Read the file; a missing or short one counts as zeros. OSError when it cannot be read."""
-        data = self._path.read_bytes() if self._path.exists() else b""
+        data = self._disk.read(self._path) or b""
         if len(data) >= _FIELDS.size:
             self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = (
                 _FIELDS.unpack_from(data)

@@ -53,7 +53,7 @@ class ConfigFile:
         problems = []
         for path in (self.path, self._backup):
             try:
-                data = path.read_bytes() if path.exists() else b""
+                data = self._disk.read(path) or b""
                 if data.strip():
                     return read(fastjson.loads(data))
             except OSError as error:
@@ -78,9 +78,9 @@ class ConfigFile:
             StoreError: the disk refused; the state before can still be loaded.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._disk.make_folder(self.path.parent)
             self._disk.write(self._temporary, text.encode())
-            if self._is_worth_keeping and self.path.exists():
+            if self._is_worth_keeping and self._disk.exists(self.path):
                 self._disk.replace(self.path, self._backup)
             self._disk.replace(self._temporary, self.path)
         except OSError as error:

@@ -40,16 +40,15 @@ class ConsumeQueueTable:
         Raises:
             StoreError: a file that does not belong there, or of the wrong size.
         """
-        if not self._folder.is_dir():
-            return
-        for topic_folder in sorted(self._folder.iterdir()):
-            if not topic_folder.is_dir() or not _names_a_folder(topic_folder.name):
+        for topic_folder in self._disk.list_folder(self._folder):
+            topic = topic_folder.path.name
+            if topic_folder.is_file or not _names_a_folder(topic):
                 continue
-            for queue_folder in sorted(topic_folder.iterdir()):
-                name = queue_folder.name
+            for queue_folder in self._disk.list_folder(topic_folder.path):
+                name = queue_folder.path.name
                 if not (name.isascii() and name.isdigit()) or str(int(name)) != name:
                     continue
-                queue = self._new(topic_folder.name, int(name))
+                queue = self._new(topic, int(name))
                 queue.files.load()
                 self._queues[queue.topic, queue.queue_id] = queue
 

@@ -7,12 +7,52 @@ import mmap
 import os
 import resource
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+from rewindmq.broker.store.store_lock import StoreLock
+
+
+class DiskEntry(NamedTuple):
+    """What a folder holds.
+
+    Attributes:
+        size: bytes of a file.
+    """
+
+    path: Path
+    is_file: bool
+    size: int
 
 
 class Disk(Protocol):
     """Every method raises OSError as the system does."""
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        """Keep every other store away from the folder of this file until the result is called.
+
+        Raises:
+            StoreError: another store has it, or the file cannot be made.
+        """
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder and those above it; one that is there is no error."""
+
+    def list_folder(self, path: Path) -> list[DiskEntry]:
+        """What is in a folder, by name; nothing when there is no such folder."""
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file of this name."""
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether there is a folder of this name."""
+
+    def read(self, path: Path) -> bytes | None:
+        """A small file as a whole; None when there is none."""
+
+    def touch(self, path: Path) -> None:
+        """An empty file, unless there is one."""
 
     def create(self, path: Path, size: int) -> None:
         """A new sparse file of exactly ``size`` bytes; missing folders are made."""
@@ -56,6 +96,35 @@ class Disk(Protocol):
 
 class OsDisk:
     """The real one."""
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        lock = StoreLock(path)
+        lock.acquire()
+        return lock.release
+
+    def make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def list_folder(self, path: Path) -> list[DiskEntry]:
+        if not path.exists():
+            return []
+        entries = []
+        for entry in sorted(path.iterdir()):
+            is_file = entry.is_file()
+            entries.append(DiskEntry(entry, is_file, entry.stat().st_size if is_file else 0))
+        return entries
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def is_folder(self, path: Path) -> bool:
+        return path.is_dir()
+
+    def read(self, path: Path) -> bytes | None:
+        return path.read_bytes() if path.exists() else None
+
+    def touch(self, path: Path) -> None:
+        path.touch()
 
     def create(self, path: Path, size: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

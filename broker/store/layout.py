@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.errors import StoreError
 
 _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.sst")
@@ -24,20 +25,18 @@ class StoreLayout:
         self.abort = root / "abort"
         self.lock = root / "lock"
 
-    def check(self) -> None:
+    def check(self, disk: Disk) -> None:
         """Look for layouts that this store cannot read.
 
         Raises:
             StoreError: a Raft (DLedger) log, or RocksDB in place of consume queues or configuration.
         """
-        for path in self.root.glob("dledger-*"):
-            raise StoreError(f"{path} is a DLedger (Raft) commit log, which is not supported")
-        if self.consume_queue.is_dir():
-            for path in self.consume_queue.iterdir():
-                if path.is_file() and _ROCKSDB_FILE.fullmatch(path.name):
-                    raise StoreError(
-                        f"{self.consume_queue} is a RocksDB consume queue, which is not supported"
-                    )
+        for entry in disk.list_folder(self.root):
+            if entry.path.name.startswith("dledger-"):
+                raise StoreError(f"{entry.path} is a DLedger (Raft) commit log, which is not supported")
+        for entry in disk.list_folder(self.consume_queue):
+            if entry.is_file and _ROCKSDB_FILE.fullmatch(entry.path.name):
+                raise StoreError(f"{self.consume_queue} is a RocksDB consume queue, which is not supported")
         for name in _ROCKSDB_CONFIG:
-            if (self.config / name).is_dir():
+            if disk.is_folder(self.config / name):
                 raise StoreError(f"{self.config / name} is RocksDB configuration, which is not supported")

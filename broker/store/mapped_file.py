@@ -121,14 +121,11 @@ class MappedFileQueue:
         Raises:
             StoreError: a stray file, one of another size, or a hole in the sequence.
         """
-        if not self.folder.exists():
-            return
-        paths = sorted(self.folder.iterdir())
-        for index, path in enumerate(paths):
-            if _NAME.fullmatch(path.name) is None or not path.is_file():
+        entries = self._disk.list_folder(self.folder)
+        for index, (path, is_file, size) in enumerate(entries):
+            if _NAME.fullmatch(path.name) is None or not is_file:
                 raise StoreError(f"{path} does not belong here: only files named by 20 digits do")
-            size = path.stat().st_size
-            if size == 0 and index == len(paths) - 1:
+            if size == 0 and index == len(entries) - 1:
                 self._disk.remove(path)
                 continue
             if size != self.file_bytes:

@@ -27,7 +27,6 @@ from rewindmq.broker.store.model import (
 )
 from rewindmq.broker.store.offset_search import search_boundary, search_nearest
 from rewindmq.broker.store.recovery import Recovery
-from rewindmq.broker.store.store_lock import StoreLock
 from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
 
 _OS_DISK: Final = OsDisk()
@@ -60,7 +59,8 @@ class MessageStore:
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
-        self._lock = StoreLock(self._layout.lock)
+        # Given by the disk when the store is opened.
+        self._unlock: Callable[[], None]
         self._is_open = False
         # Whether messages are taken; never again once the disk refused to make any durable.
         self._is_writable = False
@@ -74,21 +74,21 @@ class MessageStore:
         """
         layout = self._layout
         try:
-            layout.root.mkdir(parents=True, exist_ok=True)
+            self._disk.make_folder(layout.root)
         except OSError as error:
             raise StoreError(f"cannot make the store directory {layout.root}: {error.strerror}") from None
-        self._lock.acquire()
+        self._unlock = self._disk.lock(layout.lock)
         try:
-            layout.check()
-            layout.config.mkdir(exist_ok=True)
+            layout.check(self._disk)
+            self._disk.make_folder(layout.config)
             self._log.segments.load()
             self._queues.load()
             self._checkpoint.load()
-            clean = not layout.abort.exists()
+            clean = not self._disk.exists(layout.abort)
             self._recovery.run(clean)
             if not clean:
                 self._log.flush()
-            layout.abort.touch()
+            self._disk.touch(layout.abort)
         except OSError as error:
             self._release()
             raise StoreError(
@@ -118,7 +118,7 @@ class MessageStore:
 
     def _release(self) -> None:
         self._pool.release_all()
-        self._lock.release()
+        self._unlock()
 
     # Hot path
 
