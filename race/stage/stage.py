@@ -23,8 +23,9 @@ class ListenerPlan:
 
     Attributes:
         seconds: protocol seconds each message takes.
-        slow: queue offset to seconds, for single messages.
-        blocked: queue offsets whose listener returns only when released (``Member.release``).
+        slow: queue offset to seconds, for the first time this member is given that message.
+        blocked: queue offsets whose listener, the first time, returns only when released
+            (``Member.release``).
     """
 
     seconds: float = 0.0
@@ -58,14 +59,17 @@ class Stage(Protocol):
     something waited for does not happen.
 
     Attributes:
-        profile: of the consumers.
+        profile: of the consumers; servers imitate its release.
         mode: how ``reset`` resets.
         history: what happened so far.
+        is_held: time passes too fast to be relied on: the order that matters has to be enforced with
+            ``hold`` and ``release``. Elsewhere waits are kept, and natural timing can do it.
     """
 
     profile: Profile
     mode: ResetMode
     history: History
+    is_held: bool
 
     @property
     def now(self) -> float:
@@ -76,9 +80,15 @@ class Stage(Protocol):
         *,
         brokers: int = 1,
         queues: int = 1,
+        members: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Start the name server and the brokers ``broker-a``, ``broker-b``, ..., and create the topic."""
+        """Start the name server and the brokers ``broker-a``, ``broker-b``, ..., and create the topic.
+
+        Args:
+            members: how many will be started, so that their processes can load at the same time.
+            broker_config: further keys of ``broker.conf``, as RocketMQ spells them.
+        """
 
     async def sleep(self, seconds: float) -> None: ...
 
@@ -97,7 +107,7 @@ class Stage(Protocol):
 
         Args:
             name: ``A``, ``B``, ...; its process in the history is ``consumer-A``.
-            options: keyword arguments of ``PushConsumer``.
+            options: keyword arguments of ``PushConsumer``, plain values or texts.
         """
 
     async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
@@ -112,7 +122,10 @@ class Stage(Protocol):
         """
 
     async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
-        """The group's stored offset as an administrator sees it (208), -1 none; noted as STORED_OFFSET."""
+        """The group's stored offset as an administrator sees it (208); noted as STORED_OFFSET.
+
+        A queue without one shows 0, as in RocketMQ.
+        """
 
     async def kill_broker(self, name: str = BROKER) -> None: ...
 
@@ -120,7 +133,14 @@ class Stage(Protocol):
         """Start a broker that was killed again, at its address and over its store."""
 
     def hold(self, pattern: FramePattern, *, member: str) -> Hold:
-        """Catch frames between a member and the servers, from now on."""
+        """Catch frames between a member and the servers, from now on.
+
+        Best asked for before the member starts: in real time only members that have a hold then go through
+        a proxy.
+
+        Raises:
+            RaceError: the member runs already, and not through a proxy.
+        """
 
     def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
         """Stop a member at a stall point (``Runtime.stall``), the next time details match.
