@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context
 from typing import Any, Never, TypeVar, TypeVarTuple, Unpack
 
 from rewindmq.protocol.errors import RewindMQError
+from rewindmq.race.sim.host import current_incarnation, incarnation_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -22,8 +24,9 @@ class DeadlockError(RewindMQError):
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs callbacks in the order asyncio does; waits for nothing.
 
-    Timers due at the same moment run in the order they were set. There are no sockets, signals or
-    subprocesses, whoever asks for one gets the base class's NotImplementedError; and no threads.
+    Timers due at the same moment run in the order they were set. What belongs to a killed host does not run.
+    There are no sockets, signals or subprocesses, whoever asks for one gets the base class's
+    NotImplementedError; and no threads.
     """
 
     def __init__(self) -> None:
@@ -31,6 +34,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._set_count = 0
         self._scheduled: list[_OrderedTimer]
+        self._ready: deque[asyncio.Handle]
         # What the base class calls to wait for input; here it is where time passes.
         self._selector = self
 
@@ -52,6 +56,28 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # lets the base class count those cancelled
         return timer
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
+        *,
+        name: object = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[T]:
+        """As asyncio's; the task belongs to the host it is made on."""
+        task: asyncio.Task[T] = super().create_task(coro, name=name, context=context)
+        owner = current_incarnation() if context is None else incarnation_of(context)
+        if owner is not None:
+            owner.add_task(task)
+        return task
+
+    def _call_soon(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
+    ) -> asyncio.Handle:
+        """What the base class puts every callback in line with, but for timers."""
+        handle = _HostHandle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
 
     def select(self, timeout: float | None) -> list[Never]:
         """Let time pass until the next timer.
@@ -83,10 +109,23 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return f"deadlock at {self._now:.3f} s: nothing ready, no timer set; waiting: {waiting}"
 
 
+class _HostHandle(asyncio.Handle):
+    """A callback that does not run once its host was killed."""
+
+    __slots__ = ()
+    _context: Context
+
+    def _run(self) -> None:
+        owner = incarnation_of(self._context)
+        if owner is None or owner.is_alive:
+            super()._run()
+
+
 class _OrderedTimer(asyncio.TimerHandle):
-    """A timer that knows when it was set."""
+    """A timer that knows when it was set, and does not fire once its host was killed."""
 
     __slots__ = ("_number",)
+    _context: Context
     _scheduled: bool
     _when: float
 
@@ -101,6 +140,11 @@ class _OrderedTimer(asyncio.TimerHandle):
     ) -> None:
         super().__init__(when, callback, args, loop, context)
         self._number = number
+
+    def _run(self) -> None:
+        owner = incarnation_of(self._context)
+        if owner is None or owner.is_alive:
+            super()._run()
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, _OrderedTimer):

@@ -9,8 +9,11 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from rewindmq.race.sim.host import Incarnation, current_incarnation
+
+T = TypeVar("T")
 _DEFAULT_HIGH_WATER: Final = 64 * 1024
 _FIRST_EPHEMERAL_PORT: Final = 40_000
 _LOCAL_HOSTS: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "localhost"})  # noqa: S104
@@ -31,6 +34,8 @@ class Fabric:
         self._latency = latency
         self._next_port: dict[str, int] = {}
         self.listeners: dict[Address, SimListener] = {}
+        # Insertion order, so that a kill resets connections in the order they were made.
+        self._ends: dict[SimTransport, None] = {}
 
     def delay(self) -> float:
         """Seconds until the next message arrives."""
@@ -44,11 +49,32 @@ class Fabric:
         self._next_port[host] = port + 1
         return port
 
+    def add(self, end: SimTransport) -> None:
+        """A connection is being made."""
+        self._ends[end] = None
+
+    def remove(self, end: SimTransport) -> None:
+        """One end of a connection has gone."""
+        self._ends.pop(end, None)
+
+    def kill(self, owner: Incarnation) -> None:
+        """Take a host off the network: the other ends of its connections are reset."""
+        for address in [address for address, listener in self.listeners.items() if listener.owner is owner]:
+            del self.listeners[address]
+        for end in [end for end in self._ends if end.owner is owner]:
+            end.vanish()
+
+    def sever(self, host: str, other: str) -> None:
+        """Reset every connection between two hosts; nothing in flight arrives."""
+        for end in [end for end in self._ends if (end.local[0], end.remote[0]) == (host, other)]:
+            end.cut()
+
 
 @dataclass(frozen=True, slots=True)
 class SimListener:
     """A bound endpoint of the simulated network."""
 
+    owner: Incarnation
     fabric: Fabric
     host: str
     port: int
@@ -61,9 +87,10 @@ class SimListener:
 class SimNetwork:
     """One host's view of the fabric; implements the ``Network`` seam."""
 
-    def __init__(self, fabric: Fabric, host: str) -> None:
+    def __init__(self, fabric: Fabric, owner: Incarnation) -> None:
         self._fabric = fabric
-        self._host = host
+        self._owner = owner
+        self._host = owner.host
 
     async def listen(self, factory: Factory, host: str, port: int) -> SimListener:
         """Bind on this host; port 0 picks a free one.
@@ -76,7 +103,7 @@ class SimNetwork:
         port = port or self._fabric.free_port(self._host)
         if (self._host, port) in self._fabric.listeners:
             raise _os_error(errno.EADDRINUSE)
-        listener = SimListener(self._fabric, self._host, port, factory)
+        listener = SimListener(self._owner, self._fabric, self._host, port, factory)
         self._fabric.listeners[self._host, port] = listener
         return listener
 
@@ -96,8 +123,8 @@ class SimNetwork:
             await asyncio.sleep(self._fabric.delay())
             raise _os_error(errno.ECONNREFUSED)
         local = (self._host, self._fabric.free_port(self._host))
-        accepted = SimTransport(loop, self._fabric, listener.factory(), remote, local)
-        dialled = SimTransport(loop, self._fabric, factory(), local, remote)
+        accepted = SimTransport(loop, self._fabric, listener.owner, listener.factory, remote, local)
+        dialled = SimTransport(loop, self._fabric, self._owner, factory, local, remote)
         accepted.join(dialled)
         dialled.join(accepted)
         accepted.open()
@@ -120,14 +147,18 @@ class SimTransport(asyncio.Transport):
         self,
         loop: asyncio.AbstractEventLoop,
         fabric: Fabric,
-        protocol: asyncio.Protocol,
+        owner: Incarnation,
+        factory: Factory,
         local: Address,
         remote: Address,
     ) -> None:
         super().__init__({"peername": remote, "sockname": local})
+        self.owner = owner
+        self.local = local
+        self.remote = remote
         self._loop = loop
         self._fabric = fabric
-        self._protocol = protocol
+        self._protocol = self._in_owner(factory)
         self._peer: SimTransport
         self._opened = False
         self._closing = False
@@ -146,14 +177,24 @@ class SimTransport(asyncio.Transport):
     def join(self, peer: SimTransport) -> None:
         """Say who is at the other end."""
         self._peer = peer
+        self._fabric.add(self)
 
     def open(self) -> None:
         """Hand the transport to its protocol, then whatever arrived before."""
         self._opened = True
-        self._protocol.connection_made(self)
-        self._loop.call_soon(self._deliver)
+        self._in_owner(self._protocol.connection_made, self)
+        self._soon(self._deliver)
         if self._reset is not None:
-            self._loop.call_soon(self._lose, self._reset)
+            self._soon(self._lose, self._reset)
+
+    def _in_owner(self, function: Callable[..., T], *args: Any) -> T:
+        """Call ``function`` as code of the host that this end belongs to."""
+        if current_incarnation() is self.owner:
+            return function(*args)
+        return self.owner.context.run(function, *args)
+
+    def _soon(self, function: Callable[..., object], *args: Any) -> None:
+        self._loop.call_soon(function, *args, context=self.owner.context)
 
     # What a protocol calls.
 
@@ -176,7 +217,7 @@ class SimTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         if not self._reading:
             self._reading = True
-            self._loop.call_soon(self._deliver)
+            self._soon(self._deliver)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._high = high if high is not None else _DEFAULT_HIGH_WATER
@@ -204,10 +245,10 @@ class SimTransport(asyncio.Transport):
         """Close when everything written has been delivered."""
         if not self._closing:
             self._closing = True
-            self._loop.call_soon(self._deliver)
+            self._soon(self._deliver)
             self._post(None)
             if not self._unsent:
-                self._loop.call_soon(self._lose, None)
+                self._soon(self._lose, None)
 
     def abort(self) -> None:
         """Close now; what has not arrived never will, and the other end learns it as a reset."""
@@ -215,15 +256,35 @@ class SimTransport(asyncio.Transport):
             return
         self._closing = True
         self._travelling.clear()
-        self._loop.call_soon(self._lose, None)
-        self._loop.call_later(self._fabric.delay(), self._peer._reset_arrives)
+        self._fabric.remove(self)
+        self._soon(self._lose, None)
+        self._peer._reset_later()
+
+    # What happens to a connection from outside.
+
+    def vanish(self) -> None:
+        """This end's host was killed: nothing of it hears of it, the other end is reset."""
+        self._lost = self._closing = True
+        self._travelling.clear()
+        self._inbox.clear()
+        self._fabric.remove(self)
+        self._peer._reset_later()
+
+    def cut(self) -> None:
+        """The connection breaks: both ends learn it as a reset."""
+        for end in (self, self._peer):
+            end._travelling.clear()
+            end._reset_later()
+
+    def _reset_later(self) -> None:
+        self._loop.call_later(self._fabric.delay(), self._reset_arrives, context=self.owner.context)
 
     # The way to the other end.
 
     def _post(self, message: bytes | None) -> None:
         self._travelling.append(message)
         self._arrival = max(self._arrival, self._loop.time() + self._fabric.delay())
-        self._loop.call_at(self._arrival, self._arrive)
+        self._loop.call_at(self._arrival, self._arrive, context=self._peer.owner.context)
 
     def _arrive(self) -> None:
         if self._travelling:
@@ -248,9 +309,9 @@ class SimTransport(asyncio.Transport):
             return
         if self._writing_paused and self._unsent <= self._low:
             self._writing_paused = False
-            self._protocol.resume_writing()
+            self._in_owner(self._protocol.resume_writing)
         if self._closing and not self._unsent:
-            self._loop.call_soon(self._lose, None)
+            self._soon(self._lose, None)
 
     def _end_of_stream(self) -> None:
         if not self._closing and not self._protocol.eof_received():
@@ -264,6 +325,7 @@ class SimTransport(asyncio.Transport):
         if self._opened and not self._lost:
             self._lost = self._closing = True
             self._inbox.clear()
+            self._fabric.remove(self)
             self._protocol.connection_lost(error)
 
 

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from rewindmq.protocol.points import Probe
+from rewindmq.protocol.points import Probe, Stall
 from rewindmq.protocol.remoting.runtime import LoopTimers, Runtime
 from rewindmq.protocol.remoting.workers import outcome
+from rewindmq.race.sim.disk import SimDisk
+from rewindmq.race.sim.host import Incarnation
 from rewindmq.race.sim.loop import VirtualLoop
 from rewindmq.race.sim.network import Fabric, SimNetwork
 
@@ -27,6 +29,8 @@ class World:
     ``Runtime``. Beware of iterating over sets: objects hash by address and texts by a seed of the
     interpreter, so the order differs between two runs.
 
+    A host that may be killed has its code started by ``spawn``, so that all it starts is known as its own.
+
     Args:
         seed: of the network's latencies and of every runtime's ``random``.
         latency: seconds a message takes, drawn evenly between the two for each message.
@@ -37,6 +41,9 @@ class World:
         self._loop: VirtualLoop | None = None
         self._fabric = Fabric(random.Random(f"{seed} network"), latency)
         self._runtimes = 0
+        self._hosts: dict[str, Incarnation] = {}
+        self._dead: list[Incarnation] = []
+        self._disks: dict[str, SimDisk] = {}
 
     @property
     def now(self) -> float:
@@ -53,22 +60,96 @@ class World:
         """
         assert self._loop is None, "a world runs once"
         with asyncio.Runner(loop_factory=self._make_loop) as runner:
-            return runner.run(main)
+            try:
+                return runner.run(main)
+            finally:
+                for incarnation in self._dead:
+                    incarnation.bury()
 
-    def runtime(self, host: str = "10.0.0.1", *, probe: Probe | None = None) -> Runtime:
+    def runtime(
+        self, host: str = "10.0.0.1", *, probe: Probe | None = None, stall: Stall | None = None
+    ) -> Runtime:
         """What one process on ``host`` gets from outside. Timers are not scaled: waiting costs nothing.
 
-        Processes on one host share its ports; "0.0.0.0" and "127.0.0.1" mean the host itself.
+        Processes on one host share its ports; "0.0.0.0" and "127.0.0.1" mean the host itself. After ``kill``
+        this begins the host's next life.
         """
         self._runtimes += 1
         return Runtime(
             clock=_WorldClock(self),
             timers=LoopTimers(),
-            network=SimNetwork(self._fabric, host),
+            network=SimNetwork(self._fabric, self._incarnation(host)),
             workers=_InlineWorkers(),
             random=random.Random(f"{self.seed} {host} {self._runtimes}"),
             probe=probe,
+            stall=stall,
         )
+
+    def disk(self, host: str = "10.0.0.1") -> SimDisk:
+        """The disk of a host, which outlives its being killed."""
+        if host not in self._disks:
+            self._disks[host] = SimDisk(_WorldClock(self).now_ms)
+        return self._disks[host]
+
+    def spawn(self, host: str, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Run ``work`` as code of a host; all it starts belongs to that host too.
+
+        Returns:
+            What it returns or raises; ``HostKilledError`` when the host is killed first. Cancelling it
+            cancels ``work``.
+        """
+        owner = self._incarnation(host)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(work, context=owner.context.copy())
+        future: asyncio.Future[T] = loop.create_future()
+        owner.awaited[future] = None
+
+        def ended(task: asyncio.Task[T]) -> None:
+            owner.awaited.pop(future, None)
+            if future.done():
+                return
+            if task.cancelled():
+                future.cancel()
+            elif (error := task.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(task.result())
+
+        def given_up(future: asyncio.Future[T]) -> None:
+            if future.cancelled():
+                task.cancel()
+
+        task.add_done_callback(ended)
+        future.add_done_callback(given_up)
+        return future
+
+    def call(self, host: str, function: Callable[..., T], *args: Any) -> T:
+        """Call ``function(*args)`` now, as code of a host."""
+        return self._incarnation(host).context.copy().run(function, *args)
+
+    def kill(self, host: str) -> None:
+        """End everything on a host at once, as SIGKILL does.
+
+        Its tasks, timers and callbacks never run again, the other ends of its connections are reset, nobody
+        listens at its ports. Its disk stays as written. No error when nothing runs there.
+        """
+        killed = self._hosts.pop(host, None)
+        if killed is None:
+            return
+        self._dead.append(killed)
+        killed.die()
+        self._fabric.kill(killed)
+        if host in self._disks:
+            self._disks[host].release_locks()
+
+    def sever(self, host: str, other: str) -> None:
+        """Break the connections between two hosts; both ends see a reset, and may connect again."""
+        self._fabric.sever(host, other)
+
+    def _incarnation(self, host: str) -> Incarnation:
+        if host not in self._hosts:
+            self._hosts[host] = Incarnation(host)
+        return self._hosts[host]
 
     def _make_loop(self) -> VirtualLoop:
         self._loop = VirtualLoop()

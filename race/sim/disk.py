@@ -1,0 +1,163 @@
+"""A disk without a disk: the store's files in memory, one set per host."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store import StoreError
+from rewindmq.broker.store.disk import DiskEntry
+
+_MEMORY_BYTES: Final = 16 << 30
+_MAX_MAPPINGS: Final = 4_096
+_USED_RATIO: Final = 0.1
+
+
+class _File:
+    """One file; mapped ones are their mapping.
+
+    Attributes:
+        synced: what a loss of power leaves of it; None while it was never made durable.
+    """
+
+    __slots__ = ("data", "mtime_ms", "synced")
+
+    def __init__(self, data: bytes | mmap.mmap, mtime_ms: int) -> None:
+        self.data = data
+        self.mtime_ms = mtime_ms
+        self.synced: bytes | None = None
+
+
+class SimDisk:
+    """Implements the store's ``Disk`` in memory that is private to the process, so a fork has its own copy.
+
+    Whoever writes is never refused. Names are durable as soon as they are there, content once it was written
+    as a whole or synced.
+
+    Args:
+        now_ms: for modification times.
+        remembers_synced: keep what was synced, for ``lose_power``; costs a copy of the file per sync.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], *, remembers_synced: bool = False) -> None:
+        self._now_ms = now_ms
+        self._remembers_synced = remembers_synced
+        self._files: dict[Path, _File] = {}
+        self._folders: set[Path] = set()
+        self._locked: set[Path] = set()
+
+    def files(self) -> list[Path]:
+        """The names of all files, sorted."""
+        return sorted(self._files)
+
+    def release_locks(self) -> None:
+        """What the system does when the process that holds them is gone."""
+        self._locked.clear()
+
+    def lose_power(self) -> None:
+        """Every file becomes what was last made durable of it: zeros where that is nothing."""
+        assert self._remembers_synced, "made without remembers_synced"
+        for file in self._files.values():
+            if isinstance(file.data, mmap.mmap):
+                size = len(file.data)
+                file.data = _private_map(size)
+                file.data[:] = file.synced if file.synced is not None else bytes(size)
+        self.release_locks()
+
+    # The store's side; see ``Disk``.
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        if path in self._locked:
+            raise StoreError(f"the store {path.parent} is in use by another broker (its lock file is locked)")
+        self._locked.add(path)
+        self._files.setdefault(path, _File(b"lock", self._now_ms()))
+        return lambda: self._locked.discard(path)
+
+    def make_folder(self, path: Path) -> None:
+        self._folders.update((path, *path.parents))
+
+    def list_folder(self, path: Path) -> list[DiskEntry]:
+        entries = [
+            DiskEntry(known, True, len(file.data))
+            for known, file in self._files.items()
+            if known.parent == path
+        ]
+        entries += [DiskEntry(known, False, 0) for known in self._folders if known.parent == path != known]
+        return sorted(entries)
+
+    def exists(self, path: Path) -> bool:
+        return path in self._files
+
+    def is_folder(self, path: Path) -> bool:
+        return path in self._folders
+
+    def read(self, path: Path) -> bytes | None:
+        file = self._files.get(path)
+        return None if file is None else file.data[:]
+
+    def touch(self, path: Path) -> None:
+        self._files.setdefault(path, _File(b"", self._now_ms()))
+
+    def create(self, path: Path, size: int) -> None:
+        if path in self._files:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        self.make_folder(path.parent)
+        self._files[path] = _File(_private_map(size), self._now_ms())
+
+    def map(self, path: Path, size: int) -> mmap.mmap:
+        mapping = self._file(path).data
+        assert isinstance(mapping, mmap.mmap), path
+        assert len(mapping) == size, path
+        return mapping
+
+    def allocate(self, path: Path, offset: int, length: int) -> None:
+        """There is always room."""
+
+    def sync(self, path: Path) -> None:
+        file = self._file(path)
+        if self._remembers_synced:
+            file.synced = file.data[:]
+
+    def write(self, path: Path, data: bytes) -> None:
+        self._files[path] = _File(data, self._now_ms())
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._files[target] = self._file(source)
+        del self._files[source]
+
+    def remove(self, path: Path) -> None:
+        self._files.pop(path, None)
+
+    def mtime_ms(self, path: Path) -> int:
+        return self._file(path).mtime_ms
+
+    def set_mtime_ms(self, path: Path, mtime_ms: int) -> None:
+        self._file(path).mtime_ms = mtime_ms
+
+    def data_beyond(self, path: Path, offset: int) -> int:
+        data = self._file(path).data
+        rest = data[offset:].lstrip(b"\0")
+        return len(data) - len(rest) if rest else -1
+
+    def used_ratio(self, path: Path) -> float:
+        return _USED_RATIO
+
+    def physical_memory(self) -> int:
+        return _MEMORY_BYTES
+
+    def max_mappings(self) -> int:
+        return _MAX_MAPPINGS
+
+    def _file(self, path: Path) -> _File:
+        try:
+            return self._files[path]
+        except KeyError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
+
+
+def _private_map(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
