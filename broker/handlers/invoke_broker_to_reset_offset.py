@@ -48,9 +48,10 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         )
     table = _targets(context, header)
     if probe is not None:
+        targets = [[queue.broker_name, queue.queue_id, offset] for queue, offset in table.items()]
         probe(
             Point.RESET_TARGETS_COMPUTED,
-            {"group": header.group, "topic": header.topic, "offsets": dict(table)},
+            {"group": header.group, "topic": header.topic, "targets": targets},
         )
     group = context.consumers.find(header.group)
     if group is None:

@@ -17,6 +17,11 @@ GROUP: Final = "RaceGroup"
 BROKER: Final = "broker-a"
 
 
+def consumer_process(member: str) -> str:
+    """What the process of a member is called in the history."""
+    return f"consumer-{member}"
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
     """How a member's listener behaves.
@@ -31,6 +36,9 @@ class ListenerPlan:
     seconds: float = 0.0
     slow: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
     blocked: frozenset[int] = frozenset()
+
+
+AT_ONCE: Final = ListenerPlan()
 
 
 class Member(Protocol):
@@ -99,7 +107,7 @@ class Stage(Protocol):
         self,
         name: str,
         *,
-        listener: ListenerPlan = ListenerPlan(),
+        listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> Member:

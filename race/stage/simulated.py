@@ -1,0 +1,254 @@
+"""The whole cast in one process, under virtual time: the same seed gives the same history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import msgspec
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.cluster.names import broker_names
+from rewindmq.namesrv.config import NamesrvConfig
+from rewindmq.namesrv.server import NameServer
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.property_file import Property, convert_properties
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.history import Event, Kind, Lab
+from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.sim.world import World
+from rewindmq.race.stage.journal import Journal
+from rewindmq.race.stage.listener import PlannedListener
+from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, ListenerPlan, consumer_process
+from rewindmq.race.stage.stall import StallGate, StallHold, StallRule
+
+_LAB_HOST: Final = "10.0.0.1"
+_NAMESRV_HOST: Final = "10.0.0.2"
+_NAMESRV_PORT: Final = 9876
+_NAMESRV: Final = f"{_NAMESRV_HOST}:{_NAMESRV_PORT}"
+_BROKER_PORT: Final = 10_911
+_ROOT: Final = Path("/store")
+_STORE: Final = StoreConfig(
+    mapped_file_size_commit_log=1 << 20,
+    mapped_file_size_consume_queue=20_000,
+    max_message_size=65_536,
+    # The machine's own memory must not show in what happens.
+    physical_memory_bytes=1 << 30,
+)
+
+
+class _SimulatedMember:
+    """A consumer on a host of its own."""
+
+    def __init__(self, name: str, host: str, world: World, journal: Journal, gate: StallGate) -> None:
+        self.name = name
+        self._process = consumer_process(name)
+        self._host = host
+        self._world = world
+        self._journal = journal
+        self._runtime = world.runtime(host, probe=journal.probe(self._process), stall=gate)
+        self._listener: PlannedListener
+        self._consumer: PushConsumer
+
+    async def start(
+        self, namesrv: str, profile: Profile, plan: ListenerPlan, tags: str, options: Mapping[str, Any]
+    ) -> None:
+        runtime = self._runtime
+        self._listener = PlannedListener(plan, runtime.timers)
+        named: dict[str, Any] = {"instance_name": self.name, "client_ip": self._host, **options}
+        consumer = PushConsumer(GROUP, namesrv, runtime=runtime, profile=profile, **named)
+        consumer.subscribe(TOPIC, tags)
+        consumer.register_message_listener(self._listener)
+        self._consumer = consumer
+        self._journal.note(self._process, Lab.PROCESS_STARTED, profile=str(profile))
+        await self._world.spawn(self._host, consumer.start())
+
+    async def stop(self) -> None:
+        await self._world.spawn(self._host, self._consumer.shutdown())
+        self._journal.note(self._process, Lab.PROCESS_STOPPED)
+
+    async def kill(self) -> None:
+        self._world.kill(self._host)
+        self._journal.note(self._process, Lab.PROCESS_KILLED)
+
+    async def suspend(self) -> None:
+        self._consumer.suspend()
+
+    async def resume(self) -> None:
+        await self._world.spawn(self._host, self._consumer.resume())
+
+    async def release(self, offset: int) -> None:
+        self._listener.release(offset)
+
+
+class SimulatedStage:
+    """A ``Stage`` inside ``world``; ``async with`` ends the cast when the play is over."""
+
+    is_held = False
+
+    def __init__(self, world: World, profile: Profile, mode: ResetMode) -> None:
+        self.profile = profile
+        self.mode = mode
+        self._world = world
+        self._lab = world.runtime(_LAB_HOST)
+        self._journal = Journal(self._lab)
+        self.history = self._journal.history
+        self._operator = Operator(
+            self._journal,
+            world.runtime(_LAB_HOST, probe=self._journal.probe(ADMIN)),
+            world.runtime(_LAB_HOST, probe=self._journal.probe(PRODUCER)),
+            profile=profile,
+            mode=mode,
+        )
+        self._broker_hosts: dict[str, str] = {}
+        self._broker_config = BrokerConfig()
+        self._members = 0
+        self._gates: dict[str, StallGate] = {}
+        self._pending: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """Everybody dies at once; nothing of it is part of the history."""
+        self._journal.close()
+        for task in self._pending:
+            task.cancel()
+        await asyncio.gather(*self._pending, return_exceptions=True)
+        await self._operator.close()
+        for number in range(self._members):
+            self._world.kill(_member_host(number))
+        for host in (*self._broker_hosts.values(), _NAMESRV_HOST):
+            self._world.kill(host)
+
+    @property
+    def now(self) -> float:
+        return self._journal.now
+
+    async def open(
+        self,
+        *,
+        brokers: int = 1,
+        queues: int = 1,
+        members: int = 1,
+        broker_config: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """See ``Stage``."""
+        release = self.profile.release
+        config = NamesrvConfig(bind_address=_NAMESRV_HOST, listen_port=_NAMESRV_PORT, profile=release)
+        server = NameServer(self._world.runtime(_NAMESRV_HOST), config)
+        await self._world.spawn(_NAMESRV_HOST, server.start())
+        self._broker_config = _broker_config(release, self.mode, broker_config)
+        self._broker_hosts = {name: f"10.0.1.{n}" for n, name in enumerate(broker_names(brokers), 1)}
+        for name in self._broker_hosts:
+            await self.start_broker(name)
+        await self._operator.open(_NAMESRV)
+        await self._operator.create_topic(
+            [f"{host}:{_BROKER_PORT}" for host in self._broker_hosts.values()], queues
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        await self._lab.timers.sleep(seconds)
+
+    async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
+        """See ``Stage``."""
+        await self._operator.send(count, MessageQueue(TOPIC, broker, queue), tag)
+
+    async def member(
+        self,
+        name: str,
+        *,
+        listener: ListenerPlan = AT_ONCE,
+        tags: str = "*",
+        options: Mapping[str, Any] = MappingProxyType({}),
+    ) -> _SimulatedMember:
+        """See ``Stage``."""
+        host = _member_host(self._members)
+        self._members += 1
+        member = _SimulatedMember(name, host, self._world, self._journal, self._gate(name))
+        await member.start(_NAMESRV, self.profile, listener, tags, options)
+        return member
+
+    async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
+        """See ``Stage``."""
+        work = self._operator.reset(offset, MessageQueue(TOPIC, broker, queue))
+        if wait:
+            await work
+        else:
+            task = asyncio.get_running_loop().create_task(work)
+            self._pending.add(task)
+            task.add_done_callback(self._pending.discard)
+            await self.until(Point.RESET_SENT)
+
+    async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
+        """See ``Stage``."""
+        return await self._operator.stored(MessageQueue(TOPIC, broker, queue))
+
+    async def kill_broker(self, name: str = BROKER) -> None:
+        self._world.kill(self._broker_hosts[name])
+        self._journal.note(name, Lab.PROCESS_KILLED)
+
+    async def start_broker(self, name: str = BROKER) -> None:
+        """See ``Stage``."""
+        host = self._broker_hosts[name]
+        runtime = self._world.runtime(host, probe=self._journal.probe(name))
+        config = msgspec.structs.replace(self._broker_config, broker_name=name, bind_address=host)
+        self._journal.note(name, Lab.PROCESS_STARTED)
+        broker = Broker(runtime, config, self._world.disk(host))
+        await self._world.spawn(host, broker.start())
+
+    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
+        """See ``Stage``."""
+        raise RaceError("not yet")
+
+    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
+        """See ``Stage``."""
+        rule = StallRule(kind, wanted, lambda: hold.catch())
+        hold = StallHold(kind, self._lab.timers, rule.release)
+        self._gate(member).rules.append(rule)
+        return hold
+
+    async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
+        """See ``Stage``."""
+        return await self._journal.until(kind, seconds=seconds, count=count, wanted=wanted)
+
+    def _gate(self, member: str) -> StallGate:
+        return self._gates.setdefault(member, StallGate())
+
+
+def _member_host(number: int) -> str:
+    return f"10.0.2.{number + 1}"
+
+
+def _broker_config(release: Profile, mode: ResetMode, keys: Mapping[str, Any]) -> BrokerConfig:
+    """What every broker has in common.
+
+    Raises:
+        RaceError: a key that brokers do not know.
+        ConfigError: a bad value.
+    """
+    entries = [Property(key, str(value), 0) for key, value in keys.items()]
+    fields, unknown = convert_properties(BrokerConfig, entries, "broker_config")
+    if unknown:
+        raise RaceError(f"broker_config: brokers know no {', '.join(unknown)}")
+    return BrokerConfig(
+        **{
+            "listen_port": _BROKER_PORT,
+            "namesrv_addr": _NAMESRV,
+            "store_path_root_dir": str(_ROOT),
+            "profile": release,
+            "reset_mode": mode,
+            "store": _STORE,
+            **fields,
+        }
+    )

@@ -1,0 +1,107 @@
+"""Steps of a member that are stopped where a thread of RocketMQ could be (``Runtime.stall``)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.runtime import Timers
+from rewindmq.race.errors import RaceError
+from rewindmq.race.history import Kind
+
+
+class StallRule:
+    """In the member: the first step with matching details waits until it is released.
+
+    Args:
+        on_caught: called when it does.
+    """
+
+    def __init__(self, kind: str, wanted: Mapping[str, Any], on_caught: Callable[[], None]) -> None:
+        self._kind = kind
+        self._wanted = wanted
+        self._on_caught = on_caught
+        self._is_spent = False
+        self._released = asyncio.Event()
+
+    def release(self) -> None:
+        """Let the step go on; one that has not come yet will not be stopped."""
+        self._is_spent = True
+        self._released.set()
+
+    def matches(self, point: Point, details: Mapping[str, Any]) -> bool:
+        """Whether this is the step to be stopped."""
+        return (
+            not self._is_spent
+            and point == self._kind
+            and all(details.get(name) == value for name, value in self._wanted.items())
+        )
+
+    async def stop(self) -> None:
+        """Wait here."""
+        self._is_spent = True
+        self._on_caught()
+        await self._released.wait()
+
+
+class StallGate:
+    """In the member: all its rules; the ``Runtime.stall`` of a process."""
+
+    def __init__(self) -> None:
+        self.rules: list[StallRule] = []
+
+    async def __call__(self, point: Point, details: dict[str, Any]) -> None:
+        for rule in self.rules:
+            if rule.matches(point, details):
+                await rule.stop()
+                return
+
+
+class StallHold:
+    """In the laboratory: one stalled step; a ``Hold``.
+
+    Args:
+        release: lets it go on.
+        patience: protocol seconds that every wait may take at least.
+    """
+
+    def __init__(
+        self, kind: Kind, timers: Timers, release: Callable[[], None], patience: float = 0.0
+    ) -> None:
+        self._kind = kind
+        self._timers = timers
+        self._patience = patience
+        self._let_go = release
+        self._is_caught = asyncio.Event()
+
+    @property
+    def caught(self) -> int:
+        return int(self._is_caught.is_set())
+
+    def catch(self) -> None:
+        """The step has been stopped."""
+        self._is_caught.set()
+
+    async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
+        """See ``Hold``; no more than one step is ever caught."""
+        if count > 1:
+            raise RaceError(f"a stall at {self._kind} catches one step, not {count}")
+        limit = asyncio.get_running_loop().create_future()
+        timer = self._timers.call_later(max(seconds, self._patience), limit.set_result, None)
+        caught = asyncio.ensure_future(self._is_caught.wait())
+        try:
+            await asyncio.wait((caught, limit), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            caught.cancel()
+        if not self._is_caught.is_set():
+            raise RaceError(f"nothing came to {self._kind} within {seconds:g} s")
+
+    def release(self) -> None:
+        self._let_go()
+
+    def drop(self) -> None:
+        """Raises RaceError: a step can be late, but not left out."""
+        raise RaceError(f"a step stalled at {self._kind} can be released, not dropped")
