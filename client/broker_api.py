@@ -6,6 +6,7 @@ refusal; both are ``RewindMQError``. Timeouts are RocketMQ's (``behaviour.md`` C
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
@@ -105,11 +106,13 @@ class BrokerApi:
         response = (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success()
         return decode_body(response, GetConsumerListByGroupResponseBody).consumer_id_list
 
-    async def consumer_offset(self, address: str, group: str, queue: MessageQueue) -> int:
-        """Code 14."""
+    async def consumer_offset(
+        self, address: str, group: str, queue: MessageQueue
+    ) -> QueryConsumerOffsetResponseHeader:
+        """Code 14: the stored offset, and the epoch where the queue was reset in fenced mode."""
         header = QueryConsumerOffsetRequestHeader(group, queue.topic, queue.queue_id)
         command = self.command(RequestCode.QUERY_CONSUMER_OFFSET, header)
-        return (await self._ask(address, command, QueryConsumerOffsetResponseHeader)).offset
+        return await self._ask(address, command, QueryConsumerOffsetResponseHeader)
 
     async def update_consumer_offset(
         self, address: str, group: str, queue: MessageQueue, offset: int
@@ -124,6 +127,13 @@ class BrokerApi:
         """Code 15, waiting for the answer, as administrators do."""
         command = self._commit_command(group, queue, offset)
         (await self.remoting.invoke(address, command, OFFSET_TIMEOUT)).require_success()
+
+    def commit(
+        self, address: str, group: str, queue: MessageQueue, offset: int, epoch: int
+    ) -> asyncio.Future[RemotingCommand]:
+        """Code 15 with the epoch of the deliveries; the future gives the answer, ``OFFSET_FENCED`` too."""
+        command = self._commit_command(group, queue, offset, epoch)
+        return self.remoting.invoke(address, command, OFFSET_TIMEOUT)
 
     async def max_offset(self, address: str, queue: MessageQueue) -> int:
         """Code 30."""
@@ -152,8 +162,10 @@ class BrokerApi:
         command = self.command(RequestCode.CONSUMER_SEND_MSG_BACK, header)
         (await self.remoting.invoke(address, command, SEND_BACK_TIMEOUT)).require_success()
 
-    def _commit_command(self, group: str, queue: MessageQueue, offset: int) -> RemotingCommand:
-        header = UpdateConsumerOffsetRequestHeader(group, queue.topic, queue.queue_id, offset)
+    def _commit_command(
+        self, group: str, queue: MessageQueue, offset: int, epoch: int | None = None
+    ) -> RemotingCommand:
+        header = UpdateConsumerOffsetRequestHeader(group, queue.topic, queue.queue_id, offset, epoch)
         return self.command(RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def _ask(self, address: str, command: RemotingCommand, header_type: type[HeaderT]) -> HeaderT:

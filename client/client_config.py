@@ -27,6 +27,7 @@ class ClientConfig:
             replaced at start, see ``with_own_instance_name``.
         client_ip: the address in the client id and in message ids.
         unit_name: a suffix of the client id, "" for none.
+        own_switches: used instead of the profile's.
         wire: codec of every request; None negotiates, see ``RemotingClient``.
     """
 
@@ -36,10 +37,12 @@ class ClientConfig:
     instance_name: str = DEFAULT_INSTANCE_NAME
     client_ip: str = "127.0.0.1"
     unit_name: str = ""
+    own_switches: ClientProfile | None = None
 
     @property
     def switches(self) -> ClientProfile:
-        return CLIENT_PROFILES[self.profile]
+        """How this client behaves."""
+        return self.own_switches or CLIENT_PROFILES[self.profile]
 
     @property
     def client_id(self) -> str:
@@ -69,12 +72,14 @@ def make_config(
     instance_name: str = DEFAULT_INSTANCE_NAME,
     client_ip: str = "127.0.0.1",
     unit_name: str = "",
+    switches: ClientProfile | None = None,
 ) -> ClientConfig:
     """Check and complete what a user passes to a client's constructor.
 
     Args:
         namesrv_addr: ``host:port`` of one or more name servers, separated by ``;``; None takes the
             environment's ``NAMESRV_ADDR``.
+        switches: single behaviours combined at will, instead of the profile's.
 
     Raises:
         ClientError: no name server, or an address, IP or profile that is none.
@@ -96,4 +101,4 @@ def make_config(
         profile = Profile(profile)
     except ValueError:
         raise ClientError(f"profile {profile!r} is none of {', '.join(Profile)}") from None
-    return ClientConfig(addresses, profile, wire, instance_name, client_ip, unit_name)
+    return ClientConfig(addresses, profile, wire, instance_name, client_ip, unit_name, switches)

@@ -13,7 +13,7 @@ import logging
 import types
 from collections import deque
 from collections.abc import Awaitable, Generator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener
 from rewindmq.client.process_queue import ProcessQueue
@@ -73,6 +73,9 @@ class ConsumeConcurrentlyService:
         self._one_is_starting = False
         self._resubmissions: set[Cancellable] = set()
         self._is_stopped = False
+        self._checks_dropped = consumer.config.switches.checks_dropped
+        self._probe = consumer.runtime.probe
+        self._stall = consumer.runtime.stall
 
     def submit(
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
@@ -137,19 +140,31 @@ class ConsumeConcurrentlyService:
             return
         if queue.topic == self._retry_topic:
             _restore_topics(messages)
-        self._emit(Point.LISTENER_CALLED, batch)
+        if self._probe is not None:
+            self._emit(Point.LISTENER_CALLED, batch)
         status = await self._call_listener(messages, queue)
-        self._emit(Point.LISTENER_RETURNED, batch, str(status))
+        if self._probe is not None:
+            self._emit(Point.LISTENER_RETURNED, batch, status=str(status))
         await self._process_result(batch, status)
 
     async def _process_result(self, batch: _Batch, status: ConsumeConcurrentlyStatus) -> None:
+        """Progress, unless the queue was given up or emptied meanwhile (G2 and G3)."""
         messages, queue, process_queue = batch
-        if process_queue.dropped:
+        if process_queue.dropped and self._checks_dropped:
             _log.info("processQueue is dropped without process consume result. messageQueue=%s", queue)
+            self._emit(Point.RESULT_DISCARDED, batch)
             return
         if status is not ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             messages = await self._handle_failure(batch)
-        self._finish(messages, queue, process_queue)
+        offset = process_queue.remove_messages(messages)
+        if offset < 0 or (process_queue.dropped and self._checks_dropped):
+            self._emit(Point.RESULT_DISCARDED, batch)
+            return
+        if self._probe is not None:
+            self._emit(Point.RESULT_ACCEPTED, batch, offset)
+        if self._stall is not None:
+            await self._stall(Point.RESULT_ACCEPTED, self._details(batch, offset))
+        self._consumer.offset_store.update(queue, offset, increase_only=True, owner=process_queue)
 
     async def _call_listener(
         self, messages: Sequence[MessageExt], queue: MessageQueue
@@ -172,14 +187,6 @@ class ConsumeConcurrentlyService:
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
-
-    def _finish(
-        self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
-    ) -> None:
-        """Progress, unless the queue was given up or emptied meanwhile (G3)."""
-        offset = process_queue.remove_messages(messages)
-        if offset >= 0 and not process_queue.dropped:
-            self._consumer.offset_store.update(queue, offset, increase_only=True)
 
     # What failed.
 
@@ -240,16 +247,23 @@ class ConsumeConcurrentlyService:
         timer = self._consumer.runtime.timers.call_later(RESUBMIT_SECONDS, resubmit)
         self._resubmissions.add(timer)
 
-    def _emit(self, point: Point, batch: _Batch, status: str = "") -> None:
-        probe = self._consumer.runtime.probe
-        if probe is None:
+    def _emit(self, point: Point, batch: _Batch, offset: int = -1, status: str = "") -> None:
+        if self._probe is None:
             return
-        first = batch.messages[0].queue_offset
-        details = self._consumer.offset_store.details(batch.queue, first)
-        details["count"] = len(batch.messages)
+        details = self._details(batch, offset)
         if status:
             details["status"] = status
-        probe(point, details)
+        self._probe(point, details)
+
+    def _details(self, batch: _Batch, offset: int) -> dict[str, Any]:
+        """What is told about a batch; its first offset stands where there is no progress to name."""
+        offsets = [message.queue_offset for message in batch.messages]
+        details = self._consumer.offset_store.details(
+            batch.queue, offset if offset >= 0 else offsets[0], batch.process_queue
+        )
+        details["offsets"] = offsets
+        details["count"] = len(offsets)
+        return details
 
 
 def _restore_topics(messages: Sequence[MessageExt]) -> None:

@@ -14,6 +14,7 @@ from rewindmq.client.instance_registry import (
     get_or_create_instance,
     release_instance,
 )
+from rewindmq.client.profile import ClientProfile
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
@@ -46,6 +47,7 @@ class ClientKwargs(TypedDict, total=False):
     instance_name: str
     client_ip: str
     unit_name: str
+    switches: ClientProfile | None
 
 
 class Client:

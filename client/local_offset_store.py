@@ -7,11 +7,13 @@ Source: ``LocalFileOffsetStore`` of 4.9.4, and of 5.2.0 (pull request 7740) for 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rewindmq.client.instance import ClientInstance
 from rewindmq.client.offset_store import NO_OFFSET, OffsetMemory
+from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
@@ -33,8 +35,14 @@ class LocalFileOffsetStore(OffsetMemory):
     reset never reaches a broadcasting member there (``behaviour.md`` D.6).
     """
 
-    def __init__(self, instance: ClientInstance, group: str, root: Path) -> None:
-        super().__init__(instance, group)
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        root: Path,
+        owners: Mapping[MessageQueue, ProcessQueue] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(instance, group, owners)
         self._path = root / instance.client_id / group / "offsets.json"
         self._keeps_single = instance.switches.local_store_keeps_single
 

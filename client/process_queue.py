@@ -19,6 +19,9 @@ class ProcessQueue:
     Attributes:
         dropped: this queue is no longer ours; results of running listeners are discarded.
         last_pull: protocol seconds of the last attempt to pull.
+        chain: the number of its chain of pulls, which no other ProcessQueue of the process has.
+        epoch: how often the queue had been reset in fenced mode when it was taken over; None in clients
+            that know no epochs.
         cached_bytes: stored size of the cached bodies (compressed ones count as they came).
     """
 
@@ -26,12 +29,14 @@ class ProcessQueue:
         "_messages",
         "_offsets",
         "cached_bytes",
+        "chain",
         "dropped",
+        "epoch",
         "highest_offset",
         "last_pull",
     )
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, chain: int = 0, epoch: int | None = None) -> None:
         self._messages: dict[int, MessageExt] = {}
         # Offsets in ascending order; its head may name messages already removed.
         self._offsets: deque[int] = deque()
@@ -39,6 +44,8 @@ class ProcessQueue:
         self.highest_offset = 0
         self.dropped = False
         self.last_pull = now
+        self.chain = chain
+        self.epoch = epoch
 
     @property
     def cached_count(self) -> int:

@@ -44,8 +44,8 @@ class ClientProfile:
             E.18).
         cancels_pulls: a dropped queue's outstanding pull is let go of, and what it brings ignored (F3).
         offset_cell_per_queue_object: progress counts only while its ProcessQueue is the registered one (F8).
-        knows_epochs: pulls and commits carry the epoch of their deliveries, commits wait for their answer,
-            and a fenced queue begins again at once (F12).
+        knows_epochs: pulls and commits carry the epoch of their deliveries, commits are answered, and a
+            fenced queue begins again at once (F12).
     """
 
     announced_version: int

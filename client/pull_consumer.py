@@ -16,7 +16,8 @@ from rewindmq.client.consumer import Consumer
 from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.local_offset_store import LocalFileOffsetStore, default_offset_root
 from rewindmq.client.offset_store import RemoteOffsetStore
-from rewindmq.client.pull_result import PullResult, decode_pull_response
+from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.pull_result import PullResult, PullStatus, decode_pull_response
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.route import subscribe_queues
 from rewindmq.protocol.body.heartbeat import (
@@ -187,10 +188,14 @@ class PullConsumer(Consumer):
             sub_version=0,
             subscription=subscription.sub_string,
             expression_type=EXPRESSION_TAG,
+            epoch=self.offset_store.epoch(queue),
         )
         command = self.instance.api.command(RequestCode.PULL_MESSAGE, header)
         response = await self.instance.remoting.invoke(await self._address(queue), command, timeout)
-        return decode_pull_response(response, queue.broker_name, subscription)
+        result = decode_pull_response(response, queue.broker_name, subscription)
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            self.offset_store.learn_epoch(queue, result.epoch)
+        return result
 
     async def _address(self, queue: MessageQueue) -> str:
         self._require_running()
@@ -203,11 +208,12 @@ class PullConsumer(Consumer):
 
     async def _start(self) -> None:
         instance = self.instance
+        owned: dict[MessageQueue, ProcessQueue] = {}
         if self._model is MessageModel.CLUSTERING:
-            self.offset_store = RemoteOffsetStore(instance, self.group)
+            self.offset_store = RemoteOffsetStore(instance, self.group, owned)
         else:
             root = self._offset_root or default_offset_root()
-            self.offset_store = LocalFileOffsetStore(instance, self.group, root)
+            self.offset_store = LocalFileOffsetStore(instance, self.group, root, owned)
         await self.offset_store.load()
         self.rebalancer = Rebalance(
             instance,
@@ -215,8 +221,10 @@ class PullConsumer(Consumer):
             self._model,
             self._strategy,
             self.offset_store,
+            owned,
             start_offset=_no_start_offset,
             dispatch=_no_dispatch,
+            on_drop=_no_pulls_to_end,
             on_change=self._queues_changed,
             replaces_stuck=False,
         )
@@ -255,3 +263,7 @@ async def _no_start_offset(queue: MessageQueue) -> int:
 
 def _no_dispatch(targets: list[PullTarget]) -> None:
     """The application pulls, not the client."""
+
+
+def _no_pulls_to_end(process_queue: ProcessQueue) -> None:
+    """Nor has the client anything to stop."""

@@ -44,13 +44,14 @@ class PullChain:
         "_commits",
         "_consumer",
         "_instance",
+        "_is_stopped",
         "_next_offset",
         "_options",
         "_pull",
-        "_queue",
         "_subscription",
         "_timer",
         "process_queue",
+        "queue",
     )
 
     def __init__(self, consumer: PushConsumer, target: PullTarget) -> None:
@@ -58,13 +59,14 @@ class PullChain:
         self._instance = consumer.instance
         self._options = consumer.options
         self._commits = consumer.options.message_model is MessageModel.CLUSTERING
-        self._queue = target.queue
+        self.queue = target.queue
         self.process_queue = target.process_queue
         self._next_offset = target.offset
         self._broker_id = 0
         self._subscription: SubscriptionData | None = None
         self._timer: Cancellable | None = None
         self._pull: asyncio.Future[RemotingCommand] | None = None
+        self._is_stopped = False
 
     def start(self, delay: float) -> None:
         """Pull now, or ``delay`` seconds from now."""
@@ -74,8 +76,8 @@ class PullChain:
             self.pull()
 
     def stop(self) -> None:
-        """Let go of timer and request; nothing is pulled any more."""
-        self.process_queue.dropped = True
+        """Let go of timer and request: nothing is pulled any more, and what comes is ignored."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         if self._pull is not None:
@@ -94,7 +96,7 @@ class PullChain:
         if delay:
             self._later(delay)
             return
-        subscription = self._consumer.subscriptions.get(self._queue.topic)
+        subscription = self._consumer.subscriptions.get(self.queue.topic)
         if subscription is None:
             self._later(self._instance.switches.pull_exception_delay)
             return
@@ -120,7 +122,7 @@ class PullChain:
         self._timer = self._instance.runtime.timers.call_later(delay, self.pull)
 
     def _send(self, subscription: SubscriptionData) -> None:
-        instance, queue = self._instance, self._queue
+        instance, queue = self._instance, self.queue
         commit_offset = self._consumer.offset_store.read_memory(queue) if self._commits else 0
         address = find_address(instance.routes.brokers, queue.broker_name, self._broker_id)
         if address is None:
@@ -141,6 +143,7 @@ class PullChain:
             suspend_timeout_millis=BROKER_HOLD_MS,
             sub_version=subscription.sub_version,
             expression_type=EXPRESSION_TAG,
+            epoch=self.process_queue.epoch,
         )
         self._emit(Point.PULL_SENT, self._next_offset)
         command = instance.api.command(RequestCode.PULL_MESSAGE, header)
@@ -150,10 +153,10 @@ class PullChain:
     async def _find_broker(self) -> None:
         try:
             await self._instance.routes.subscribe_address(
-                self._queue.topic, self._queue.broker_name, self._broker_id
+                self.queue.topic, self.queue.broker_name, self._broker_id
             )
         except ClientError as error:
-            _log.warning("pull of %s: %s", self._queue, error)
+            _log.warning("pull of %s: %s", self.queue, error)
             self._later(self._instance.switches.pull_exception_delay)
         else:
             self.pull()
@@ -164,7 +167,7 @@ class PullChain:
             return
         assert self._subscription is not None
         try:
-            result = decode_pull_response(future.result(), self._queue.broker_name, self._subscription)
+            result = decode_pull_response(future.result(), self.queue.broker_name, self._subscription)
         except RewindMQError as error:
             self._on_error(error)
             return
@@ -179,7 +182,9 @@ class PullChain:
         else:
             # No look at ``dropped`` here, in any release: the hole of behaviour.md E.4.
             if self.process_queue.cached_count == 0:
-                self._consumer.offset_store.update(self._queue, self._next_offset, increase_only=True)
+                self._consumer.offset_store.update(
+                    self.queue, self._next_offset, increase_only=True, owner=self.process_queue
+                )
             self.pull()
 
     def _on_found(self, result: PullResult) -> None:
@@ -187,29 +192,39 @@ class PullChain:
             self.pull()
             return
         self.process_queue.put_messages(result.messages)
-        self._consumer.consume_service.submit(result.messages, self._queue, self.process_queue)
+        self._consumer.consume_service.submit(result.messages, self.queue, self.process_queue)
         if self._options.pull_interval > 0:
             self._later(self._options.pull_interval / 1000)
         else:
             self.pull()
 
     def _on_illegal_offset(self, result: PullResult) -> None:
-        """The offset is out of range: correct it, and have the queue taken over anew."""
-        _log.warning("the pull request offset illegal, %s %s", self._queue, result.next_begin_offset)
+        """The offset is out of range: correct it, and have the queue taken over anew.
+
+        Where the answer tells another epoch, a fenced reset is the reason: go on from there at once.
+        """
+        epoch = self.process_queue.epoch
+        if epoch is not None and epoch != result.epoch:
+            self._consumer.begin_again(self.queue, self.process_queue, result.next_begin_offset, result.epoch)
+            return
+        _log.warning("the pull request offset illegal, %s %s", self.queue, result.next_begin_offset)
         self._next_offset = result.next_begin_offset
-        self.process_queue.dropped = True
+        self._consumer.drop_queue(self.queue, self.process_queue)
         self._instance.spawn(self._correct_offset(result.next_begin_offset))
         self._consumer.forget_chain(self)
 
     async def _correct_offset(self, offset: int) -> None:
         consumer, switches = self._consumer, self._instance.switches
-        store, queue = consumer.offset_store, self._queue
+        store, queue = consumer.offset_store, self.queue
         if switches.illegal_offset_delay > 0:
             await self._instance.runtime.timers.sleep(switches.illegal_offset_delay)
+        is_owner = consumer.process_queues.get(queue) is self.process_queue
+        if switches.offset_cell_per_queue_object and not is_owner:
+            return
         if switches.freeze_illegal_offset:
             store.update_and_freeze(queue, offset)
         else:
-            store.update(queue, offset, increase_only=False)
+            store.update(queue, offset, increase_only=False, owner=self.process_queue)
         await store.persist(queue)
         await consumer.rebalancer.remove_process_queue(queue)
         if switches.illegal_offset_rebalances:
@@ -217,7 +232,7 @@ class PullChain:
 
     def _on_error(self, error: RewindMQError) -> None:
         if not self.process_queue.dropped:
-            _log.warning("execute the pull request exception, %s: %s", self._queue, error)
+            _log.warning("execute the pull request exception, %s: %s", self.queue, error)
         switches = self._instance.switches
         if isinstance(error, ResponseError) and error.code == ResponseCode.FLOW_CONTROL:
             self._later(switches.pull_flow_control_delay)
@@ -228,7 +243,7 @@ class PullChain:
         probe = self._instance.runtime.probe
         if probe is None:
             return
-        details: dict[str, object] = self._consumer.offset_store.details(self._queue, offset)
+        details = self._consumer.offset_store.details(self.queue, offset, self.process_queue)
         if status:
             details["status"] = status
         probe(point, details)

@@ -37,6 +37,7 @@ class PullResult(NamedTuple):
     min_offset, max_offset: of the queue, at the time of the answer.
     messages: those that match the subscription's tags by text; FOUND may have none.
     suggested_broker_id: the broker to ask next, 0 for the master.
+    epoch: how often the queue was reset in fenced mode.
     """
 
     status: PullStatus
@@ -45,6 +46,7 @@ class PullResult(NamedTuple):
     max_offset: int
     messages: list[MessageExt]
     suggested_broker_id: int = 0
+    epoch: int = 0
 
 
 def decode_pull_response(
@@ -74,4 +76,5 @@ def decode_pull_response(
         header.max_offset,
         messages,
         header.suggest_which_broker_id,
+        header.epoch or 0,
     )

@@ -18,6 +18,7 @@ from rewindmq.client.listener import MessageListener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.profile import ClientProfile
 from rewindmq.client.pull_loop import PullChain
 from rewindmq.client.push_options import PushOptions, parse_consume_timestamp
 from rewindmq.client.rebalance import PullTarget, Rebalance
@@ -30,6 +31,7 @@ from rewindmq.protocol.body.heartbeat import (
     MessageModel,
 )
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.header.offset import OffsetFencedResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -93,7 +95,7 @@ class PushConsumer(Consumer):
         self.is_suspended = False
         self.reset_state = ResetState.RUNNING
         self._listener: MessageListener | None = None
-        self._chains: set[PullChain] = set()
+        self._chains: dict[ProcessQueue, PullChain] = {}
         self._made_at = self.runtime.clock.now_ms()
 
     # What an application calls before the start.
@@ -160,13 +162,14 @@ class PushConsumer(Consumer):
     async def _start(self) -> None:
         assert self._listener is not None
         options, instance = self.options, self.instance
+        owned: dict[MessageQueue, ProcessQueue] = {}
         if options.message_model is MessageModel.CLUSTERING:
-            self.offset_store = RemoteOffsetStore(instance, self.group)
+            self.offset_store = RemoteOffsetStore(instance, self.group, owned, self._commit_fenced)
             retry = retry_topic(self.group)
             now = self.runtime.clock.now_ms()
             self.subscriptions[retry] = make_subscription(retry, "*", now)
         else:
-            self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root)
+            self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root, owned)
         await self.offset_store.load()
         limit = options.consume_thread_max or self.config.switches.consume_thread_max
         self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
@@ -176,8 +179,10 @@ class PushConsumer(Consumer):
             options.message_model,
             options.allocate_strategy,
             self.offset_store,
+            owned,
             start_offset=self._start_offset,
             dispatch=self._dispatch,
+            on_drop=self._queue_dropped,
             on_change=self._queues_changed,
             replaces_stuck=True,
         )
@@ -195,7 +200,8 @@ class PushConsumer(Consumer):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
         self.rebalancer.drop_all()
-        for chain in list(self._chains):
+        for chain in list(self._chains.values()):
+            self.drop_queue(chain.queue, chain.process_queue)
             chain.stop()
         self._chains.clear()
 
@@ -224,8 +230,16 @@ class PushConsumer(Consumer):
     def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
         return self.rebalancer.process_queues
 
+    @property
+    def switches(self) -> ClientProfile:
+        return self.config.switches
+
     def update_offset(self, queue: MessageQueue, offset: int) -> None:
-        self.offset_store.update(queue, offset, increase_only=False)
+        owner = self.process_queues.get(queue)
+        self.offset_store.update(queue, offset, increase_only=False, owner=owner)
+
+    def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        self.rebalancer.drop(queue, process_queue)
 
     async def give_up_queue(self, queue: MessageQueue) -> None:
         await self.rebalancer.remove_unnecessary(queue)
@@ -254,12 +268,32 @@ class PushConsumer(Consumer):
     def _dispatch(self, targets: list[PullTarget]) -> None:
         for target in targets:
             chain = PullChain(self, target)
-            self._chains.add(chain)
+            self._chains[target.process_queue] = chain
             chain.start(self.config.switches.dispatch_delay)
 
     def forget_chain(self, chain: PullChain) -> None:
         """A chain of pulls has ended."""
-        self._chains.discard(chain)
+        self._chains.pop(chain.process_queue, None)
+
+    def _queue_dropped(self, process_queue: ProcessQueue) -> None:
+        """Let go of its pull, in profiles that do."""
+        if self.switches.cancels_pulls:
+            chain = self._chains.pop(process_queue, None)
+            if chain is not None:
+                chain.stop()
+
+    # What the broker says about epochs.
+
+    def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
+        """A fenced reset has moved this queue; see ``Rebalance.begin_again``."""
+        if self.is_running:
+            self.rebalancer.begin_again(queue, process_queue, offset, epoch)
+
+    def _commit_fenced(self, queue: MessageQueue, epoch: int, held: OffsetFencedResponseHeader) -> None:
+        """A commit of an epoch that is over; a pull of the queue may have told so before."""
+        owner = self.process_queues.get(queue)
+        if owner is not None and owner.epoch == epoch != held.epoch:
+            self.begin_again(queue, owner, held.offset, held.epoch)
 
     async def _queues_changed(self, topic: str) -> None:
         """Tell the brokers by a newer subscription version."""

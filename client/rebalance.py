@@ -10,6 +10,7 @@ from typing import Protocol
 from rewindmq.client.allocate import AllocateStrategy
 from rewindmq.client.instance import ClientInstance
 from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.queue_trace import queue_details
 from rewindmq.protocol.body.heartbeat import MessageModel, SubscriptionData
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -25,6 +26,12 @@ class QueueOffsets(Protocol):
 
     async def remove(self, queue: MessageQueue) -> None: ...
 
+    def read_memory(self, queue: MessageQueue) -> int: ...
+
+    def epoch(self, queue: MessageQueue) -> int | None: ...
+
+    def begin_again(self, queue: MessageQueue, offset: int, epoch: int) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class PullTarget:
@@ -39,8 +46,10 @@ class Rebalance:
     """The queues one consumer owns.
 
     Args:
+        process_queues: the queues owned, by queue; shared with the offset store.
         start_offset: where a new queue begins; raises ``RewindMQError`` to leave it for the next time.
         dispatch: told of the queues taken over in one topic, to start pulling them.
+        on_drop: told of each queue given up, at that moment.
         on_change: told, after the queues of a topic changed, of all its queues and of the owned ones.
         replaces_stuck: replace queues that were not pulled for 120 s (push consumers).
     """
@@ -52,9 +61,11 @@ class Rebalance:
         model: MessageModel,
         strategy: AllocateStrategy,
         offsets: QueueOffsets,
+        process_queues: dict[MessageQueue, ProcessQueue],
         *,
         start_offset: Callable[[MessageQueue], Awaitable[int]],
         dispatch: Callable[[list[PullTarget]], None],
+        on_drop: Callable[[ProcessQueue], None],
         on_change: Callable[[str], Awaitable[None]],
         replaces_stuck: bool,
     ) -> None:
@@ -65,9 +76,10 @@ class Rebalance:
         self._offsets = offsets
         self._start_offset = start_offset
         self._dispatch = dispatch
+        self._on_drop = on_drop
         self._on_change = on_change
         self._replaces_stuck = replaces_stuck
-        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
+        self.process_queues = process_queues
         # Topic to its readable queues, as the route says; filled by the consumer.
         self.topic_queues: dict[str, list[MessageQueue]] = {}
 
@@ -84,7 +96,7 @@ class Rebalance:
                 _log.warning("rebalance of %s in group %s: %s", topic, self._group, error)
                 balanced = False
         for queue in [queue for queue in self.process_queues if queue.topic not in subscriptions]:
-            self.process_queues.pop(queue).dropped = True
+            self.drop(queue, self.process_queues.pop(queue))
         return balanced
 
     async def _run_topic(self, topic: str) -> bool:
@@ -136,7 +148,7 @@ class Rebalance:
                     self._group,
                     queue,
                 )
-            process_queue.dropped = True
+            self.drop(queue, process_queue)
             await self.remove_unnecessary(queue)
             # A reset may have replaced or removed it while the offset was being committed.
             if self.process_queues.get(queue) is process_queue:
@@ -158,27 +170,46 @@ class Rebalance:
             if queue in self.process_queues:
                 _log.info("doRebalance, %s, mq already exists, %s", self._group, queue)
                 continue
-            process_queue = ProcessQueue(self._instance.runtime.clock.monotonic())
+            process_queue = self._new_process_queue(self._offsets.epoch(queue))
             self.process_queues[queue] = process_queue
             targets.append(PullTarget(queue, process_queue, offset))
-            self._emit_added(queue, offset)
+            self._emit(Point.QUEUE_ADDED, queue, offset, process_queue)
         self._dispatch(targets)
         return bool(targets)
 
-    def _emit_added(self, queue: MessageQueue, offset: int) -> None:
+    def _new_process_queue(self, epoch: int | None) -> ProcessQueue:
+        runtime = self._instance.runtime
+        return ProcessQueue(runtime.clock.monotonic(), next(runtime.numbers), epoch)
+
+    def _emit(self, point: Point, queue: MessageQueue, offset: int, process_queue: ProcessQueue) -> None:
         probe = self._instance.runtime.probe
         if probe is not None:
-            probe(
-                Point.QUEUE_ADDED,
-                {
-                    "client_id": self._instance.client_id,
-                    "group": self._group,
-                    "topic": queue.topic,
-                    "broker_name": queue.broker_name,
-                    "queue_id": queue.queue_id,
-                    "offset": offset,
-                },
-            )
+            probe(point, queue_details(self._instance.client_id, self._group, queue, offset, process_queue))
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Give a queue up: its pulls end, and running listeners work for nothing. Whether it stays in the
+        table is the caller's affair."""
+        if process_queue.dropped:
+            return
+        process_queue.dropped = True
+        self._emit(Point.QUEUE_DROPPED, queue, self._offsets.read_memory(queue), process_queue)
+        self._on_drop(process_queue)
+
+    def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
+        """Start an owned queue anew where a fenced reset put it, at once and without touching any other.
+
+        Nothing happens when ``process_queue`` is no longer the one that owns the queue, or has been given
+        up: then whoever takes the queue over asks the broker.
+        """
+        if process_queue.dropped or self.process_queues.get(queue) is not process_queue:
+            return
+        self.drop(queue, process_queue)
+        process_queue.clear()
+        fresh = self._new_process_queue(epoch)
+        self.process_queues[queue] = fresh
+        self._offsets.begin_again(queue, offset, epoch)
+        self._emit(Point.QUEUE_RESTARTED, queue, offset, fresh)
+        self._dispatch([PullTarget(queue, fresh, offset)])
 
     async def remove_unnecessary(self, queue: MessageQueue) -> None:
         """Commit the queue's offset in memory and forget it."""
@@ -189,11 +220,11 @@ class Rebalance:
         """Drop whatever is in the table for this queue now, with its offset committed."""
         process_queue = self.process_queues.pop(queue, None)
         if process_queue is not None:
-            process_queue.dropped = True
+            self.drop(queue, process_queue)
             await self.remove_unnecessary(queue)
 
     def drop_all(self) -> None:
         """Give up everything without a word to the broker; the last act of a shutdown."""
-        for process_queue in self.process_queues.values():
-            process_queue.dropped = True
+        for queue, process_queue in self.process_queues.items():
+            self.drop(queue, process_queue)
         self.process_queues.clear()

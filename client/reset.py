@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.profile import ClientProfile
+from rewindmq.client.queue_trace import queue_details
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
@@ -50,6 +52,9 @@ class ResettableConsumer(Protocol):
     @property
     def runtime(self) -> Runtime: ...
 
+    @property
+    def switches(self) -> ClientProfile: ...
+
     def suspend(self) -> None:
         """Stop pulling and rebalancing."""
 
@@ -58,6 +63,9 @@ class ResettableConsumer(Protocol):
 
     def update_offset(self, queue: MessageQueue, offset: int) -> None:
         """Set the offset in memory, whatever it was."""
+
+    def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """End its pulls, and have the results of running listeners discarded."""
 
     async def give_up_queue(self, queue: MessageQueue) -> None:
         """Commit the offset in memory and forget it."""
@@ -94,9 +102,9 @@ class _Reset:
         self._emit(Point.SUSPENDED)
         for queue in self._concerned():
             process_queue = consumer.process_queues[queue]
-            process_queue.dropped = True
-            process_queue.clear()
-            self._emit(Point.QUEUE_DROPPED, broker_name=queue.broker_name, queue_id=queue.queue_id)
+            consumer.drop_queue(queue, process_queue)
+            if consumer.switches.clears_dropped_queue:
+                process_queue.clear()
 
     async def wait(self) -> None:
         await self.consumer.runtime.timers.sleep(RESET_WAIT_SECONDS)
@@ -112,12 +120,15 @@ class _Reset:
 
     async def _apply_to(self, queue: MessageQueue, target: int) -> None:
         consumer = self.consumer
-        place = {"broker_name": queue.broker_name, "queue_id": queue.queue_id, "offset": target}
+        process_queue = consumer.process_queues.get(queue)
+        if process_queue is not None and consumer.switches.drops_on_apply:
+            consumer.drop_queue(queue, process_queue)
+        details = queue_details(consumer.client_id, consumer.group, queue, target, process_queue)
         consumer.update_offset(queue, target)
-        self._emit(Point.OFFSET_APPLIED, **place)
+        self._emit(Point.OFFSET_APPLIED, **details)
         await consumer.give_up_queue(queue)
         consumer.process_queues.pop(queue, None)
-        self._emit(Point.QUEUE_REMOVED, **place)
+        self._emit(Point.QUEUE_REMOVED, **details)
 
     async def resume(self) -> None:
         self._emit(Point.RESUMED)

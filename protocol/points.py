@@ -1,6 +1,7 @@
 """Named points: every step at which two interleavings of a reset can differ.
 
-The code emits them through ``Runtime.probe``; with no probe set a point costs one ``is not None``.
+The code emits them through ``Runtime.probe``; with no probe set a point costs one ``is not None``. What
+comes with each is in the section "race" of ``docs/architecture.md``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from typing import Any
 
 
 class Point(StrEnum):
-    """What just happened, where it happened."""
+    """What just happened, where it happened.
+
+    Some say more than their names: ``QUEUE_DROPPED`` is passed wherever a queue is given up, by a reset, a
+    rebalance, an answer 21, a fenced commit or a shutdown, once per ProcessQueue; ``QUEUE_REMOVED`` when a
+    reset takes one out of the table; ``QUEUE_RESTARTED`` when another one takes its place at once, whose
+    ``chain``, ``epoch`` and ``offset`` come with it. ``RESULT_ACCEPTED`` comes between the last test of
+    ``dropped`` and ``OFFSET_UPDATED``, which is left out where the value was not taken.
+    """
 
     # Administrator.
     ROUTE_QUERIED = "admin.route_queried"

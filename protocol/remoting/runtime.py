@@ -8,10 +8,11 @@ the time, a timer, a connection, a thread or a random number in any other way.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -107,6 +108,8 @@ class Runtime:
     probe: Probe | None = None
     # Waits where a thread of RocketMQ may be stopped between two steps; None costs one test per place.
     stall: Stall | None = None
+    # Gives each number once in a process: names for things that are made and forgotten.
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from rewindmq.race.sim import World
 
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 ALL = list(Profile)
+# Those that throw away what a listener did for a queue that was given up meanwhile.
+GUARDED = [profile for profile in Profile if profile is not Profile.UNGUARDED]
 Scene = Callable[[World, ScriptedBroker, Runtime], Awaitable[None]]
 
 
