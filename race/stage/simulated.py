@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -17,19 +16,19 @@ from rewindmq.client.push_consumer import PushConsumer
 from rewindmq.cluster.names import broker_names
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
-from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.property_file import Property, convert_properties
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
-from rewindmq.race.history import Event, Kind, Lab
-from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.history import Kind, Lab
+from rewindmq.race.proxy.pattern import Hold
 from rewindmq.race.sim.world import World
+from rewindmq.race.stage.base import BaseStage
+from rewindmq.race.stage.consumer import make_consumer
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.listener import PlannedListener
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, ListenerPlan, consumer_process
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, ListenerPlan, consumer_process
 from rewindmq.race.stage.stall import StallGate, StallHold, StallRule
 
 _LAB_HOST: Final = "10.0.0.1"
@@ -61,17 +60,26 @@ class _SimulatedMember:
         self._consumer: PushConsumer
 
     async def start(
-        self, namesrv: str, profile: Profile, plan: ListenerPlan, tags: str, options: Mapping[str, Any]
+        self,
+        namesrv: str,
+        profile: Profile,
+        instance_name: str,
+        plan: ListenerPlan,
+        tags: str,
+        options: Mapping[str, Any],
     ) -> None:
-        runtime = self._runtime
-        self._listener = PlannedListener(plan, runtime.timers)
-        named: dict[str, Any] = {"instance_name": self.name, "client_ip": self._host, **options}
-        consumer = PushConsumer(GROUP, namesrv, runtime=runtime, profile=profile, **named)
-        consumer.subscribe(TOPIC, tags)
-        consumer.register_message_listener(self._listener)
-        self._consumer = consumer
+        self._listener = PlannedListener(plan, self._runtime.timers)
+        self._consumer = make_consumer(
+            self._runtime,
+            namesrv,
+            profile=profile,
+            instance_name=instance_name,
+            listener=self._listener,
+            tags=tags,
+            options=options,
+        )
         self._journal.note(self._process, Lab.PROCESS_STARTED, profile=str(profile))
-        await self._world.spawn(self._host, consumer.start())
+        await self._world.spawn(self._host, self._consumer.start())
 
     async def stop(self) -> None:
         await self._world.spawn(self._host, self._consumer.shutdown())
@@ -91,18 +99,14 @@ class _SimulatedMember:
         self._listener.release(offset)
 
 
-class SimulatedStage:
+class SimulatedStage(BaseStage):
     """A ``Stage`` inside ``world``; ``async with`` ends the cast when the play is over."""
 
-    is_held = False
+    _proxy_host = _LAB_HOST
 
     def __init__(self, world: World, profile: Profile, mode: ResetMode) -> None:
-        self.profile = profile
-        self.mode = mode
+        super().__init__(world.runtime(_LAB_HOST), profile, mode)
         self._world = world
-        self._lab = world.runtime(_LAB_HOST)
-        self._journal = Journal(self._lab)
-        self.history = self._journal.history
         self._operator = Operator(
             self._journal,
             world.runtime(_LAB_HOST, probe=self._journal.probe(ADMIN)),
@@ -112,28 +116,22 @@ class SimulatedStage:
         )
         self._broker_hosts: dict[str, str] = {}
         self._broker_config = BrokerConfig()
+        self._namesrv = _NAMESRV
         self._members = 0
         self._gates: dict[str, StallGate] = {}
-        self._pending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         """Everybody dies at once; nothing of it is part of the history."""
-        self._journal.close()
-        for task in self._pending:
-            task.cancel()
-        await asyncio.gather(*self._pending, return_exceptions=True)
-        await self._operator.close()
+        await self._finish()
         for number in range(self._members):
             self._world.kill(_member_host(number))
+        await self._close_proxies()
+        await self._operator.close()
         for host in (*self._broker_hosts.values(), _NAMESRV_HOST):
             self._world.kill(host)
-
-    @property
-    def now(self) -> float:
-        return self._journal.now
 
     async def open(
         self,
@@ -157,13 +155,6 @@ class SimulatedStage:
             [f"{host}:{_BROKER_PORT}" for host in self._broker_hosts.values()], queues
         )
 
-    async def sleep(self, seconds: float) -> None:
-        await self._lab.timers.sleep(seconds)
-
-    async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
-        """See ``Stage``."""
-        await self._operator.send(count, MessageQueue(TOPIC, broker, queue), tag)
-
     async def member(
         self,
         name: str,
@@ -173,26 +164,15 @@ class SimulatedStage:
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> _SimulatedMember:
         """See ``Stage``."""
+        is_first = name not in self._starts
+        proxy = self._proxy(name)
+        if is_first:
+            await proxy.start()
         host = _member_host(self._members)
         self._members += 1
         member = _SimulatedMember(name, host, self._world, self._journal, self._gate(name))
-        await member.start(_NAMESRV, self.profile, listener, tags, options)
+        await member.start(proxy.address, self.profile, self._instance_name(name), listener, tags, options)
         return member
-
-    async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
-        """See ``Stage``."""
-        work = self._operator.reset(offset, MessageQueue(TOPIC, broker, queue))
-        if wait:
-            await work
-        else:
-            task = asyncio.get_running_loop().create_task(work)
-            self._pending.add(task)
-            task.add_done_callback(self._pending.discard)
-            await self.until(Point.RESET_SENT)
-
-    async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
-        """See ``Stage``."""
-        return await self._operator.stored(MessageQueue(TOPIC, broker, queue))
 
     async def kill_broker(self, name: str = BROKER) -> None:
         self._world.kill(self._broker_hosts[name])
@@ -207,20 +187,12 @@ class SimulatedStage:
         broker = Broker(runtime, config, self._world.disk(host))
         await self._world.spawn(host, broker.start())
 
-    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
-        """See ``Stage``."""
-        raise RaceError("not yet")
-
     def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
         """See ``Stage``."""
         rule = StallRule(kind, wanted, lambda: hold.catch())
         hold = StallHold(kind, self._lab.timers, rule.release)
         self._gate(member).rules.append(rule)
         return hold
-
-    async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
-        """See ``Stage``."""
-        return await self._journal.until(kind, seconds=seconds, count=count, wanted=wanted)
 
     def _gate(self, member: str) -> StallGate:
         return self._gates.setdefault(member, StallGate())

@@ -1,0 +1,111 @@
+"""What all stages share: the journal, the operator, and who waits for what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.history import Event, Kind, Lab
+from rewindmq.race.proxy.frame_proxy import FrameProxy
+from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.stage.journal import Journal
+from rewindmq.race.stage.operator import Operator
+from rewindmq.race.stage.stage import BROKER, TOPIC, consumer_process
+
+
+class BaseStage:
+    """The half of ``Stage`` that does not depend on what the cast is made of.
+
+    Args:
+        lab: the laboratory's own runtime; its clock is that of the history.
+        patience: protocol seconds that every wait may take at least.
+    """
+
+    is_held = False
+    _proxy_host = "127.0.0.1"
+
+    def __init__(self, lab: Runtime, profile: Profile, mode: ResetMode, patience: float = 0.0) -> None:
+        self.profile = profile
+        self.mode = mode
+        self._lab = lab
+        self._patience = patience
+        self._journal = Journal(lab, patience)
+        self.history = self._journal.history
+        self._operator: Operator
+        self._namesrv = ""
+        self._proxies: dict[str, FrameProxy] = {}
+        self._starts: Counter[str] = Counter()
+        self._pending: set[asyncio.Task[None]] = set()
+
+    @property
+    def now(self) -> float:
+        return self._journal.now
+
+    async def sleep(self, seconds: float) -> None:
+        await self._lab.timers.sleep(seconds)
+
+    async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
+        """See ``Stage``."""
+        await self._operator.send(count, MessageQueue(TOPIC, broker, queue), tag)
+
+    async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
+        """See ``Stage``."""
+        work = self._operator.reset(offset, MessageQueue(TOPIC, broker, queue))
+        if wait:
+            await work
+            return
+        sent = len(self.history.of(Point.RESET_SENT))
+        task = asyncio.get_running_loop().create_task(work)
+        self._pending.add(task)
+        task.add_done_callback(self._pending.discard)
+        await self.until(Point.RESET_SENT, count=sent + 1)
+
+    async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
+        """See ``Stage``."""
+        return await self._operator.stored(MessageQueue(TOPIC, broker, queue))
+
+    async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
+        """See ``Stage``."""
+        return await self._journal.until(kind, seconds=seconds, count=count, wanted=wanted)
+
+    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
+        """See ``Stage``."""
+        return self._proxy(member).hold(pattern)
+
+    def _proxy(self, member: str) -> FrameProxy:
+        """What stands between a member, also a later one of that name, and the servers."""
+        if member not in self._proxies:
+            self._proxies[member] = FrameProxy(
+                self._lab,
+                self._namesrv,
+                self._record_frame,
+                client_name=consumer_process(member),
+                host=self._proxy_host,
+            )
+        return self._proxies[member]
+
+    def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
+        self._journal.add(Event(self.now, process, kind, details))
+
+    def _instance_name(self, member: str) -> str:
+        """Another one for each start, in the order of the members' names."""
+        self._starts[member] += 1
+        count = self._starts[member]
+        return member if count == 1 else f"{member}.{count}"
+
+    async def _finish(self) -> None:
+        """The play is over: nothing that follows is part of the history."""
+        self._journal.close()
+        for task in self._pending:
+            task.cancel()
+        await asyncio.gather(*self._pending, return_exceptions=True)
+
+    async def _close_proxies(self) -> None:
+        for proxy in self._proxies.values():
+            await proxy.close()

@@ -1,0 +1,53 @@
+"""The push consumer of a member, the same on every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.race.errors import RaceError
+from rewindmq.race.stage.listener import PlannedListener
+from rewindmq.race.stage.stage import GROUP, TOPIC
+
+# Options that are more than a number or a text.
+_KINDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {"consume_from_where": ConsumeFromWhere, "message_model": MessageModel, "offset_root": Path}
+)
+
+
+def make_consumer(
+    runtime: Runtime,
+    namesrv: str,
+    *,
+    profile: Profile,
+    instance_name: str,
+    listener: PlannedListener,
+    tags: str,
+    options: Mapping[str, Any],
+) -> PushConsumer:
+    """Made, not started.
+
+    Args:
+        options: keyword arguments of ``PushConsumer``; enumerations may be given as texts.
+
+    Raises:
+        RaceError: an option that push consumers do not have.
+        ClientError: an option out of range.
+    """
+    named: dict[str, Any] = {
+        name: _KINDS[name](value) if name in _KINDS else value for name, value in options.items()
+    }
+    named.setdefault("instance_name", instance_name)
+    try:
+        consumer = PushConsumer(GROUP, namesrv, runtime=runtime, profile=profile, **named)
+    except (TypeError, ValueError) as error:
+        raise RaceError(f"options of the consumer: {error}") from None
+    consumer.subscribe(TOPIC, tags)
+    consumer.register_message_listener(listener)
+    return consumer
