@@ -33,10 +33,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._now = 0.0
         self._set_count = 0
-        self._scheduled: list[_OrderedTimer]
         self._ready: deque[asyncio.Handle]
-        # What the base class calls to wait for input; here it is where time passes.
-        self._selector = self
+        # Moment, number, timer.
+        self._timers: list[tuple[float, int, _Timer]] = []
+        # What the base class would close.
+        self._selector = None
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
@@ -51,10 +52,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """As asyncio's, but with a defined order among timers of the same moment."""
         self._check_closed()  # type: ignore[attr-defined]
-        self._set_count += 1
-        timer = _OrderedTimer(self._set_count, when, callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)
-        timer._scheduled = True  # lets the base class count those cancelled
+        timer = _Timer(when, callback, args, self, context)
+        if when <= self._now:
+            self._ready.append(timer)
+        else:
+            self._set_count += 1
+            heapq.heappush(self._timers, (when, self._set_count, timer))
         return timer
 
     def create_task(
@@ -71,34 +74,46 @@ class VirtualLoop(asyncio.BaseEventLoop):
             owner.add_task(task)
         return task
 
-    def _call_soon(
-        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
-    ) -> asyncio.Handle:
-        """What the base class puts every callback in line with, but for timers."""
-        handle = _HostHandle(callback, args, self, context)
-        self._ready.append(handle)
-        return handle
+    def _run_once(self) -> None:
+        """One turn: everything that was ready when it began, or else whatever ``_idle`` makes ready."""
+        ready = self._ready
+        if not ready:
+            self._idle()
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            owner = incarnation_of(handle._context)  # type: ignore[attr-defined]
+            if not handle.cancelled() and (owner is None or owner.is_alive):
+                handle._run()
 
-    def select(self, timeout: float | None) -> list[Never]:
-        """Let time pass until the next timer.
+    def _idle(self) -> None:
+        """Nothing is ready: let time pass until the next timer.
 
         Raises:
             DeadlockError: there is none.
         """
-        if timeout is None:
+        moment = self._next_moment()
+        if moment is None:
             raise DeadlockError(self._describe_deadlock())
-        if timeout > 0:
-            self._now = max(self._now, self._scheduled[0].when())
-        return []
+        self._now = moment
+        while self._next_moment() == moment:
+            self._ready.append(heapq.heappop(self._timers)[2])
+
+    def _next_moment(self) -> float | None:
+        """When the next timer is due that still counts."""
+        timers = self._timers
+        while timers:
+            timer = timers[0][2]
+            owner = incarnation_of(timer._context)
+            if not timer.cancelled() and (owner is None or owner.is_alive):
+                return timers[0][0]
+            heapq.heappop(timers)
+        return None
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> Never:
         """No threads: their timing would not repeat. Use the runtime's workers."""
         raise RuntimeError("there are no threads under virtual time; use Runtime.workers")
-
-    def _process_events(self, event_list: list[Never]) -> None:
-        """Called with what ``select`` returned."""
 
     def _write_to_self(self) -> None:
         """Called to wake a loop waiting in another thread; this one never waits."""
@@ -109,47 +124,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return f"deadlock at {self._now:.3f} s: nothing ready, no timer set; waiting: {waiting}"
 
 
-class _HostHandle(asyncio.Handle):
-    """A callback that does not run once its host was killed."""
+class _Timer(asyncio.TimerHandle):
+    """A timer; asyncio's own, but that the base class does not count those cancelled."""
 
     __slots__ = ()
     _context: Context
-
-    def _run(self) -> None:
-        owner = incarnation_of(self._context)
-        if owner is None or owner.is_alive:
-            super()._run()
-
-
-class _OrderedTimer(asyncio.TimerHandle):
-    """A timer that knows when it was set, and does not fire once its host was killed."""
-
-    __slots__ = ("_number",)
-    _context: Context
     _scheduled: bool
-    _when: float
-
-    def __init__(
-        self,
-        number: int,
-        when: float,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        loop: asyncio.AbstractEventLoop,
-        context: Context | None,
-    ) -> None:
-        super().__init__(when, callback, args, loop, context)
-        self._number = number
-
-    def _run(self) -> None:
-        owner = incarnation_of(self._context)
-        if owner is None or owner.is_alive:
-            super()._run()
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, _OrderedTimer):
-            return NotImplemented
-        return (self._when, self._number) < (other._when, other._number)
 
 
 def _where(task: asyncio.Task[Any]) -> str:
