@@ -39,6 +39,8 @@ class PlannedListener:
                 await self._release_of(offset).wait()
                 return
             seconds = plan.slow.get(offset, seconds)
+        elif plan.again is not None:
+            seconds = plan.again
         if seconds > 0:
             await self._timers.sleep(seconds)
 

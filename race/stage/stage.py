@@ -31,11 +31,13 @@ class ListenerPlan:
         slow: queue offset to seconds, for the first time this member is given that message.
         blocked: queue offsets whose listener, the first time, returns only when released
             (``Member.release``).
+        again: protocol seconds each message takes that this member was given before, unless None.
     """
 
     seconds: float = 0.0
     slow: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
     blocked: frozenset[int] = frozenset()
+    again: float | None = None
 
 
 AT_ONCE: Final = ListenerPlan()
