@@ -14,6 +14,8 @@ from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Runtime
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
+# RocketMQ's own fallback where the number of processors is not to be used.
+DEFAULT_CALLBACK_THREADS = 4
 NO_NAME_SERVER = "No name server address, please set it."
 
 
@@ -27,6 +29,8 @@ class ClientConfig:
             replaced at start, see ``with_own_instance_name``.
         client_ip: the address in the client id and in message ids.
         unit_name: a suffix of the client id, "" for none.
+        client_callback_executor_threads: resets and callbacks of pulls that may go on at the same time, at
+            least 1. RocketMQ takes the number of processors; see ``CallbackPool``.
         own_switches: used instead of the profile's.
         wire: codec of every request; None negotiates, see ``RemotingClient``.
     """
@@ -37,6 +41,7 @@ class ClientConfig:
     instance_name: str = DEFAULT_INSTANCE_NAME
     client_ip: str = "127.0.0.1"
     unit_name: str = ""
+    client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS
     own_switches: ClientProfile | None = None
 
     @property
@@ -72,6 +77,7 @@ def make_config(
     instance_name: str = DEFAULT_INSTANCE_NAME,
     client_ip: str = "127.0.0.1",
     unit_name: str = "",
+    client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
     switches: ClientProfile | None = None,
 ) -> ClientConfig:
     """Check and complete what a user passes to a client's constructor.
@@ -82,7 +88,7 @@ def make_config(
         switches: single behaviours combined at will, instead of the profile's.
 
     Raises:
-        ClientError: no name server, or an address, IP or profile that is none.
+        ClientError: no name server, an address, IP or profile that is none, or no callback threads.
     """
     text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
     addresses = tuple(address.strip() for address in text.split(";") if address.strip())
@@ -101,4 +107,15 @@ def make_config(
         profile = Profile(profile)
     except ValueError:
         raise ClientError(f"profile {profile!r} is none of {', '.join(Profile)}") from None
-    return ClientConfig(addresses, profile, wire, instance_name, client_ip, unit_name, switches)
+    if client_callback_executor_threads < 1:
+        raise ClientError("client_callback_executor_threads must be at least 1")
+    return ClientConfig(
+        addresses,
+        profile,
+        wire,
+        instance_name,
+        client_ip,
+        unit_name,
+        client_callback_executor_threads,
+        switches,
+    )

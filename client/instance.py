@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from rewindmq.client.broker_api import BrokerApi
+from rewindmq.client.callback_pool import CallbackPool
 from rewindmq.client.client_config import ClientConfig
 from rewindmq.client.periodic import PeriodicTask
 from rewindmq.client.rebalance_service import RebalanceService
@@ -76,6 +77,7 @@ class ClientInstance:
     """See the module. Made and shared by ``instance_registry``.
 
     Attributes:
+        callbacks: what runs answers of pulls and requests from brokers.
         monitor: the lock Java takes on the instance object: resets hold it in profiles that serialise them,
             and consumers that start or stop wait for it.
     """
@@ -95,6 +97,7 @@ class ClientInstance:
         self.api = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
         self.routes = RouteTable(self.api, self._on_route)
         self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
+        self.callbacks = CallbackPool(config.client_callback_executor_threads)
         self.monitor = asyncio.Lock()
         self.rebalance_service = RebalanceService(
             runtime, self.switches.rebalance_min_interval, self.rebalance
@@ -258,10 +261,14 @@ class ClientInstance:
 
     def _on_consumer_ids_changed(self, connection: Connection, request: RemotingCommand) -> None:
         """40: the members of a group changed."""
-        self.rebalance_service.wake()
+        self.callbacks.run(self.rebalance_service.wake)
 
     def _on_reset_offset(self, connection: Connection, request: RemotingCommand) -> None:
-        """220. An unreadable body (the C++ form) ends here, before anything is suspended."""
+        """220. An unreadable body (the C++ form) ends here, before anything is suspended.
+
+        The reset holds a slot of the callback pool from its beginning to its end, also while it waits for
+        the instance's monitor.
+        """
         header = request.decode_header(ResetOffsetRequestHeader)
         targets = decode_body(request, ResetOffsetBody).offset_table if request.body else {}
         probe = self.runtime.probe
@@ -275,7 +282,11 @@ class ClientInstance:
                     "broker": connection.remote_address,
                 },
             )
-        self.spawn(self.reset_offsets(header.topic, header.group, targets))
+        self.spawn(self._obey_reset(header.topic, header.group, targets))
+
+    async def _obey_reset(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
+        async with self.callbacks.slot():
+            await self.reset_offsets(topic, group, targets)
 
     async def reset_offsets(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
         """Carry out a reset on one consumer of this instance, see ``reset``."""

@@ -47,6 +47,7 @@ class ClientKwargs(TypedDict, total=False):
     instance_name: str
     client_ip: str
     unit_name: str
+    client_callback_executor_threads: int
     switches: ClientProfile | None
 
 

@@ -165,6 +165,15 @@ class PullChain:
         self._pull = None
         if future.cancelled():
             return
+        callbacks = self._instance.callbacks
+        if callbacks.is_exhausted:
+            callbacks.run(lambda: self._handle_response(future))
+        else:
+            self._handle_response(future)
+
+    def _handle_response(self, future: asyncio.Future[RemotingCommand]) -> None:
+        if self._is_stopped:
+            return
         assert self._subscription is not None
         try:
             result = decode_pull_response(future.result(), self.queue.broker_name, self._subscription)

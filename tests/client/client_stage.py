@@ -24,7 +24,7 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.body.registration import TopicConfig
-from rewindmq.protocol.points import Point
+from rewindmq.protocol.points import Point, Stall
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
@@ -92,10 +92,10 @@ class Cluster:
     def namesrv(self) -> str:
         return self._namesrv.address
 
-    def runtime(self) -> tuple[Runtime, str]:
+    def runtime(self, stall: Stall | None = None) -> tuple[Runtime, str]:
         self._hosts += 1
         host = f"10.0.1.{self._hosts}"
-        return self.world.runtime(host, probe=self.events), host
+        return self.world.runtime(host, probe=self.events, stall=stall), host
 
     async def start(self, brokers: int, queues: int, store: dict[str, Any]) -> None:
         await self.start_namesrv()
@@ -158,18 +158,14 @@ class Cluster:
         group: str = "G",
         topic: str = "T",
         expression: str = "*",
+        stall: Stall | None = None,
         **options: Any,
     ) -> PushConsumer:
         """Made, not started."""
         options.setdefault("consume_from_where", ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
-        consumer = PushConsumer(
-            group,
-            self.namesrv,
-            runtime=self.runtime()[0],
-            profile=self.profile,
-            instance_name=name,
-            **options,
-        )
+        options.setdefault("profile", self.profile)
+        runtime = self.runtime(stall)[0]
+        consumer = PushConsumer(group, self.namesrv, runtime=runtime, instance_name=name, **options)
         consumer.subscribe(topic, expression)
         consumer.register_message_listener(listener)
         return consumer

@@ -1,0 +1,103 @@
+"""What the scenes about lost resets are built from: moments before an answer, slow listeners, stalls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from client_stage import OK, Cluster, until
+
+from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq.protocol.points import Point
+
+
+class SlowListener:
+    """Takes ``seconds`` for each message; ``hold`` makes the next call with one offset wait for an event.
+
+    Attributes:
+        offsets: of the messages it was called with, in that order.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.offsets: list[int] = []
+        self._held: dict[int, asyncio.Event] = {}
+
+    def hold(self, offset: int) -> asyncio.Event:
+        self._held[offset] = asyncio.Event()
+        return self._held[offset]
+
+    async def __call__(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        for message in messages:
+            self.offsets.append(message.queue_offset)
+            held = self._held.pop(message.queue_offset, None)
+            await (asyncio.sleep(self.seconds) if held is None else held.wait())
+        return OK
+
+
+class Stall:
+    """Stops the process once, at the first point that matches after ``arm``, until ``release``."""
+
+    def __init__(self) -> None:
+        self._point: Point | None = None
+        self._wanted: dict[str, Any] = {}
+        self._released = asyncio.Event()
+        self.is_caught = False
+
+    def arm(self, point: Point, **wanted: Any) -> None:
+        self._point, self._wanted = point, wanted
+
+    def release(self) -> None:
+        self._released.set()
+
+    async def __call__(self, point: Point, details: dict[str, Any]) -> None:
+        if point is self._point and self._wanted.items() <= details.items():
+            self._point = None
+            self.is_caught = True
+            await self._released.wait()
+
+
+async def next_idle_pull(cluster: Cluster) -> float:
+    """Wait for the next pull of an idle queue; brokers look after held pulls every 5 s from then."""
+    sent = len(_pulls(cluster))
+    await until(lambda: len(_pulls(cluster)) > sent)
+    return _pulls(cluster)[-1]
+
+
+async def before_the_answer(cluster: Cluster, seconds: float) -> None:
+    """Until the pull that an idle queue's broker holds is answered ``seconds`` from now."""
+    sent = len(_pulls(cluster))
+    await until(lambda: len(_pulls(cluster)) >= sent + 2)
+    first, second = _pulls(cluster)[-2:]
+    await asyncio.sleep(2 * second - first - seconds - cluster.world.now)
+
+
+def _pulls(cluster: Cluster) -> list[float]:
+    return [
+        when
+        for when, point, details in cluster.events.heard
+        if point is Point.PULL_SENT and details["topic"] == "T"
+    ]
+
+
+async def reset(cluster: Cluster, timestamp: int = 0) -> float:
+    """Reset group and topic; gives the time it began."""
+    admin = await cluster.admin()
+    start = cluster.world.now
+    await admin.reset_offset_by_timestamp("T", "G", timestamp, True)
+    return start
+
+
+async def since(cluster: Cluster, start: float, seconds: float) -> None:
+    """Until ``seconds`` after ``start``."""
+    await asyncio.sleep(start + seconds - cluster.world.now)
+
+
+def live_chains(cluster: Cluster, after: float, **wanted: Any) -> set[int]:
+    """Numbers of the chains that sent a pull after a moment."""
+    return {
+        details["chain"]
+        for when, point, details in cluster.events.heard
+        if point is Point.PULL_SENT and when > after and wanted.items() <= details.items()
+    }
