@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Workers
 
@@ -22,10 +20,9 @@ class BackgroundFlush:
     machine rebuilds their entries from the log.
     """
 
-    def __init__(self, workers: Workers, store: MessageStore, offsets: ConsumerOffsetTable) -> None:
+    def __init__(self, workers: Workers, store: MessageStore) -> None:
         self._workers = workers
         self._store = store
-        self._offsets = offsets
         self._running: dict[str, asyncio.Future[object]] = {}
 
     def flush_log(self) -> None:
@@ -36,11 +33,6 @@ class BackgroundFlush:
     def flush_all(self) -> None:
         """Make log, consume queues and checkpoint durable."""
         self._run("store", self._store.flush_all)
-
-    def flush_offsets(self) -> None:
-        """Write consumerOffset.json if anything changed."""
-        if "consumer offsets" not in self._running and (text := self._offsets.take_text()) is not None:
-            self._run("consumer offsets", partial(self._offsets.save_text, text))
 
     async def close(self) -> None:
         """Wait for what runs."""

@@ -111,6 +111,7 @@ class Broker:
             if services.sync_flush is not None:
                 await services.sync_flush.close()
             await services.background_flush.close()
+            await services.context.offset_flush.close()
         if store is not None:
             try:
                 if services is not None:
@@ -133,7 +134,8 @@ class Broker:
     def _begin_schedule(self, services: Services) -> None:
         config, every = self._config, self._schedule.every
         flush = services.background_flush
-        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, flush.flush_offsets)
+        flush_offsets = services.context.offset_flush.flush
+        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, flush_offsets)
         every(CHANNEL_SCAN_SECONDS, CHANNEL_SCAN_SECONDS, self._scan_channels)
         every(SAMPLE_SECONDS, SAMPLE_SECONDS, self._sample)
         interval = config.flush_interval_commit_log / 1_000
@@ -157,6 +159,7 @@ class Broker:
             self._services.context.long_polling.on_close(connection)
             self._services.context.producers.on_close(connection)
             self._services.context.consumers.on_close(connection)
+            self._services.context.fencing.forget(connection)
 
     def _tell_members(self, group: ConsumerGroup) -> None:
         """40 to every member (``DefaultConsumerIdsChangeListener``)."""

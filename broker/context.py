@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerManager
+from rewindmq.broker.fenced_commits import FencedCommits
+from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.offset_commit import OffsetCommitter
+from rewindmq.broker.offset_flush import OffsetFlush
 from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
 from rewindmq.broker.registration import Registration
+from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.send import MessageSender
 from rewindmq.broker.send_answer import SendAnswers
@@ -34,6 +38,10 @@ class BrokerContext:
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetTable
+    offset_flush: OffsetFlush
+    marks: ResetMarks
+    fencing: Fencing
+    fenced_commits: FencedCommits
     consumers: ConsumerManager
     producers: ProducerManager
     stats: BrokerStats

@@ -12,6 +12,10 @@ MAX_QUEUE_NUMS: Final = 65_535
 # Each new topic or group rewrites its table's file; each consumer group has a retry topic.
 MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
+# What an administrator can still read of them; the total goes on counting.
+MAX_FENCED_COMMITS: Final = 1_000
+# Queues of one connection whose deliveries are remembered; a client with more is told its offset again.
+MAX_DELIVERIES: Final = 65_536
 
 
 def check_room(what: str, count: int, limit: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,6 +93,19 @@ class LongPolling:
         if due and not self._woken:
             self._timers.call_later(0.0, self._answer_woken)
         self._woken += due
+
+    def on_reset(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
+        """Answer the group's pulls of these queues now: they are of an older epoch."""
+        woken: list[HeldPull] = []
+        for queue_id in queue_ids:
+            pulls = self._held.get((topic, queue_id), [])
+            of_group = [pull for pull in pulls if pull.header.consumer_group == group]
+            if of_group:
+                woken += of_group
+                others = [pull for pull in pulls if pull.header.consumer_group != group]
+                self._replace((topic, queue_id), others)
+        for pull in woken:
+            self._answer(pull)
 
     def on_close(self, connection: Connection) -> None:
         """Forget the pulls of a connection that went away."""

@@ -11,13 +11,14 @@ from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.long_polling import HeldPull, LongPolling, TagCodes
-from rewindmq.broker.offset_commit import OffsetCommitter
+from rewindmq.broker.offset_commit import Commit, OffsetCommitter
 from rewindmq.broker.offset_moved import OffsetMovedEvent, OffsetMovedLog
+from rewindmq.broker.pull_fence import PullFence, Redirect
 from rewindmq.broker.pull_gate import PullGate
 from rewindmq.broker.stats import BrokerStats
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.limits import MAX_PULL_MESSAGES
@@ -35,6 +36,8 @@ _COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
 _NOT_FOUND: Final = ResponseCode.PULL_NOT_FOUND
 _MOVED: Final = ResponseCode.PULL_OFFSET_MOVED
 _MASTER: Final = 0
+# GetMessageStatus of 5.x.
+_RESET: Final = "OFFSET_RESET"
 
 # An empty queue answers 21 instead when asked for anything but offset 0 (behaviour.md B.5).
 _CODES: Final = MappingProxyType(
@@ -66,6 +69,7 @@ class MessagePuller:
         config: BrokerConfig,
         store: MessageStore,
         gate: PullGate,
+        fence: PullFence,
         committer: OffsetCommitter,
         long_polling: LongPolling,
         offset_moved: OffsetMovedLog | None,
@@ -76,8 +80,10 @@ class MessagePuller:
         self._broker_name = config.broker_name
         # Without long polling a pull is still held, but briefly.
         self._short_hold = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
+        self._store = store
         self._get_message = store.get_message
         self._admit = gate.admit
+        self._fence = fence
         self._commit = committer.commit
         self._long_polling = long_polling
         self._offset_moved = offset_moved
@@ -92,39 +98,89 @@ class MessagePuller:
             RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29), or the commit was refused (1).
         """
         tag_codes = self._admit(header, connection.remote_address)
-        response: RemotingCommand | None
-        response, code = self._read(connection, header, tag_codes)
+        epoch = self._fence.epoch(header)
+        redirect = self._fence.redirect(connection, header, epoch)
+        if redirect is None:
+            response, code = self._read(connection, header, tag_codes, epoch)
+        else:
+            response, code = self._redirected(connection, header, redirect), _MOVED
         flags = header.sys_flag
         # Applied whatever the read gave, and to a held pull on arrival only. A negative one is no offset.
         if flags & _COMMIT_OFFSET and header.commit_offset >= 0:
             self._commit(
-                connection.remote_address,
-                header.consumer_group,
-                header.topic,
-                header.queue_id,
-                header.commit_offset,
+                Commit(
+                    connection,
+                    header.consumer_group,
+                    header.topic,
+                    header.queue_id,
+                    header.commit_offset,
+                    header.epoch,
+                    RequestCode.PULL_MESSAGE,
+                )
             )
         # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
         if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
             self._hold(connection, request, header, tag_codes)
-            response = None
-        if self._probe is not None and response is not None:
-            self._probe(Point.PULL_ANSWERED, {**_details(header), "code": int(code)})
+            return None
+        # After the commit, which cannot stand for what this answer brings.
+        if epoch and redirect is None:
+            self._note_delivery(connection, header, epoch, response)
+        self._tell_answered(connection, header, response)
         return response
 
     def answer_held(self, held: HeldPull) -> None:
         """Run a held pull again; it neither waits nor commits a second time."""
         connection, request, header = held.connection, held.request, held.header
+        if connection.is_closed:
+            return
         try:
-            response, _ = self._read(connection, header, self._admit(header, connection.remote_address))
+            response = self._answer_again(connection, header)
         except Exception as error:
             response = failure(request, error)
-        if self._probe is not None:
-            self._probe(Point.PULL_ANSWERED, {**_details(header), "code": int(response.code)})
+        self._tell_answered(connection, header, response)
         connection.reply(request, response)
 
+    def _answer_again(self, connection: Connection, header: PullMessageRequestHeader) -> RemotingCommand:
+        tag_codes = self._admit(header, connection.remote_address)
+        epoch = self._fence.epoch(header)
+        redirect = self._fence.redirect(connection, header, epoch)
+        if redirect is not None:
+            return self._redirected(connection, header, redirect)
+        response, _ = self._read(connection, header, tag_codes, epoch)
+        if epoch:
+            self._note_delivery(connection, header, epoch, response)
+        return response
+
+    def _redirected(
+        self, connection: Connection, header: PullMessageRequestHeader, redirect: Redirect
+    ) -> RemotingCommand:
+        """21 without a read: a reset says where to go on."""
+        if redirect.is_mark and self._probe is not None:
+            self._probe(Point.MARK_COLLECTED, {**_details(connection, header), "offset": redirect.offset})
+        topic, queue_id = header.topic, header.queue_id
+        response_header = PullMessageResponseHeader(
+            _MASTER,
+            redirect.offset,
+            self._store.min_offset(topic, queue_id),
+            self._store.max_offset(topic, queue_id),
+            epoch=redirect.epoch or None,
+        )
+        return RemotingCommand(_MOVED, response_header, remark=_RESET)
+
+    def _note_delivery(
+        self,
+        connection: Connection,
+        header: PullMessageRequestHeader,
+        epoch: int,
+        response: RemotingCommand,
+    ) -> None:
+        answer = response.header
+        assert isinstance(answer, PullMessageResponseHeader)
+        moved = response.code == _MOVED
+        self._fence.on_delivery(connection, header, epoch, answer.next_begin_offset, moved)
+
     def _read(
-        self, connection: Connection, header: PullMessageRequestHeader, tag_codes: TagCodes
+        self, connection: Connection, header: PullMessageRequestHeader, tag_codes: TagCodes, epoch: int
     ) -> tuple[RemotingCommand, ResponseCode]:
         result = self._get_message(
             header.topic,
@@ -142,7 +198,11 @@ class MessagePuller:
         if result.message_count:
             self._count_get(header.topic, header.consumer_group, result.message_count)
         response_header = PullMessageResponseHeader(
-            _MASTER, result.next_begin_offset, result.min_offset, result.max_offset
+            _MASTER,
+            result.next_begin_offset,
+            result.min_offset,
+            result.max_offset,
+            epoch=epoch or None,
         )
         return RemotingCommand(code, response_header, result.body or None, remark=status.name), code
 
@@ -158,7 +218,16 @@ class MessagePuller:
             HeldPull(connection, request, header, header.queue_offset, self._monotonic(), hold, tag_codes)
         )
         if self._probe is not None:
-            self._probe(Point.PULL_HELD, _details(header))
+            self._probe(Point.PULL_HELD, _details(connection, header))
+
+    def _tell_answered(
+        self, connection: Connection, header: PullMessageRequestHeader, response: RemotingCommand
+    ) -> None:
+        if self._probe is not None:
+            answer = response.header
+            next_offset = answer.next_begin_offset if isinstance(answer, PullMessageResponseHeader) else None
+            details = {**_details(connection, header), "code": int(response.code), "next": next_offset}
+            self._probe(Point.PULL_ANSWERED, details)
 
     def _on_moved(self, connection: Connection, header: PullMessageRequestHeader, result: GetResult) -> None:
         queue = MessageQueue(header.topic, self._broker_name, header.queue_id)
@@ -177,8 +246,9 @@ class MessagePuller:
             self._offset_moved.record(event, connection.remote_address)
 
 
-def _details(header: PullMessageRequestHeader) -> dict[str, object]:
+def _details(connection: Connection, header: PullMessageRequestHeader) -> dict[str, object]:
     return {
+        "client": connection.remote_address,
         "group": header.consumer_group,
         "topic": header.topic,
         "queue_id": header.queue_id,

@@ -11,15 +11,20 @@ from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.fenced_commits import FencedCommits
+from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.offset_commit import OffsetCommitter
+from rewindmq.broker.offset_flush import OffsetFlush
 from rewindmq.broker.offset_moved import OffsetMovedLog
 from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
+from rewindmq.broker.pull_fence import PullFence
 from rewindmq.broker.pull_gate import PullGate
 from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.registration import BrokerIdentity, Registration
+from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.rules import RULES
 from rewindmq.broker.send import MessageSender
 from rewindmq.broker.send_answer import SendAnswers
@@ -92,12 +97,14 @@ def wire(
         )
     putter = MessagePutter(store, stats, long_polling, sync_flush)
     consumers = ConsumerManager(notify, tell_broadcast_on_close=rules.tells_broadcast_on_close)
-    committer = OffsetCommitter(offsets, runtime.probe)
+    marks, fencing, fenced_commits = ResetMarks(), Fencing(), FencedCommits()
+    committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
     puller = MessagePuller(
         runtime,
         config,
         store,
         PullGate(config, rules, topics, groups, consumers, host),
+        PullFence(offsets, marks, fencing),
         committer,
         long_polling,
         OffsetMovedLog(putter, clock) if rules.stores_offset_moved else None,
@@ -113,6 +120,10 @@ def wire(
         topics=topics,
         groups=groups,
         offsets=offsets,
+        offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
+        marks=marks,
+        fencing=fencing,
+        fenced_commits=fenced_commits,
         consumers=consumers,
         producers=ProducerManager(),
         stats=stats,
@@ -124,7 +135,7 @@ def wire(
         puller=puller,
         registration=registration,
     )
-    return Services(context, BackgroundFlush(runtime.workers, store, offsets), sync_flush)
+    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush)
 
 
 def _registration(

@@ -18,6 +18,7 @@ from rewindmq.broker.handlers import (
     get_topic_stats_info,
     heart_beat,
     invoke_broker_to_reset_offset,
+    list_fenced_commits,
     pull_message,
     query_consumer_offset,
     query_topic_consume_by_who,
@@ -58,6 +59,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: query_topic_consume_by_who.handle,
         RequestCode.SEND_MESSAGE_V2: send_message_v2.handle,
         RequestCode.SEND_BATCH_MESSAGE: send_batch_message.handle,
+        RequestCode.LIST_FENCED_COMMITS: list_fenced_commits.handle,
     }
 )
 

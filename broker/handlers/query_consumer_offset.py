@@ -1,9 +1,10 @@
 """14 QUERY_CONSUMER_OFFSET: where a group stands in a queue.
 
 Kept (``behaviour.md`` B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset, 0
-while the queue's first message is there and still in memory, else 22. Changed: where the disk fails, the
-connection is closed, since clients of 4.x take any refusal for "no offset" and may go on at the end. Refused:
-nothing.
+while the queue's first message is there and still in memory, else 22; while a mark of a server reset waits,
+its offset (D.9). Changed: after a fenced reset the answer has its epoch, and the connection may go on from
+there; where the disk fails, the connection is closed, since clients of 4.x take any refusal for "no offset"
+and may go on at the end. Refused: nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rewindmq.protocol.header.offset import (
     QueryConsumerOffsetRequestHeader,
     QueryConsumerOffsetResponseHeader,
 )
+from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.connection import Connection
 
 _log = logging.getLogger(__name__)
@@ -27,15 +29,31 @@ def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> RemotingCommand | None:
     header = request.decode_header(QueryConsumerOffsetRequestHeader)
-    offset = context.offsets.query(header.consumer_group, header.topic, header.queue_id)
-    if offset < 0:
+    queue = header.consumer_group, header.topic, header.queue_id
+    offset, epoch = record = context.offsets.record(*queue)
+    marked = context.marks.find(*queue)
+    if marked is not None:
+        offset = marked
+    elif epoch:
+        context.fencing.on_query(connection, queue, record)
+    elif offset < 0:
         try:
             offset = _offset_of_new_group(context, header)
         except OSError as error:
             _log.error("offset of group %s not read: %s", header.consumer_group, error)
             connection.close("its request failed on the disk")
             return None
-    return RemotingCommand(ResponseCode.SUCCESS, QueryConsumerOffsetResponseHeader(offset))
+    if context.runtime.probe is not None:
+        details = {
+            "group": header.consumer_group,
+            "topic": header.topic,
+            "queue_id": header.queue_id,
+            "offset": offset,
+            "epoch": epoch,
+            "client": connection.remote_address,
+        }
+        context.runtime.probe(Point.OFFSET_QUERIED, details)
+    return RemotingCommand(ResponseCode.SUCCESS, QueryConsumerOffsetResponseHeader(offset, epoch or None))
 
 
 def _offset_of_new_group(context: BrokerContext, header: QueryConsumerOffsetRequestHeader) -> int:

@@ -1,18 +1,21 @@
 """15 UPDATE_CONSUMER_OFFSET: a consumer's progress.
 
 Kept (``behaviour.md`` B.8): a plain put, smaller offsets included, that is how mqadmin rolls back; up to 5.0
-no check that group and topic exist, under v53 26 and 17. Refused: names outside RocketMQ's character table
-and negative numbers, with 1 (v53: 29), since they would end up in consumerOffset.json; more offsets than
-that file may hold, with 1.
+no check that group and topic exist, under v53 26 and 17; while a mark of a server reset waits, success and
+nothing stored (D.9). Changed: a commit that a fenced reset has overtaken is answered OFFSET_FENCED with what
+is stored. Refused: names outside RocketMQ's character table and negative numbers, with 1 (v53: 29), since
+they would end up in consumerOffset.json; more offsets than that file may hold, with 1.
 """
 
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.broker.offset_commit import Commit
+from rewindmq.broker.store.consumer_offset import OffsetRecord
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.header.offset import UpdateConsumerOffsetRequestHeader
+from rewindmq.protocol.header.offset import OffsetFencedResponseHeader, UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.names import check_group, check_topic
 from rewindmq.protocol.remoting.connection import Connection
 
@@ -33,5 +36,27 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
             context.rules.bad_queue_code,
             f"queueId {header.queue_id} and commitOffset {header.commit_offset} must not be negative",
         )
-    context.committer.commit(connection.remote_address, group, topic, header.queue_id, header.commit_offset)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    commit = Commit(
+        connection,
+        group,
+        topic,
+        header.queue_id,
+        header.commit_offset,
+        header.epoch,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+    )
+    if context.marks.find(group, topic, header.queue_id) is not None:
+        context.committer.pass_over(commit)
+        return RemotingCommand(ResponseCode.SUCCESS, remark="Offset has been previously reset")
+    stored = context.committer.commit(commit)
+    return RemotingCommand(ResponseCode.SUCCESS) if stored is None else _fenced(commit, stored)
+
+
+def _fenced(commit: Commit, stored: OffsetRecord) -> RemotingCommand:
+    return RemotingCommand(
+        ResponseCode.OFFSET_FENCED,
+        OffsetFencedResponseHeader(*stored),
+        remark=f"commit of {commit.offset} for {commit.topic}@{commit.group}, queue {commit.queue_id}, not"
+        f" stored: the queue was reset, and stands at {stored.offset} of epoch {stored.epoch}; administrators"
+        " move it by 222 with resetMode=fenced",
+    )

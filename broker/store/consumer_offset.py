@@ -1,10 +1,15 @@
-"""Consumer offsets: what each group has consumed of each queue (``behaviour.md`` B.8, ``store.md`` 8.4)."""
+"""Consumer offsets: what each group has consumed of each queue (``behaviour.md`` B.8, ``store.md`` 8.4).
+
+Beside an offset stands an epoch: how often the queue was reset in fenced mode (``behaviour.md`` E.18, F12).
+Both are in one file, so no crash can part them. The epochs are a member of their own, ``epochTable``, which
+RocketMQ passes over when it reads the file, and which is not there while there are none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.broker.store.config_json import format_config
@@ -15,7 +20,23 @@ NO_OFFSET: Final = -1
 # RocketMQ has no bound, and takes any topic, group and queue id (4.x).
 MAX_OFFSETS: Final = 500_000
 _SEPARATOR: Final = "@"
+_MAX_EPOCH: Final = 2**63 - 1
 _OS_DISK: Final = OsDisk()
+
+# topic@group to queue to number.
+_Table = dict[str, dict[int, int]]
+
+
+class OffsetRecord(NamedTuple):
+    """What is stored for a group in a queue.
+
+    Attributes:
+        offset: the next one to consume, ``NO_OFFSET`` when there is none.
+        epoch: how often the queue was reset in fenced mode; 0 where there is no offset.
+    """
+
+    offset: int
+    epoch: int
 
 
 class ConsumerOffsetTable:
@@ -23,7 +44,9 @@ class ConsumerOffsetTable:
 
     def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
         self._file = ConfigFile(path, disk)
-        self._offsets: dict[str, dict[int, int]] = {}
+        self._offsets: _Table = {}
+        # Only those above 0.
+        self._epochs: _Table = {}
         self._count = 0
         self._is_saved = True
 
@@ -55,6 +78,21 @@ class ConsumerOffsetTable:
         offsets = self._offsets.get(topic + _SEPARATOR + group)
         return NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
 
+    def epoch(self, group: str, topic: str, queue_id: int) -> int:
+        """How often the queue was reset in fenced mode; asked for with every commit and pull."""
+        if not self._epochs:
+            return 0
+        epochs = self._epochs.get(topic + _SEPARATOR + group)
+        return 0 if epochs is None else epochs.get(queue_id, 0)
+
+    def record(self, group: str, topic: str, queue_id: int) -> OffsetRecord:
+        """Offset and epoch together."""
+        return OffsetRecord(self.query(group, topic, queue_id), self.epoch(group, topic, queue_id))
+
+    def has_epochs(self, group: str, topic: str) -> bool:
+        """Whether any of the group's queues in the topic was ever reset in fenced mode."""
+        return topic + _SEPARATOR + group in self._epochs
+
     def offsets_of(self, group: str, topic: str) -> dict[int, int]:
         """Queue to offset, a copy; empty when the group has none for the topic."""
         return dict(self._offsets.get(topic + _SEPARATOR + group, ()))
@@ -77,7 +115,7 @@ class ConsumerOffsetTable:
 
     def load(self) -> None:
         """Read the file, see ``ConfigFile.load``. StoreError when it cannot be read."""
-        self._offsets = self._file.load(_read_table) or {}
+        self._offsets, self._epochs = self._file.load(_read_document) or ({}, {})
         self._count = sum(map(len, self._offsets.values()))
         self._is_saved = True
 
@@ -101,7 +139,49 @@ class ConsumerOffsetTable:
         if self._is_saved:
             return None
         self._is_saved = True
-        return format_config({"offsetTable": self._offsets})
+        return _format(self._offsets, self._epochs)
+
+    def take_text_of_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> str:
+        """What ``save_text`` is to write before ``reset`` with the same arguments; nothing is reset yet.
+
+        A reset has to be on disk before anybody is told of its epoch: after a crash the next reset would give
+        the same number to other deliveries.
+
+        Args:
+            targets: queue to offset.
+
+        Raises:
+            StoreError: some have no offset yet, and there would be more than ``MAX_OFFSETS``.
+        """
+        key = topic + _SEPARATOR + group
+        offsets = self._offsets.get(key, {})
+        if self._count + len(targets.keys() - offsets.keys()) > MAX_OFFSETS:
+            raise StoreError(f"there are {self._count} consumer offsets already")
+        self._is_saved = True
+        return _format(
+            {**self._offsets, key: {**offsets, **targets}},
+            {**self._epochs, key: {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}},
+        )
+
+    def reset(self, group: str, topic: str, targets: Mapping[int, int]) -> dict[int, int]:
+        """Store offsets and raise their epochs, once ``take_text_of_reset`` is on disk.
+
+        No other text may be taken in between.
+
+        Returns:
+            Queue to new epoch.
+        """
+        key = topic + _SEPARATOR + group
+        epochs = self._next_epochs(key, targets)
+        offsets = self._offsets.setdefault(key, {})
+        self._count += len(targets.keys() - offsets.keys())
+        offsets.update(targets)
+        self._epochs.setdefault(key, {}).update(epochs)
+        return epochs
+
+    def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
+        known = self._epochs.get(key, {})
+        return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}
 
     def save_text(self, text: str) -> None:
         """Write the file; may run on a worker thread while offsets are stored.
@@ -116,16 +196,31 @@ class ConsumerOffsetTable:
             raise
 
 
-def _read_table(document: Any) -> dict[str, dict[int, int]]:
-    """The table in a parsed file; keys that other versions add are passed over."""
-    table = document.get("offsetTable") or {}
-    return {key: _read_offsets(offsets) for key, offsets in table.items()}
+def _format(offsets: _Table, epochs: _Table) -> str:
+    return format_config({"offsetTable": offsets, "epochTable": epochs or None})
 
 
-def _read_offsets(offsets: Mapping[Any, Any]) -> dict[int, int]:
+def _read_document(document: Any) -> tuple[_Table, _Table]:
+    """Offsets and epochs of a parsed file; keys that other versions add are passed over."""
+    offsets = _read_table(document.get("offsetTable") or {}, "offset")
+    epochs = _read_table(document.get("epochTable") or {}, "epoch")
+    for key, queues in epochs.items():
+        for queue_id, epoch in queues.items():
+            if not 0 < epoch <= _MAX_EPOCH:
+                raise ValueError(f"epoch {epoch} of queue {queue_id} of {key} is out of range")
+            if offsets.get(key, {}).get(queue_id, NO_OFFSET) < 0:
+                raise ValueError(f"queue {queue_id} of {key} has an epoch and no offset")
+    return offsets, {key: queues for key, queues in epochs.items() if queues}
+
+
+def _read_table(table: Mapping[str, Mapping[Any, Any]], what: str) -> _Table:
+    return {key: _read_queues(queues, what) for key, queues in table.items()}
+
+
+def _read_queues(queues: Mapping[Any, Any], what: str) -> dict[int, int]:
     read = {}
-    for queue_id, offset in offsets.items():
-        if type(offset) is not int:
-            raise ValueError(f"offset {offset!r} of queue {queue_id} is not a whole number")
-        read[int(queue_id)] = offset
+    for queue_id, number in queues.items():
+        if type(number) is not int:
+            raise ValueError(f"{what} {number!r} of queue {queue_id} is not a whole number")
+        read[int(queue_id)] = number
     return read

@@ -70,7 +70,7 @@ class Disk(Protocol):
         """Write a small file as a whole, durably."""
 
     def replace(self, source: Path, target: Path) -> None:
-        """Atomic rename."""
+        """Atomic rename, durable as well."""
 
     def remove(self, path: Path) -> None:
         """Remove a file; a missing one is no error."""
@@ -151,6 +151,11 @@ class OsDisk:
 
     def replace(self, source: Path, target: Path) -> None:
         source.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)

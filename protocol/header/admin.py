@@ -146,6 +146,13 @@ class GetSubscriptionGroupConfigRequestHeader(CommandHeader):
     group: str
 
 
+class ListFencedCommitsRequestHeader(CommandHeader):
+    """Commits that fenced resets have overtaken, 190001 (ours); of any group and topic unless named."""
+
+    group: str | None = None
+    topic: str | None = None
+
+
 class CreateAccessConfigRequestHeader(CommandHeader):
     """Create or change an account, 50."""
 

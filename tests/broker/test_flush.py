@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rewindmq.broker.background_flush import BackgroundFlush
 from rewindmq.broker.store.config import FlushDiskType
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.protocol.batch import encode_batch
@@ -153,7 +151,7 @@ def test_a_disk_that_is_late_is_answered_flush_disk_timeout_and_the_message_is_s
 
 
 async def test_background_flush_runs_each_kind_once_at_a_time_and_survives_failure(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Log:
         flushed_offset, max_commit_log_offset = 0, 10
@@ -162,7 +160,7 @@ async def test_background_flush_runs_each_kind_once_at_a_time_and_survives_failu
             return 10
 
     workers = StuckWorkers()
-    background = BackgroundFlush(workers, Log(), ConsumerOffsetTable(tmp_path / "offsets.json"))
+    background = BackgroundFlush(workers, Log())
     background.flush_log()
     background.flush_log()
     assert len(workers.calls) == 1

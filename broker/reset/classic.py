@@ -1,0 +1,118 @@
+"""The classic reset: the broker computes the offsets, tells the consumers (220), and they do the rest.
+
+RocketMQ 4.9.4 ``Broker2Client#resetOffset`` (``behaviour.md`` D.2, D.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.broker.consumer_manager import ConsumerGroup
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.reset.targets import refuse_fenced, tell_targets, time_target
+from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import ConnectionLostError, RequestError
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.version import LanguageCode, MQVersion, version_name
+
+_log = logging.getLogger(__name__)
+
+_TO_THE_END: Final = -1
+# pyrocketmq always says so; it is not as old as that (wire.md 9, 23).
+_PYROCKETMQ_VERSION: Final = 1
+
+
+def reset(
+    context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
+) -> dict[MessageQueue, int]:
+    """Send 220 to every member of the group.
+
+    Returns:
+        What they are told; the offsets stored here stay as they are.
+
+    Raises:
+        RequestError: 1 (v53: 17) for an unknown topic; 1 for a queue without a stored offset, a single queue,
+            a group that was reset in fenced mode, or a member older than 3.0.7; 206 when no member is online.
+    """
+    if header.queue_id >= 0:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"[reset-offset] this broker resets whole topics, not only queue {header.queue_id}",
+        )
+    refuse_fenced(context, header)
+    table = _targets(context, header)
+    tell_targets(context, header, table)
+    group = context.consumers.find(header.group)
+    if group is None:
+        raise RequestError(
+            ResponseCode.CONSUMER_NOT_ONLINE,
+            f"Consumer not online, so can not reset offset, Group: {header.group} Topic: {header.topic}"
+            f" Timestamp: {header.timestamp}",
+        )
+    # They would turn the consumers away from what they are about to be told.
+    context.marks.remove(header.group, header.topic, [queue.queue_id for queue in table])
+    _notify(context, header, group, ResetOffsetBody(table), for_c=request.language == LanguageCode.CPP)
+    return table
+
+
+def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
+    """The offset of each write queue to go to."""
+    topic = context.topics.find(header.topic)
+    if topic is None:
+        raise RequestError(
+            context.rules.reset_unknown_topic_code,
+            f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}",
+        )
+    table = {}
+    for queue_id in range(topic.write_queue_nums):
+        stored = context.offsets.query(header.group, header.topic, queue_id)
+        if stored < 0:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
+        target = time_target(context, header, queue_id, to_the_end=header.timestamp == _TO_THE_END)
+        moves = header.is_force or target < stored
+        table[MessageQueue(header.topic, context.config.broker_name, queue_id)] = target if moves else stored
+    return table
+
+
+def _notify(
+    context: BrokerContext,
+    header: ResetOffsetRequestHeader,
+    group: ConsumerGroup,
+    body: ResetOffsetBody,
+    *,
+    for_c: bool,
+) -> None:
+    """Send 220 to each member.
+
+    Raises:
+        RequestError: 1, a member is older than 3.0.7; those before it have been told.
+    """
+    notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
+    told = ResetOffsetBodyForC.of(body) if for_c else body
+    for channel in list(group.channels.values()):
+        if _is_too_old(channel):
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the client does not support this feature. version={version_name(channel.version)}",
+            )
+        command = RemotingCommand(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, notice, told)
+        try:
+            channel.connection.send_oneway(command)
+        except ConnectionLostError as error:
+            _log.warning("[reset-offset] 220 for group %s not sent: %s", header.group, error)
+            continue
+        if context.runtime.probe is not None:
+            details = {"group": header.group, "topic": header.topic, "client": channel.client_id}
+            context.runtime.probe(Point.CLIENT_NOTIFIED, details)
+
+
+def _is_too_old(channel: ClientChannel) -> bool:
+    if channel.language == LanguageCode.PYTHON and channel.version == _PYROCKETMQ_VERSION:
+        return False
+    return channel.version < MQVersion.V3_0_7_SNAPSHOT

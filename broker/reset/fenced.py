@@ -1,0 +1,132 @@
+"""The reset that cannot be lost (``behaviour.md`` E.18, F12).
+
+Each queue's epoch goes up by one as its offset becomes the target; both are on disk before anybody hears of
+them. Then the pulls held for the queues are answered, and the administrator. From then on commits of older
+epochs are refused, so no consumer has to be stopped, told or waited for. An offline group is reset in the
+same way.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.offset_flush import ResetPlan
+from rewindmq.broker.reset.targets import (
+    known_topic,
+    names_offset,
+    no_queues,
+    queue_target,
+    tell_reset,
+    tell_targets,
+    time_target,
+    unknown_group,
+)
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
+
+
+async def reset(
+    context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
+) -> dict[MessageQueue, int]:
+    """Raise the epochs and move the offsets, durably.
+
+    Returns:
+        Where each queue stands now: the target, or without force the stored offset where that is not behind
+        it. A queue without a stored offset has nothing to be moved back from: without force it is left out.
+
+    Raises:
+        RequestError: 17 unknown topic; 26 unknown group; 1 a broadcasting group, a queue or offset out of
+            range, no queue, too many offsets, or the disk refused: then nothing is reset.
+    """
+    targets = _targets(context, header)
+    table: dict[int, int] = {}
+
+    def plan() -> ResetPlan:
+        moving, standing = _split(context, header, targets)
+        table.update(standing | moving)
+        return ResetPlan(header.group, header.topic, moving, lambda: _apply(context, header, moving))
+
+    try:
+        await context.offset_flush.reset(plan)
+    except StoreError as error:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR, f"group {header.group} is not reset, nothing has changed: {error}"
+        ) from None
+    broker_name = context.config.broker_name
+    return {MessageQueue(header.topic, broker_name, queue_id): table[queue_id] for queue_id in sorted(table)}
+
+
+def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[int, int]:
+    """The offset asked for in each queue concerned."""
+    topic = known_topic(context, header)
+    _check_group(context, header)
+    # Beyond the read queues nobody consumes now, but their offsets may be there from before.
+    queues = max(topic.read_queue_nums, topic.write_queue_nums)
+    if header.queue_id < 0:
+        if names_offset(header):
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR, f"offset {header.offset} is given without a queueId to apply it to"
+            )
+        to_the_end = header.timestamp < 0
+        targets = {
+            queue_id: time_target(context, header, queue_id, to_the_end=to_the_end)
+            for queue_id in range(queues)
+        }
+    elif header.queue_id < queues:
+        targets = {header.queue_id: queue_target(context, header, slack=0)}
+    else:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"queueId {header.queue_id}: topic {header.topic} has {queues} queues here",
+        )
+    if not targets:
+        raise no_queues()
+    return targets
+
+
+def _check_group(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
+    name = header.group
+    if context.groups.get(name) is None and not context.offsets.topics_of(name):
+        raise unknown_group(header)
+    online = context.consumers.find(name)
+    if online is not None and online.message_model is MessageModel.BROADCASTING:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"group {name} is broadcasting: each member keeps its own offsets, which no broker can reset",
+        )
+
+
+def _split(
+    context: BrokerContext, header: ResetOffsetRequestHeader, targets: dict[int, int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The queues to move to their targets, and those that stay where they stand."""
+    if header.is_force:
+        return targets, {}
+    stored = context.offsets.offsets_of(header.group, header.topic)
+    moving = {queue_id: target for queue_id, target in targets.items() if target < stored.get(queue_id, -1)}
+    standing = {
+        queue_id: stored[queue_id] for queue_id in targets if queue_id in stored and queue_id not in moving
+    }
+    return moving, standing
+
+
+def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dict[int, int]) -> None:
+    group, topic = header.group, header.topic
+    before = context.offsets.offsets_of(group, topic)
+    table = {
+        MessageQueue(topic, context.config.broker_name, queue_id): offset
+        for queue_id, offset in moving.items()
+    }
+    tell_targets(context, header, table)
+    epochs = context.offsets.reset(group, topic, moving)
+    context.marks.remove(group, topic, moving)
+    for queue_id, offset in moving.items():
+        tell_reset(
+            context, header, ResetMode.FENCED, queue_id, offset, before.get(queue_id, -1), epochs[queue_id]
+        )
+    context.long_polling.on_reset(group, topic, moving)

@@ -1,0 +1,69 @@
+"""The server-side reset of RocketMQ 5 (``behaviour.md`` D.9), with its holes S1 to S7 (E.16).
+
+5.3.3 ``AdminBrokerProcessor#resetOffsetInner``: each target is stored at once, in memory, and leaves a mark.
+Until the next pull of the queue collects it, the mark answers 14 and swallows 15. No consumer is told, force
+and language are not looked at, a queue id is not checked. A slave would refuse; there are none here.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.reset.targets import (
+    known_topic,
+    no_queues,
+    queue_target,
+    refuse_fenced,
+    tell_reset,
+    tell_targets,
+    time_target,
+    unknown_group,
+)
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
+
+
+def reset(
+    context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
+) -> dict[MessageQueue, int]:
+    """Store the targets and mark their queues.
+
+    Returns:
+        The targets.
+
+    Raises:
+        RequestError: 17 unknown topic; 26 unknown group; 1 an offset out of range, no queue, too many
+            offsets, or a group that was reset in fenced mode.
+    """
+    topic = known_topic(context, header)
+    if context.groups.get(header.group) is None:
+        raise unknown_group(header)
+    refuse_fenced(context, header)
+    # 5.3.3 lets one past the end through.
+    if header.queue_id >= 0:
+        targets = {header.queue_id: queue_target(context, header, slack=1)}
+    else:
+        to_the_end = header.timestamp < 0
+        targets = {
+            queue_id: time_target(context, header, queue_id, to_the_end=to_the_end)
+            for queue_id in range(topic.read_queue_nums)
+        }
+    if not targets:
+        raise no_queues()
+    table = {
+        MessageQueue(header.topic, context.config.broker_name, queue_id): target
+        for queue_id, target in targets.items()
+    }
+    tell_targets(context, header, table)
+    for queue_id, target in targets.items():
+        try:
+            stored = context.offsets.commit(header.group, header.topic, queue_id, target)
+        except StoreError as error:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        context.marks.put(header.group, header.topic, queue_id, target)
+        tell_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
+    return table
