@@ -19,6 +19,9 @@ SUB_COMMANDS: Final = MappingProxyType(
         "run": _SubCommand("rewindmq.race.commands.run_race", "act out one race and judge it"),
         "explore": _SubCommand("rewindmq.race.commands.explore", "search the interleavings of a model"),
         "replay": _SubCommand("rewindmq.race.commands.replay", "run a schedule file again, step for step"),
+        "proxy": _SubCommand(
+            "rewindmq.race.commands.proxy", "hold frames between any client and any cluster"
+        ),
     }
 )
 

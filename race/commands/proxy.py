@@ -1,0 +1,206 @@
+"""``rewindmq race proxy``: stand between any client and any cluster, by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from rewindmq.protocol.remoting.process_options import port_number
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from rewindmq.protocol.remoting.runtime import Runtime
+    from rewindmq.race.proxy.frame_hold import FrameHold
+    from rewindmq.race.proxy.frame_proxy import FrameProxy
+    from rewindmq.race.proxy.pattern import FramePattern
+
+_STDIN: Final = 0
+_READ_BYTES: Final = 4_096
+
+EPILOG: Final = """\
+The client under test is given the proxy's address instead of the name server's. Every frame is one line of
+JSON. A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all]
+[blocks]; names are those of the ext fields, a response is matched by its request's.
+
+commands on standard input:
+  hold PATTERN     catch further frames; holds are numbered from 1
+  list             the holds, and what each of them keeps
+  release [N]      let go what hold N keeps (default: all holds), and catch nothing more
+  drop [N]         throw it away
+
+examples:
+  rewindmq race proxy --namesrv 127.0.0.1:9876 --hold 'PULL_MESSAGE response queueId=0 skip=1'
+  rewindmq race proxy --namesrv 127.0.0.1:9876 --port 9877 --hold RESET_CONSUMER_CLIENT_OFFSET --quiet
+
+exit codes: 0 stopped by SIGINT or SIGTERM, 1 nobody at ADDR or the port is taken, 2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("--namesrv", required=True, metavar="ADDR", help="the real name server, host:port")
+    parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port",
+        type=port_number,
+        default=0,
+        metavar="PORT",
+        help="stand-in for the name server (default: 0, any free one)",
+    )
+    parser.add_argument(
+        "--hold", action="append", default=[], metavar="PATTERN", help="catch these frames; repeatable"
+    )
+    parser.add_argument(
+        "--name", default="client", help="what the client is called in the events (default: client)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print only what is held, let go or lost")
+    parser.add_argument(
+        "--exit-with-parent", action="store_true", help="stop when standard input comes to its end"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run until a signal, or the end of standard input."""
+    from rewindmq.protocol.remoting.process import run_work
+    from rewindmq.protocol.remoting.process_options import ProcessOptions
+    from rewindmq.race.proxy.pattern_text import parse_pattern
+
+    patterns = [parse_pattern(text) for text in arguments.hold]
+
+    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
+        return await _serve(runtime, stopping, arguments, patterns)
+
+    return run_work(work, ProcessOptions(log_level="error"))
+
+
+async def _serve(
+    runtime: Runtime,
+    stopping: asyncio.Event,
+    arguments: argparse.Namespace,
+    patterns: list[FramePattern],
+) -> int:
+    import asyncio
+
+    from rewindmq.race.history import Event, Lab
+    from rewindmq.race.proxy.frame_proxy import FrameProxy
+
+    start = runtime.clock.monotonic()
+    unseen = frozenset((Lab.FRAME_SENT, Lab.FRAME_ARRIVED)) if arguments.quiet else frozenset()
+
+    def record(kind: Lab, process: str, details: dict[str, Any]) -> None:
+        if kind not in unseen:
+            print(Event(runtime.clock.monotonic() - start, process, kind, details).to_json(), flush=True)
+
+    proxy = FrameProxy(
+        runtime,
+        arguments.namesrv,
+        record,
+        client_name=arguments.name,
+        host=arguments.host,
+        port=arguments.port,
+    )
+    console = _Console(proxy, patterns)
+    try:
+        await proxy.start()
+        _say({"ready": "proxy", "address": proxy.address, "pid": os.getpid()})
+        loop = asyncio.get_running_loop()
+        at_end = stopping.set if arguments.exit_with_parent else None
+        threading.Thread(target=_read_lines, args=(loop, console.carry_out, at_end), daemon=True).start()
+        await stopping.wait()
+    finally:
+        await proxy.close()
+    return 0
+
+
+class _Console:
+    """The commands, carried out."""
+
+    def __init__(self, proxy: FrameProxy, patterns: list[FramePattern]) -> None:
+        self._proxy = proxy
+        self._holds = [proxy.hold(pattern) for pattern in patterns]
+
+    def carry_out(self, line: str) -> None:
+        """One line; what is wrong with it is said on standard output, as everything else."""
+        from rewindmq.race.errors import RaceError
+
+        command, _, rest = line.strip().partition(" ")
+        try:
+            if command == "list":
+                self._list()
+            elif command == "hold":
+                self._add(rest)
+            elif command in ("release", "drop"):
+                for hold in self._chosen(rest.strip()):
+                    hold.release() if command == "release" else hold.drop()
+            elif command:
+                raise RaceError(f"unknown command {command!r}: hold, list, release or drop")
+        except RaceError as error:
+            _say({"error": str(error)})
+
+    def _add(self, text: str) -> None:
+        from rewindmq.race.proxy.pattern_text import parse_pattern
+
+        self._holds.append(self._proxy.hold(parse_pattern(text)))
+
+    def _list(self) -> None:
+        from rewindmq.race.proxy.pattern_text import format_pattern
+
+        _say(
+            {
+                "holds": [
+                    {
+                        "number": number,
+                        "pattern": format_pattern(hold.pattern),
+                        "caught": hold.caught,
+                        "kept": [frame.details for frame in hold.kept],
+                    }
+                    for number, hold in enumerate(self._holds, 1)
+                ]
+            }
+        )
+
+    def _chosen(self, word: str) -> list[FrameHold]:
+        from rewindmq.race.errors import RaceError
+
+        if not word:
+            return self._holds
+        if word.isascii() and word.isdigit() and 1 <= int(word) <= len(self._holds):
+            return [self._holds[int(word) - 1]]
+        raise RaceError(f"there is no hold {word!r}; there are {len(self._holds)}, numbered from 1")
+
+
+def _read_lines(
+    loop: asyncio.AbstractEventLoop, carry_out: Callable[[str], None], at_end: Callable[[], None] | None
+) -> None:
+    """Runs in a thread: standard input may be anything, also what no event loop can watch."""
+    rest = b""
+    while data := _read():
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            _call(loop, carry_out, line.decode("utf-8", "replace"))
+    if at_end is not None:
+        _call(loop, at_end)
+
+
+def _read() -> bytes:
+    # Not sys.stdin, whose lock a thread that waits in it would keep at the end of the process.
+    try:
+        return os.read(_STDIN, _READ_BYTES)
+    except OSError:
+        return b""
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: str) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function, *arguments)
+
+
+def _say(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value, separators=(",", ":")) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,170 @@
+"""One frame as the laboratory sees it: who sends what to whom, and what identifies it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.ext_fields import ext_text
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import FrameError, RewindMQError
+from rewindmq.protocol.record import decode_records
+from rewindmq.race.proxy.pattern import Form
+
+# Longer values (properties texts) neither identify a frame nor are kept until its answer comes.
+_MAX_VALUE_LENGTH: Final = 256
+_TEXTS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
+_NUMBERS: Final = (
+    "queueId",
+    "queueOffset",
+    "commitOffset",
+    "sysFlag",
+    "offset",
+    "nextBeginOffset",
+    "epoch",
+    "timestamp",
+)
+# One-letter names of SEND_MESSAGE_V2 and its kin.
+_LETTERS: Final = MappingProxyType({"a": "producerGroup", "b": "topic", "e": "queueId"})
+_SHORT_CODES: Final = frozenset(
+    (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
+)
+_KNOWN_CODES: Final = frozenset(RequestCode)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is remembered of a request until its answer comes: code, ext fields as texts, shown fields."""
+
+    code: int
+    ext: Mapping[str, str]
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame on its way.
+
+    Attributes:
+        id: the same in all events of this frame, different from that of any other.
+        source, target: names of processes.
+        code: request code; of a response that of its request, None when that was never seen.
+        ext: ext fields as texts; of a response those of its request.
+        fields: what identifies it, for people and for the checker: under wire names, numbers as numbers;
+            ``offsets`` of the messages in it; ``targets`` of a reset as ``[broker_name, queue_id, offset]``.
+            A response has its request's too.
+        response_code: None for requests.
+    """
+
+    id: str
+    source: str
+    target: str
+    code: int | None
+    form: Form
+    response_code: int | None
+    ext: Mapping[str, str]
+    fields: Mapping[str, Any]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Details of the events about it."""
+        details: dict[str, Any] = {
+            "id": self.id,
+            "source": self.source,
+            "target": self.target,
+            "code": self.code,
+            "name": code_name(self.code),
+            "form": str(self.form),
+            "fields": dict(self.fields),
+        }
+        if self.response_code is not None:
+            details["response_code"] = self.response_code
+        return details
+
+
+def code_name(code: int | None) -> str:
+    """RocketMQ's name of a request code, or its digits."""
+    if code is None:
+        return "UNKNOWN"
+    return RequestCode(code).name if code in _KNOWN_CODES else str(code)
+
+
+def describe_request(command: RemotingCommand) -> Asked:
+    """What a request says of itself."""
+    ext = _texts(command)
+    fields = _shown(ext, command.code)
+    if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+        _add_targets(fields, command)
+    return Asked(command.code, ext, fields)
+
+
+def describe_response(command: RemotingCommand, asked: Asked | None) -> dict[str, Any]:
+    """The fields of a response, those of its request among them."""
+    fields = dict(asked.fields) if asked is not None else {}
+    code = asked.code if asked is not None else None
+    fields.update(_shown(_texts(command), code))
+    if asked is not None and command.code == ResponseCode.SUCCESS:
+        if code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
+            body = bytes(command.body) if isinstance(command.body, (bytes, memoryview)) else b""
+            fields["offsets"] = [message.queue_offset for message in decode_records(body)]
+        elif code == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET:
+            _add_targets(fields, command)
+    return fields
+
+
+def _texts(command: RemotingCommand) -> dict[str, str]:
+    try:
+        ext = command.ext
+    except RewindMQError:
+        return {}
+    texts = {}
+    for name, value in ext.items():
+        try:
+            text = ext_text(value)
+        except FrameError:
+            continue
+        if text is not None and len(text) <= _MAX_VALUE_LENGTH:
+            texts[name] = text
+    return texts
+
+
+def _shown(ext: Mapping[str, str], code: int | None) -> dict[str, Any]:
+    if code in _SHORT_CODES:
+        ext = {_LETTERS.get(name, name): text for name, text in ext.items()}
+    fields: dict[str, Any] = {name: ext[name] for name in _TEXTS if name in ext}
+    for name in _NUMBERS:
+        text = ext.get(name)
+        if text is not None:
+            fields[name] = _number(text)
+    return fields
+
+
+def _number(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _add_targets(fields: dict[str, Any], command: RemotingCommand) -> None:
+    for read in (_targets, _targets_for_c):
+        try:
+            fields["targets"] = read(command)
+        except RewindMQError:
+            continue
+        return
+
+
+def _targets(command: RemotingCommand) -> list[list[Any]]:
+    table = decode_body(command, ResetOffsetBody).offset_table
+    return [[queue.broker_name, queue.queue_id, offset] for queue, offset in sorted(table.items())]
+
+
+def _targets_for_c(command: RemotingCommand) -> list[list[Any]]:
+    lines = decode_body(command, ResetOffsetBodyForC).offset_table
+    return sorted([line.broker_name, line.queue_id, line.offset] for line in lines)

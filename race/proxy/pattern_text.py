@@ -1,0 +1,98 @@
+"""Frame patterns as one line of text, for the command line."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.proxy.pattern import Form, FramePattern
+
+PATTERN_HELP: Final = (
+    "CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all] [blocks], "
+    "as in 'PULL_MESSAGE response queueId=0 skip=1'"
+)
+
+_REQUEST_CODES: Final = {code.name: code for code in RequestCode}
+_RESPONSE_CODES: Final = {code.name: code for code in ResponseCode}
+_REQUEST_NUMBERS: Final = frozenset(RequestCode)
+_FORMS: Final = {form.value: form for form in Form}
+_BLOCKS: Final = "blocks"
+_ALL: Final = "all"
+
+
+def parse_pattern(text: str) -> FramePattern:
+    """Read a pattern; ``PATTERN_HELP`` is its form. Codes are numbers or RocketMQ's names.
+
+    Raises:
+        RaceError: it is none; says which word is wrong.
+    """
+    code_text, *words = text.split() or [""]
+    form: Form | None = None
+    counts: dict[str, int | None] = {"skip": 0, "count": 1, "answer": None}
+    fields: dict[str, Any] = {}
+    blocks = False
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word in _FORMS:
+            form = _FORMS[word]
+        elif word == _BLOCKS:
+            blocks = True
+        elif not equals or not name:
+            raise RaceError(
+                f"{word!r} in the pattern {text!r} is not understood; a pattern is {PATTERN_HELP}"
+            )
+        elif name == "answer":
+            counts[name] = _response_code(value, text)
+        elif name in counts:
+            counts[name] = None if name == "count" and value == _ALL else _whole_number(name, value, text)
+        else:
+            fields[name] = value
+    if counts["answer"] is not None:
+        form = Form.RESPONSE
+    return FramePattern(
+        code=_request_code(code_text, text),
+        form=form,
+        response_code=counts["answer"],
+        fields=fields,
+        skip=counts["skip"] or 0,
+        count=counts["count"],
+        blocks=blocks,
+    )
+
+
+def format_pattern(pattern: FramePattern) -> str:
+    """The reverse."""
+    words = [pattern.code.name]
+    if pattern.form is not None:
+        words.append(str(pattern.form))
+    if pattern.response_code is not None:
+        words.append(f"answer={pattern.response_code}")
+    words += [f"{name}={value}" for name, value in pattern.fields.items()]
+    if pattern.skip:
+        words.append(f"skip={pattern.skip}")
+    if pattern.count != 1:
+        words.append(f"count={_ALL if pattern.count is None else pattern.count}")
+    if pattern.blocks:
+        words.append(_BLOCKS)
+    return " ".join(words)
+
+
+def _request_code(word: str, text: str) -> RequestCode:
+    code = _REQUEST_CODES.get(word.upper())
+    if code is None and word.isascii() and word.isdigit() and int(word) in _REQUEST_NUMBERS:
+        code = RequestCode(int(word))
+    if code is None:
+        raise RaceError(f"{word!r} in the pattern {text!r} is no request code; a pattern is {PATTERN_HELP}")
+    return code
+
+
+def _response_code(word: str, text: str) -> int:
+    code = _RESPONSE_CODES.get(word.upper())
+    return int(code) if code is not None else _whole_number("answer", word, text)
+
+
+def _whole_number(name: str, word: str, text: str) -> int:
+    if not (word.isascii() and word.isdigit()):
+        raise RaceError(f"{name}={word} in the pattern {text!r} is no whole number")
+    return int(word)
