@@ -16,6 +16,7 @@ from rewindmq.race.proxy.frame_proxy import FrameProxy
 from rewindmq.race.proxy.pattern import FramePattern, Hold
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
+from rewindmq.race.stage.reader import PullingReader
 from rewindmq.race.stage.stage import BROKER, TOPIC, consumer_process
 
 
@@ -40,7 +41,9 @@ class BaseStage:
         self._operator: Operator
         self._namesrv = ""
         self._proxies: dict[str, FrameProxy] = {}
+        self._started_proxies: set[str] = set()
         self._starts: Counter[str] = Counter()
+        self._readers: list[PullingReader] = []
         self._pending: set[asyncio.Task[None]] = set()
 
     @property
@@ -54,9 +57,24 @@ class BaseStage:
         """See ``Stage``."""
         await self._operator.send(count, MessageQueue(TOPIC, broker, queue), tag)
 
-    async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
+    async def reader(self, name: str) -> PullingReader:
         """See ``Stage``."""
-        work = self._operator.reset(offset, MessageQueue(TOPIC, broker, queue))
+        reader = PullingReader(name, self._journal, self._lab, self._namesrv, self.profile.release)
+        self._readers.append(reader)
+        await reader.start()
+        return reader
+
+    async def reset(
+        self,
+        offset: int,
+        *,
+        queue: int = 0,
+        broker: str = BROKER,
+        wait: bool = True,
+        is_direct: bool = False,
+    ) -> None:
+        """See ``Stage``."""
+        work = self._operator.reset(offset, MessageQueue(TOPIC, broker, queue), is_direct=is_direct)
         if wait:
             await work
             return
@@ -90,6 +108,14 @@ class BaseStage:
             )
         return self._proxies[member]
 
+    async def _proxy_address(self, member: str) -> str:
+        """What the member is given as the name server; the proxy is started when it was not."""
+        proxy = self._proxy(member)
+        if member not in self._started_proxies:
+            self._started_proxies.add(member)
+            await proxy.start()
+        return proxy.address
+
     def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
         self._journal.add(Event(self.now, process, kind, details))
 
@@ -105,6 +131,8 @@ class BaseStage:
         for task in self._pending:
             task.cancel()
         await asyncio.gather(*self._pending, return_exceptions=True)
+        for reader in self._readers:
+            await reader.close()
 
     async def _close_proxies(self) -> None:
         for proxy in self._proxies.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -100,22 +100,29 @@ class Operator:
             while clock.now_ms() <= stored_at:
                 await timers.sleep(self._millisecond)
 
-    async def reset(self, offset: int, queue: MessageQueue) -> None:
+    async def reset(self, offset: int, queue: MessageQueue, *, is_direct: bool = False) -> None:
         """See ``Stage.reset``."""
         timestamp = await self._timestamp(offset, queue)
-        note, what = self._journal.note, {"topic": TOPIC, "group": GROUP, "mode": str(self._mode)}
+        mode = "direct" if is_direct else str(self._mode)
+        note, what = self._journal.note, {"topic": TOPIC, "group": GROUP, "mode": mode}
         place = {"broker_name": queue.broker_name, "queue_id": queue.queue_id, "offset": offset}
         note(ADMIN, Lab.RESET_STARTED, **what, **place, timestamp=timestamp)
         try:
-            result = await self._admin.reset_offset_by_timestamp(TOPIC, GROUP, timestamp)
+            targets = await (self._write if is_direct else self._ask)(timestamp)
         except RewindMQError as error:
             code = error.code if isinstance(error, ResponseError) else None
             note(ADMIN, Lab.RESET_REFUSED, **what, code=code, remark=str(error))
         else:
-            targets = [
-                [where.broker_name, where.queue_id, target] for where, target in result.offset_table.items()
-            ]
-            note(ADMIN, Lab.RESET_ACKNOWLEDGED, **what, targets=targets)
+            named = [[where.broker_name, where.queue_id, target] for where, target in targets.items()]
+            note(ADMIN, Lab.RESET_ACKNOWLEDGED, **what, targets=named)
+
+    async def _ask(self, timestamp: int) -> Mapping[MessageQueue, int]:
+        result = await self._admin.reset_offset_by_timestamp(TOPIC, GROUP, timestamp)
+        return result.offset_table
+
+    async def _write(self, timestamp: int) -> Mapping[MessageQueue, int]:
+        written = await self._admin.reset_offset_by_timestamp_old(TOPIC, GROUP, timestamp)
+        return {stats.queue: stats.rollback_offset for stats in written}
 
     async def stored(self, queue: MessageQueue) -> int:
         """See ``Stage.stored``."""

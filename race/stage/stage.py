@@ -22,6 +22,11 @@ def consumer_process(member: str) -> str:
     return f"consumer-{member}"
 
 
+def reader_process(reader: str) -> str:
+    """What a pull consumer of the group is called in the history."""
+    return f"reader-{reader}"
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
     """How a member's listener behaves.
@@ -60,6 +65,21 @@ class Member(Protocol):
 
     async def release(self, offset: int) -> None:
         """Let the listener that is blocked on this queue offset return."""
+
+
+class Reader(Protocol):
+    """A pull consumer of the group: its application asks for messages, and keeps the offsets."""
+
+    name: str
+
+    async def pull(self, offset: int, *, queue: int = 0, broker: str = BROKER) -> int:
+        """Ask once, without waiting for messages; returns where to go on."""
+
+    async def commit(self, offset: int, *, queue: int = 0, broker: str = BROKER) -> None:
+        """Store an offset, whichever it is."""
+
+    async def stop(self) -> None:
+        """Leave the group."""
 
 
 class Stage(Protocol):
@@ -120,7 +140,24 @@ class Stage(Protocol):
             options: keyword arguments of ``PushConsumer``, plain values or texts.
         """
 
-    async def reset(self, offset: int, *, queue: int = 0, broker: str = BROKER, wait: bool = True) -> None:
+    async def reader(self, name: str) -> Reader:
+        """Have a pull consumer join the group and wait until the brokers know it.
+
+        Like any member it is counted when queues are allocated, which goes by the order of names.
+
+        Args:
+            name: its process in the history is ``reader-<name>``.
+        """
+
+    async def reset(
+        self,
+        offset: int,
+        *,
+        queue: int = 0,
+        broker: str = BROKER,
+        wait: bool = True,
+        is_direct: bool = False,
+    ) -> None:
         """Rewind (or move on) the group: 105, then 222 to every broker of the topic.
 
         The timestamp sent is the store time of the message at ``offset`` of that queue, -1 for its end.
@@ -129,6 +166,7 @@ class Stage(Protocol):
 
         Args:
             wait: False returns when 222 is on its way.
+            is_direct: instead, the administrator writes the offsets past the consumers, with 15 (D.8).
         """
 
     async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:

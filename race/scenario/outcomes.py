@@ -1,0 +1,42 @@
+"""How a scenario writes down what is documented of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.scenario.scenario import KEPT, Case, Loss
+
+Outcomes = Mapping[Profile, frozenset[Loss]]
+
+NONE: Final[Outcomes] = MappingProxyType({})
+
+
+def lost(*losses: Loss) -> frozenset[Loss]:
+    """A reset lost in these ways."""
+    return frozenset(losses)
+
+
+def alike(outcome: frozenset[Loss], *more: Profile) -> dict[Profile, frozenset[Loss]]:
+    """Every release has the same outcome, and so have ``more``."""
+    return dict.fromkeys((*RELEASES, *more), outcome)
+
+
+ALL_KEPT: Final[Outcomes] = MappingProxyType(alike(KEPT, Profile.EPOCH))
+
+
+def cases(
+    *, classic: Outcomes = NONE, server: Outcomes = NONE, fenced: Outcomes = NONE
+) -> Mapping[Case, frozenset[Loss]]:
+    """The documented outcomes of one race, by mode."""
+    by_mode = {ResetMode.CLASSIC: classic, ResetMode.SERVER: server, ResetMode.FENCED: fenced}
+    return MappingProxyType(
+        {
+            (profile, mode): outcome
+            for mode, outcomes in by_mode.items()
+            for profile, outcome in outcomes.items()
+        }
+    )
