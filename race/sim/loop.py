@@ -35,7 +35,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._set_count = 0
         self._ready: deque[asyncio.Handle]
         # Moment, number, timer.
-        self._timers: list[tuple[float, int, _Timer]] = []
+        self._timers: list[tuple[float, int, VirtualTimer]] = []
         # What the base class would close.
         self._selector = None
 
@@ -52,7 +52,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """As asyncio's, but with a defined order among timers of the same moment."""
         self._check_closed()  # type: ignore[attr-defined]
-        timer = _Timer(when, callback, args, self, context)
+        timer = VirtualTimer(when, callback, args, self, context)
         if when <= self._now:
             self._ready.append(timer)
         else:
@@ -91,19 +91,23 @@ class VirtualLoop(asyncio.BaseEventLoop):
         Raises:
             DeadlockError: there is none.
         """
+        moment = self._go_to_next_moment()
+        while self._next_moment() == moment:
+            self._ready.append(heapq.heappop(self._timers)[2])
+
+    def _go_to_next_moment(self) -> float:
         moment = self._next_moment()
         if moment is None:
             raise DeadlockError(self._describe_deadlock())
         self._now = moment
-        while self._next_moment() == moment:
-            self._ready.append(heapq.heappop(self._timers)[2])
+        return moment
 
     def _next_moment(self) -> float | None:
         """When the next timer is due that still counts."""
         timers = self._timers
         while timers:
             timer = timers[0][2]
-            owner = incarnation_of(timer._context)
+            owner = incarnation_of(timer.context)
             if not timer.cancelled() and (owner is None or owner.is_alive):
                 return timers[0][0]
             heapq.heappop(timers)
@@ -124,12 +128,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return f"deadlock at {self._now:.3f} s: nothing ready, no timer set; waiting: {waiting}"
 
 
-class _Timer(asyncio.TimerHandle):
-    """A timer; asyncio's own, but that the base class does not count those cancelled."""
+class VirtualTimer(asyncio.TimerHandle):
+    """asyncio's, that says what it runs in."""
 
     __slots__ = ()
     _context: Context
-    _scheduled: bool
+
+    @property
+    def context(self) -> Context:
+        """Whose code it is."""
+        return self._context
 
 
 def _where(task: asyncio.Task[Any]) -> str:

@@ -49,6 +49,10 @@ class Fabric:
         self._next_port[host] = port + 1
         return port
 
+    def carry(self, end: SimTransport) -> None:
+        """``end`` has written a message: have it arrive (``SimTransport.arrive``) some time."""
+        end.arrive_in(self.delay())
+
     def add(self, end: SimTransport) -> None:
         """A connection is being made."""
         self._ends[end] = None
@@ -172,12 +176,18 @@ class SimTransport(asyncio.Transport):
         self._arrival = 0.0
         # Arrived, not yet handed to the protocol; None is the end of the stream.
         self._inbox: deque[bytes | None] = deque()
-        self._travelling: deque[bytes | None] = deque()
+        # Written, not yet arrived at the other end.
+        self.travelling: deque[bytes | None] = deque()
 
     def join(self, peer: SimTransport) -> None:
         """Say who is at the other end."""
         self._peer = peer
         self._fabric.add(self)
+
+    @property
+    def peer(self) -> SimTransport:
+        """The other end."""
+        return self._peer
 
     def open(self) -> None:
         """Hand the transport to its protocol, then whatever arrived before."""
@@ -255,7 +265,7 @@ class SimTransport(asyncio.Transport):
         if self._lost:
             return
         self._closing = True
-        self._travelling.clear()
+        self.travelling.clear()
         self._fabric.remove(self)
         self._soon(self._lose, None)
         self._peer._reset_later()
@@ -265,7 +275,7 @@ class SimTransport(asyncio.Transport):
     def vanish(self) -> None:
         """This end's host was killed: nothing of it hears of it, the other end is reset."""
         self._lost = self._closing = True
-        self._travelling.clear()
+        self.travelling.clear()
         self._inbox.clear()
         self._fabric.remove(self)
         self._peer._reset_later()
@@ -273,7 +283,7 @@ class SimTransport(asyncio.Transport):
     def cut(self) -> None:
         """The connection breaks: both ends learn it as a reset."""
         for end in (self, self._peer):
-            end._travelling.clear()
+            end.travelling.clear()
             end._reset_later()
 
     def _reset_later(self) -> None:
@@ -282,13 +292,21 @@ class SimTransport(asyncio.Transport):
     # The way to the other end.
 
     def _post(self, message: bytes | None) -> None:
-        self._travelling.append(message)
-        self._arrival = max(self._arrival, self._loop.time() + self._fabric.delay())
+        self.travelling.append(message)
+        self._fabric.carry(self)
+
+    def arrive_in(self, seconds: float) -> None:
+        """Have the message written last arrive in ``seconds``, but not before those in front of it."""
+        self._arrival = max(self._arrival, self._loop.time() + seconds)
         self._loop.call_at(self._arrival, self._arrive, context=self._peer.owner.context)
 
+    def arrive(self) -> None:
+        """Have the first message in flight arrive now."""
+        self._peer._in_owner(self._arrive)
+
     def _arrive(self) -> None:
-        if self._travelling:
-            self._peer._inbox.append(self._travelling.popleft())
+        if self.travelling:
+            self._peer._inbox.append(self.travelling.popleft())
             self._peer._deliver()
 
     def _deliver(self) -> None:

@@ -39,7 +39,7 @@ class World:
     def __init__(self, seed: int = 0, *, latency: tuple[float, float] = (0.0, 0.001)) -> None:
         self.seed = seed
         self._loop: VirtualLoop | None = None
-        self._fabric = Fabric(random.Random(f"{seed} network"), latency)
+        self._fabric = self._new_fabric(random.Random(f"{seed} network"), latency)
         self._runtimes = 0
         self._hosts: dict[str, Incarnation] = {}
         self._dead: list[Incarnation] = []
@@ -152,8 +152,14 @@ class World:
         return self._hosts[host]
 
     def _make_loop(self) -> VirtualLoop:
-        self._loop = VirtualLoop()
+        self._loop = self._new_loop()
         return self._loop
+
+    def _new_loop(self) -> VirtualLoop:
+        return VirtualLoop()
+
+    def _new_fabric(self, rng: random.Random, latency: tuple[float, float]) -> Fabric:
+        return Fabric(rng, latency)
 
 
 @dataclass(frozen=True, slots=True)
