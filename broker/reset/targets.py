@@ -96,7 +96,9 @@ def tell_targets(
 ) -> None:
     """``RESET_TARGETS_COMPUTED``."""
     if context.runtime.probe is not None:
-        details = {"group": header.group, "topic": header.topic, "offsets": dict(table)}
+        # Plain values: the probe may write them down.
+        targets = [[queue.broker_name, queue.queue_id, offset] for queue, offset in table.items()]
+        details = {"group": header.group, "topic": header.topic, "targets": targets}
         context.runtime.probe(Point.RESET_TARGETS_COMPUTED, details)
 
 
