@@ -49,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", choices=[profile.value for profile in RELEASES], help="release to imitate (default: v49)"
     )
+    parser.add_argument(
+        "--events",
+        type=Path,
+        metavar="FILE",
+        help="append every named point the broker passes (a commit received, a pull answered, ...) to a file"
+        " or named pipe, one line of JSON each",
+    )
     add_process_arguments(parser)
 
 
@@ -58,11 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ConfigError: the configuration cannot be used.
         StoreError: the store cannot be opened.
-        OSError: the port cannot be bound.
+        OSError: the port cannot be bound, or the file of events not written.
     """
     from rewindmq.broker.broker import Broker
     from rewindmq.broker.config import read_broker_config
+    from rewindmq.protocol.remoting.point_log import PointLog
     from rewindmq.protocol.remoting.process import configure_log, read_parent_line, run_process
+    from rewindmq.protocol.remoting.runtime import SystemClock
 
     options = ProcessOptions.from_arguments(arguments)
     configure_log(options.log_level)
@@ -78,6 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if namesrv_addr == _FROM_STDIN:
         config = config.with_namesrv_addr(read_parent_line())
-    return run_process(
-        "broker", lambda runtime: Broker(runtime, config), options, {"name": config.broker_name}
-    )
+    probe = None if arguments.events is None else PointLog(arguments.events, SystemClock(options.time_scale))
+    name = {"name": config.broker_name}
+    return run_process("broker", lambda runtime: Broker(runtime, config), options, name, probe)

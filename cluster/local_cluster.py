@@ -41,6 +41,8 @@ class LocalCluster:
         profile: the release that all members imitate.
         broker_config: further keys of ``broker.conf``, the same for each broker, as
             ``{"flushDiskType": "SYNC_FLUSH"}``.
+        events_directory: each broker appends the named points it passes to ``<its name>.jsonl`` there (see
+            ``rewindmq broker --events``); None: none does.
         start_seconds: how long each member may take to serve once its turn to be waited for has come.
     """
 
@@ -56,6 +58,7 @@ class LocalCluster:
         profile: Profile = Profile.V49,
         broker_config: Mapping[str, object] = MappingProxyType({}),
         log_level: str = "info",
+        events_directory: Path | None = None,
         start_seconds: float = 30.0,
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
@@ -69,6 +72,7 @@ class LocalCluster:
         self._profile = profile
         self._broker_config = dict(broker_config)
         self._process_options = ("--time-scale", str(time_scale), "--log-level", log_level)
+        self._events_directory = events_directory
         self._start_seconds = start_seconds
         self._members: dict[str, Member] = {}
         self._launching = threading.Lock()
@@ -245,4 +249,8 @@ class LocalCluster:
         return [NAMESRV, *place, "--profile", self._profile, *self._process_options]
 
     def _broker_arguments(self, name: str, namesrv_address: str) -> list[str]:
-        return ["broker", "-n", namesrv_address, "-c", str(self._config_path(name)), *self._process_options]
+        place = ["-n", namesrv_address, "-c", str(self._config_path(name))]
+        events = self._events_directory
+        if events is not None:
+            place += ["--events", str(events / f"{name}.jsonl")]
+        return ["broker", *place, *self._process_options]

@@ -49,11 +49,15 @@ def run_process(
     make_service: Callable[[Runtime], Service],
     options: ProcessOptions,
     details: Mapping[str, object] = MappingProxyType({}),
+    probe: Probe | None = None,
 ) -> int:
     """Run a service until SIGTERM, SIGINT or, with ``exit_with_parent``, the end of standard input.
 
     Once the service serves, one line of JSON goes to standard output:
     ``{"ready": kind, **details, "address": "host:port", "pid": ...}``. The log goes to standard error.
+
+    Args:
+        probe: hears of every named point the process passes.
 
     Returns:
         The exit code of an orderly stop, 0.
@@ -66,7 +70,7 @@ def run_process(
         await _serve(kind, make_service(runtime), stopping, details)
         return 0
 
-    return run_work(work, options)
+    return run_work(work, options, probe)
 
 
 def run_work(

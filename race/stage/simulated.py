@@ -164,14 +164,11 @@ class SimulatedStage(BaseStage):
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> _SimulatedMember:
         """See ``Stage``."""
-        is_first = name not in self._starts
-        proxy = self._proxy(name)
-        if is_first:
-            await proxy.start()
+        entrance = await self._proxy_address(name)
         host = _member_host(self._members)
         self._members += 1
         member = _SimulatedMember(name, host, self._world, self._journal, self._gate(name))
-        await member.start(proxy.address, self.profile, self._instance_name(name), listener, tags, options)
+        await member.start(entrance, self.profile, self._instance_name(name), listener, tags, options)
         return member
 
     async def kill_broker(self, name: str = BROKER) -> None:

@@ -1,0 +1,136 @@
+"""The process of one member: ``python -m rewindmq.race.stage.worker --time-scale X``.
+
+The first line of standard input says what to consume, each further one what to do. Standard output gets one
+line of JSON for each named point the consumer passes, and for what the stage waits for: ``ready``,
+``stalled``, ``done``, ``failed``. When standard input ends the process ends at once, without a word to
+anybody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any, Final
+
+from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process import configure_log, loop_factory
+from rewindmq.protocol.remoting.runtime import Runtime, SystemClock, system_runtime
+from rewindmq.race.stage.consumer import make_consumer
+from rewindmq.race.stage.listener import PlannedListener
+from rewindmq.race.stage.stage import ListenerPlan
+from rewindmq.race.stage.stall import StallGate, StallRule
+
+_STDOUT: Final = 1
+
+
+def tell(**value: Any) -> None:
+    """One line, which leaves at once."""
+    data = json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    while data:
+        data = data[os.write(_STDOUT, data) :]
+
+
+class _Worker:
+    """Carries out what the stage says."""
+
+    def __init__(self, runtime: Runtime, gate: StallGate, orders: dict[str, Any]) -> None:
+        plan = orders["listener"]
+        slow = {int(offset): seconds for offset, seconds in plan["slow"].items()}
+        self._gate = gate
+        self._rules: dict[int, StallRule] = {}
+        self._listener = PlannedListener(
+            ListenerPlan(plan["seconds"], slow, frozenset(plan["blocked"]), plan["again"]), runtime.timers
+        )
+        self._consumer: PushConsumer = make_consumer(
+            runtime,
+            orders["namesrv"],
+            profile=Profile(orders["profile"]),
+            instance_name=orders["instance_name"],
+            listener=self._listener,
+            tags=orders["tags"],
+            options=orders["options"],
+        )
+        for stall in orders["stalls"]:
+            self.stall(**stall)
+
+    async def start(self) -> None:
+        await self._consumer.start()
+        tell(ready=True)
+
+    async def carry_out(self, do: str, **how: Any) -> None:
+        """One order; ``how`` are its arguments."""
+        if do == "stop":
+            await self._consumer.shutdown()
+        elif do == "suspend":
+            self._consumer.suspend()
+        elif do == "resume":
+            await self._consumer.resume()
+        elif do == "release":
+            self._listener.release(how["offset"])
+        elif do == "stall":
+            self.stall(**how)
+        else:
+            assert do == "go_on", do
+            self._rules[how["number"]].release()
+
+    def stall(self, number: int, kind: str, wanted: dict[str, Any]) -> None:
+        rule = self._rules[number] = StallRule(kind, wanted, lambda: tell(stalled=number))
+        self._gate.rules.append(rule)
+
+
+async def _work(time_scale: float) -> None:
+    clock = SystemClock(time_scale)
+
+    def probe(point: Point, details: dict[str, Any]) -> None:
+        tell(at=clock.monotonic(), kind=point, details=details)
+
+    gate = StallGate()
+    runtime = replace(system_runtime(time_scale=time_scale, probe=probe), stall=gate)
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    orders = await lines.readline()
+    try:
+        if orders:
+            worker = _Worker(runtime, gate, json.loads(orders))
+            await worker.start()
+            await _obey(worker, lines)
+    except RewindMQError as error:
+        tell(failed=str(error))
+    finally:
+        runtime.workers.close()
+
+
+async def _obey(worker: _Worker, lines: asyncio.StreamReader) -> None:
+    """Orders are begun in their order; a slow one does not keep the next one waiting."""
+    begun: set[asyncio.Task[None]] = set()
+
+    async def carry_out(number: int, order: dict[str, Any]) -> None:
+        await worker.carry_out(**order)
+        tell(done=number)
+
+    while line := await lines.readline():
+        order = json.loads(line)
+        task = asyncio.create_task(carry_out(order.pop("order"), order))
+        begun.add(task)
+        task.add_done_callback(begun.discard)
+
+
+def main() -> None:
+    """Consume until told otherwise."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--time-scale", type=float, required=True)
+    time_scale = parser.parse_args().time_scale
+    configure_log("warning")
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_work(time_scale))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The stage's side of a member's process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rewindmq.race.errors import RaceError
+
+_LINE_BYTES: Final = 1 << 20
+_EXIT_SECONDS: Final = 5.0
+
+
+class WorkerProcess:
+    """One process of ``worker``: launched, told what to consume, given orders, ended.
+
+    Args:
+        on_line: called with every line it writes that is a point or a stall.
+    """
+
+    def __init__(self, log_path: Path) -> None:
+        self._log_path = log_path
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._on_line: Callable[[dict[str, Any]], None] = _ignore
+        self._answers: dict[int, asyncio.Future[None]] = {}
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._orders = 0
+
+    async def launch(self, time_scale: float) -> None:
+        """Begin to load; it waits for ``begin`` then."""
+        with self._log_path.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "rewindmq.race.stage.worker", "--time-scale", str(time_scale)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                limit=_LINE_BYTES,
+                # Ctrl-C at the terminal is the laboratory's to handle.
+                start_new_session=True,
+            )
+        self._reading = asyncio.create_task(self._read(self._process))
+
+    async def begin(self, orders: Mapping[str, Any], on_line: Callable[[dict[str, Any]], None]) -> None:
+        """Say what to consume, and wait until it does.
+
+        Raises:
+            RaceError: it cannot; the text is its own.
+        """
+        self._on_line = on_line
+        self._write(orders)
+        await self._ready
+
+    async def order(self, do: str, **how: Any) -> None:
+        """Have something done, and wait until it is.
+
+        Raises:
+            RaceError: the process ended meanwhile.
+        """
+        number = self.begin_order(do, **how)
+        try:
+            await self._answers[number]
+        finally:
+            self._answers.pop(number, None)
+
+    def begin_order(self, do: str, **how: Any) -> int:
+        """Have something done, without waiting for it."""
+        self._orders += 1
+        self._answers[self._orders] = asyncio.get_running_loop().create_future()
+        self._write({"order": self._orders, "do": do, **how})
+        return self._orders
+
+    async def end(self) -> None:
+        """Let it end by itself; killed when that takes longer than 5 s."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_EXIT_SECONDS):
+                await self._process.wait()
+        await self.kill()
+
+    async def kill(self) -> None:
+        """SIGKILL; returns when it is gone and everything it said has been read. May be repeated."""
+        process, reading = self._process, self._reading
+        if process is None or reading is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        await reading
+        if process.stdin is not None:
+            process.stdin.close()
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        decoder = msgspec.json.Decoder(dict[str, Any])
+        async for line in process.stdout:
+            self._hear(decoder.decode(line))
+        gone = RaceError(f"a consumer's process has ended: {self._last_words()}")
+        for waiter in (self._ready, *self._answers.values()):
+            if not waiter.done():
+                waiter.set_exception(gone)
+                # Perhaps nobody waits for it any more.
+                waiter.exception()
+
+    def _hear(self, value: dict[str, Any]) -> None:
+        if "done" in value:
+            answer = self._answers.get(value["done"])
+            if answer is not None and not answer.done():
+                answer.set_result(None)
+        elif "ready" in value:
+            self._ready.set_result(None)
+        elif "failed" in value:
+            self._ready.set_exception(RaceError(value["failed"]))
+        else:
+            self._on_line(value)
+
+    def _write(self, value: Mapping[str, Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(value).encode() + b"\n")
+
+    def _last_words(self) -> str:
+        lines = self._log_path.read_text(errors="replace").splitlines()
+        return lines[-1] if lines else "its log is empty"
+
+
+def _ignore(value: dict[str, Any]) -> None:
+    """What a process says before anybody listens."""
