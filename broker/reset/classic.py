@@ -43,7 +43,8 @@ def reset(
     if header.queue_id >= 0:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
-            f"[reset-offset] this broker resets whole topics, not only queue {header.queue_id}",
+            "[reset-offset] in classic mode this broker resets whole topics: for queue"
+            f" {header.queue_id} alone use --mode server or fenced",
         )
     refuse_fenced(context, header)
     table = _targets(context, header)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from rewindmq.client.admin import groups, messages, reset, topics
+from rewindmq.client.admin import fenced, groups, messages, reset, topics
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
-from rewindmq.client.admin.timestamp import parse_reset_timestamp
+from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_reset_timestamp
 from rewindmq.client.client_config import make_config
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.connection import ConsumerConnection
+from rewindmq.protocol.body.fenced_commit import FencedCommitList
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
@@ -21,6 +22,7 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq.protocol.reset_mode import ResetMode
 
 
 class AdminClient:
@@ -128,16 +130,60 @@ class AdminClient:
         return parse_reset_timestamp(text, self.profile, self.runtime.clock.now_ms())
 
     async def reset_offset_by_timestamp(
-        self, topic: str, group: str, timestamp: int, force: bool = True, is_cpp: bool = False
+        self,
+        topic: str,
+        group: str,
+        timestamp: int,
+        force: bool = True,
+        is_cpp: bool = False,
+        mode: ResetMode | None = None,
     ) -> ResetResult:
-        """Have every broker of the topic tell the group's consumers to move (222); see ``reset``."""
-        return await reset.reset_offset_by_timestamp(self._remote, topic, group, timestamp, force, is_cpp)
+        """Have every broker of the topic reset the group (222), in its own mode unless one is named.
+
+        See ``reset``; ``ClientError`` when a broker does not say that it used the mode asked for.
+        """
+        return await reset.reset_offset_by_timestamp(
+            self._remote, topic, group, timestamp, force, is_cpp, mode
+        )
+
+    async def reset_offset_of_queue(
+        self,
+        address: str,
+        topic: str,
+        group: str,
+        queue_id: int,
+        *,
+        timestamp: int = MAX_OFFSET_TIMESTAMP,
+        offset: int | None = None,
+        force: bool = True,
+        mode: ResetMode | None = None,
+    ) -> ResetResult:
+        """Reset the group in one queue of one broker of ours, to an offset or time; see ``reset``."""
+        return await reset.reset_offset_of_queue(
+            self._remote,
+            address,
+            topic,
+            group,
+            queue_id,
+            timestamp=timestamp,
+            offset=offset,
+            force=force,
+            mode=mode,
+        )
 
     async def reset_offset_by_timestamp_old(
         self, topic: str, group: str, timestamp: int, force: bool = True
     ) -> list[RollbackStats]:
         """Write the offsets of a group that has no running consumer; see ``reset``."""
         return await reset.reset_offset_by_timestamp_old(self._remote, topic, group, timestamp, force)
+
+    async def fenced_commits(
+        self, group: str | None = None, topic: str | None = None, address: str | None = None
+    ) -> dict[str, FencedCommitList]:
+        """The commits that fenced resets have overtaken, by broker name; at one address, by that."""
+        if address is not None:
+            return {address: await fenced.fenced_commits_at(self._remote, address, group, topic)}
+        return await fenced.fenced_commits(self._remote, group, topic)
 
     # Queues and messages.
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewindmq.client.admin.fenced import fenced_commits_at
 from rewindmq.client.admin.groups import broker_consume_stats
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body_codec import decode_body
-from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
+from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.version import LanguageCode
 
 
@@ -21,10 +23,12 @@ from rewindmq.protocol.version import LanguageCode
 class ResetResult:
     """What every broker of the topic answered to 222.
 
-    It says that each broker computed its targets and queued the notices, not that consumers applied them.
+    Under ``classic`` it says that each broker computed its targets and queued the notices, not that consumers
+    applied them; under ``server`` that the targets are stored; under ``fenced`` that they cannot be lost.
 
     Attributes:
         offset_table: the offset each queue is asked to go to, sorted by queue.
+        modes: broker to the mode it says it used; None from brokers that do not say, as RocketMQ's.
     """
 
     topic: str
@@ -32,6 +36,7 @@ class ResetResult:
     timestamp: int
     force: bool
     offset_table: dict[MessageQueue, int]
+    modes: dict[str, ResetMode | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,13 @@ class RollbackStats:
 
 
 async def reset_offset_by_timestamp(
-    remote: AdminRemote, topic: str, group: str, timestamp: int, force: bool = True, is_cpp: bool = False
+    remote: AdminRemote,
+    topic: str,
+    group: str,
+    timestamp: int,
+    force: bool = True,
+    is_cpp: bool = False,
+    mode: ResetMode | None = None,
 ) -> ResetResult:
     """105, then 222 to one broker after the other.
 
@@ -61,33 +72,118 @@ async def reset_offset_by_timestamp(
         timestamp: ms since the epoch, -1 for the end of every queue.
         force: False moves a queue only where that moves it back.
         is_cpp: have the consumers told in the form C++ clients read; no other client understands it.
+        mode: how to reset; None leaves that to each broker.
 
     Raises:
         ResponseError: 17, no route; or the first broker's refusal.
         RemotingError: no answer within 5 s. Like a refusal it ends the loop: brokers reached before it stay
             reset (named in the exception's notes), later ones are not asked.
+        ClientError: a broker reset in another mode than the one asked for; this ends the loop too.
     """
-    header = ResetOffsetRequestHeader(topic=topic, group=group, timestamp=timestamp, is_force=force)
-    probe = remote.runtime.probe
+    header = ResetOffsetRequestHeader(
+        topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=mode
+    )
     table: dict[MessageQueue, int] = {}
-    reset: list[str] = []
+    modes: dict[str, ResetMode | None] = {}
     for name, address in await remote.brokers_of(topic):
-        command = remote.command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
-        if is_cpp:
-            command.language = LanguageCode.CPP
-        if probe is not None:
-            probe(Point.RESET_SENT, {"broker": name, "topic": topic, "group": group, "timestamp": timestamp})
         try:
-            answer = await remote.ask_broker(address, command)
+            targets, used = await _reset_at(remote, name, address, header, is_cpp=is_cpp)
         except RewindMQError as error:
-            if reset:
-                error.add_note(f"already reset: {', '.join(reset)}")
+            if modes:
+                error.add_note(f"already reset: {', '.join(modes)}")
             raise
-        if probe is not None:
-            probe(Point.RESET_ANSWERED, {"broker": name, "topic": topic, "group": group})
-        table.update(decode_body(answer, ResetOffsetBody).offset_table)
-        reset.append(name)
-    return ResetResult(topic, group, timestamp, force, dict(sorted(table.items())))
+        table.update(targets)
+        modes[name] = used
+    return ResetResult(topic, group, timestamp, force, dict(sorted(table.items())), modes)
+
+
+async def reset_offset_of_queue(
+    remote: AdminRemote,
+    address: str,
+    topic: str,
+    group: str,
+    queue_id: int,
+    *,
+    timestamp: int = MAX_OFFSET_TIMESTAMP,
+    offset: int | None = None,
+    force: bool = True,
+    mode: ResetMode | None = None,
+) -> ResetResult:
+    """222 for one queue at one broker, in mode ``server`` or ``fenced``.
+
+    RocketMQ 5's tool sends a commit (15) of the offset first, and nothing at all for offset 0; this one sends
+    222 alone, whatever the offset. Before that it asks the broker for something RocketMQ does not know: in
+    classic mode, RocketMQ would take such a 222 for a reset of the whole topic (``behaviour.md`` D.9).
+
+    Args:
+        address: the broker's.
+        timestamp: where to, unless ``offset`` says so.
+        force: see ``reset_offset_by_timestamp``; mode ``server`` moves in either direction all the same.
+
+    Raises:
+        ResponseError: the broker refused; a classic one of ours does.
+        RemotingError: no answer within 5 s.
+        ClientError: it is no broker of ours; it was not asked to reset anything.
+    """
+    try:
+        await fenced_commits_at(remote, address, group, topic)
+    except ResponseError as error:
+        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+        raise ClientError(
+            f"the broker at {address} knows no reset modes: in classic mode it would take the reset of one"
+            " queue for one of the whole topic, so it was not asked"
+        ) from None
+    header = ResetOffsetRequestHeader(
+        topic=topic,
+        group=group,
+        timestamp=timestamp,
+        is_force=force,
+        queue_id=queue_id,
+        offset=offset,
+        reset_mode=mode,
+    )
+    table, used = await _reset_at(remote, address, address, header)
+    return ResetResult(topic, group, timestamp, force, table, {address: used})
+
+
+async def _reset_at(
+    remote: AdminRemote, name: str, address: str, header: ResetOffsetRequestHeader, *, is_cpp: bool = False
+) -> tuple[dict[MessageQueue, int], ResetMode | None]:
+    """222 to one broker: its table, and the mode it named.
+
+    Args:
+        name: of the broker, for probes and errors.
+    """
+    command = remote.command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+    if is_cpp:
+        command.language = LanguageCode.CPP
+    probe = remote.runtime.probe
+    details = {
+        "broker": name,
+        "topic": header.topic,
+        "group": header.group,
+        "timestamp": header.timestamp,
+        "mode": _text(header.reset_mode),
+    }
+    if probe is not None:
+        probe(Point.RESET_SENT, details)
+    answer = await remote.ask_broker(address, command)
+    used = answer.decode_header(InvokeBrokerToResetOffsetResponseHeader).reset_mode
+    if probe is not None:
+        probe(Point.RESET_ANSWERED, {**details, "mode": _text(used)})
+    wanted = header.reset_mode
+    if wanted is not None and used is not wanted:
+        what = f"says that it reset in mode {used}" if used is not None else "does not say in which mode"
+        raise ClientError(
+            f"{name} was asked to reset in mode {wanted}, and {what}: the group has been reset there in"
+            " another way, with other promises"
+        )
+    return decode_body(answer, ResetOffsetBody).offset_table, used
+
+
+def _text(mode: ResetMode | None) -> str | None:
+    return None if mode is None else str(mode)
 
 
 async def reset_offset_by_timestamp_old(
@@ -100,7 +196,7 @@ async def reset_offset_by_timestamp_old(
     this one takes the queue's own bounds.
 
     Raises:
-        ResponseError: 17, no route; or a broker's refusal.
+        ResponseError: 17, no route; or a broker's refusal, as of a queue that was reset in fenced mode.
         RemotingError: no answer; queues before it are written already.
     """
     written = []

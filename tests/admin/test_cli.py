@@ -173,6 +173,7 @@ def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster):
         "force": True,
         "timestamp": 1,
         "online": False,
+        "mode": None,
         "queues": [
             {
                 "brokerName": "broker-a",

@@ -9,6 +9,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.reset_mode import ResetMode
 
 TOPIC, GROUP = "TopicTest", "rewinders"
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
@@ -268,7 +269,10 @@ def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_lat
                 Point.RESET_SENT,
                 Point.RESET_ANSWERED,
             ]
-            assert steps[1][1] == {"broker": "broker-a", "topic": TOPIC, "group": GROUP, "timestamp": 0}
+            asked = {"broker": "broker-a", "topic": TOPIC, "group": GROUP, "timestamp": 0}
+            assert steps[1][1] == {**asked, "mode": None}
+            assert steps[2][1] == {**asked, "mode": "classic"}
+            assert result.modes == {"broker-a": ResetMode.CLASSIC}
             await stage.sleep(9.8)
             assert (stage.stored(Q0), len(stage.consumed)) == (10, 10)
             await stage.sleep(1)

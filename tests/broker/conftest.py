@@ -15,6 +15,7 @@ import pytest
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.disk import Disk
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel, ProducerData
@@ -169,6 +170,7 @@ class Peer:
         subscription: str | None = "*",
         expression_type: str | None = None,
         sub_version: int = 0,
+        epoch: int | None = None,
     ) -> RemotingCommand:
         flags = PullSysFlag.SUSPEND if hold_ms else PullSysFlag(0)
         if commit is not None:
@@ -187,6 +189,7 @@ class Peer:
             sub_version,
             subscription,
             expression_type,
+            epoch=epoch,
         )
         return await self.ask(RequestCode.PULL_MESSAGE, header)
 
@@ -197,9 +200,9 @@ class Peer:
         return response.code, response.remark, header.next_begin_offset
 
     async def commit(
-        self, offset: int, topic: str = "T", queue_id: int = 0, group: str = "G"
+        self, offset: int, topic: str = "T", queue_id: int = 0, group: str = "G", epoch: int | None = None
     ) -> RemotingCommand:
-        header = UpdateConsumerOffsetRequestHeader(group, topic, queue_id, offset)
+        header = UpdateConsumerOffsetRequestHeader(group, topic, queue_id, offset, epoch)
         return await self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def commit_all(self, offset: int, queues: int = 4, topic: str = "T", group: str = "G") -> None:
@@ -255,7 +258,9 @@ class Stage:
         host = f"10.0.0.{self._hosts}"
         return dataclasses.replace(self._make_runtime(host), probe=self.probe), host
 
-    async def start_broker(self, store: dict[str, Any] | None = None, **fields: Any) -> Broker:
+    async def start_broker(
+        self, store: dict[str, Any] | None = None, disk: Disk | None = None, **fields: Any
+    ) -> Broker:
         runtime, host = self._next_runtime()
         config: dict[str, Any] = {
             "broker_name": "broker-a",
@@ -269,7 +274,7 @@ class Stage:
             mapped_file_size_consume_queue=60_000,
             **{"physical_memory_bytes": MEMORY_BYTES, **(store or {})},
         )
-        broker = Broker(runtime, BrokerConfig(store=store_config, **config))
+        broker = Broker(runtime, BrokerConfig(store=store_config, **config), disk)
         self._exits.push_async_callback(broker.close)
         await broker.start()
         self.brokers.append(broker)

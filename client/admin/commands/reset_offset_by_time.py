@@ -1,4 +1,4 @@
-"""resetOffsetByTime: move a group to a point in time."""
+"""resetOffsetByTime: move a group to a point in time, or in one queue to an offset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
-from rewindmq.client.admin.commands.reset_tables import reset_or_write
+from rewindmq.client.admin.commands.reset_tables import (
+    Outcome,
+    describe_modes,
+    online_table,
+    reset_or_write,
+)
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -30,6 +37,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the group's clients are C++ clients; others ignore such a reset",
     )
+    parser.add_argument("-b", "--broker", metavar="HOST:PORT", help="with -q: the queue's broker")
+    parser.add_argument(
+        "-q", "--queue", type=_count, metavar="N", help="this queue of -b only; not in classic mode"
+    )
+    parser.add_argument(
+        "-o", "--offset", type=_count, metavar="N", help="with -q: to this offset, whatever -s says"
+    )
+    add_mode(parser)
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -44,26 +59,68 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_mode(parser: argparse.ArgumentParser) -> None:
+    """Define ``--mode``."""
+    parser.add_argument(
+        "--mode",
+        type=ResetMode,
+        choices=list(ResetMode),
+        metavar="classic|server|fenced",
+        help="how to reset (default: what each broker is set to); fenced is the one that cannot be lost",
+    )
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
+    return int(text)
+
+
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     group, topic, text = arguments.group.strip(), arguments.topic.strip(), arguments.timestamp.strip()
     timestamp = admin.parse_timestamp(text)
-    online, table = await reset_or_write(
-        admin, topic, group, timestamp, arguments.force, is_cpp=arguments.cplus
-    )
+    if (arguments.queue is None) != (arguments.broker is None):
+        raise ClientError("-b and -q go together: queue numbers are each broker's own")
+    if arguments.queue is None and arguments.offset is not None:
+        raise ClientError("-o is the offset of one queue: say which with -b and -q")
+    if arguments.queue is None:
+        outcome = await reset_or_write(
+            admin, topic, group, timestamp, arguments.force, is_cpp=arguments.cplus, mode=arguments.mode
+        )
+    else:
+        outcome = await _reset_queue(admin, arguments, topic, group, timestamp)
     heading = (
-        f"rollback consumer offset by specified {'group' if online else 'consumerGroup'}[{group}], "
+        f"rollback consumer offset by specified {'group' if outcome.online else 'consumerGroup'}[{group}], "
         f"topic[{topic}], force[{java_bool(arguments.force)}], timestamp(string)[{text}], "
         f"timestamp(long)[{timestamp}]"
     )
+    note = outcome.mode_note(arguments.mode)
     data = {
         "group": group,
         "topic": topic,
         "force": arguments.force,
         "timestamp": timestamp,
-        "online": online,
-        "queues": table.data,
+        "online": outcome.online,
+        "mode": outcome.mode,
+        "queues": outcome.table.data,
     }
-    yield Printed([heading, *table.lines], data)
+    yield Printed([heading if note is None else f"{heading}, {note}", *outcome.table.lines], data)
+
+
+async def _reset_queue(
+    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
+) -> Outcome:
+    result = await admin.reset_offset_of_queue(
+        arguments.broker.strip(),
+        topic,
+        group,
+        arguments.queue,
+        timestamp=timestamp,
+        offset=arguments.offset,
+        force=arguments.force,
+        mode=arguments.mode,
+    )
+    return Outcome(True, describe_modes(result), online_table(result))
 
 
 COMMAND: Final = Command(

@@ -1,16 +1,41 @@
-"""The two tables a reset prints, and the fallback both reset commands share."""
+"""What both reset commands share: the tables they print, the fallback, and the mode."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.client.admin.reset import ResetResult, RollbackStats
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a reset came to.
+
+    Attributes:
+        online: the brokers did it; else the offsets were written one by one.
+        mode: see ``describe_modes``; None when they were written.
+    """
+
+    online: bool
+    mode: str | None
+    table: Printed
+
+    def mode_note(self, wanted: ResetMode | None) -> str | None:
+        """The mode, where mqadmin's own output would leave the operator in the dark.
+
+        That is: unless it was the classic reset, which is the only one that mqadmin of 4.x knows, and nobody
+        asked for a mode.
+        """
+        is_plain = wanted is None and self.mode == ResetMode.CLASSIC
+        return None if is_plain or self.mode is None else f"mode[{self.mode}]"
 
 
 async def reset_or_write(
@@ -21,26 +46,34 @@ async def reset_or_write(
     force: bool,
     *,
     is_cpp: bool = False,
-) -> tuple[bool, Printed]:
-    """Have the group's consumers move; where no member is connected (206), write the offsets instead.
+    mode: ResetMode | None = None,
+) -> Outcome:
+    """Have the brokers reset the group; where a classic one knows no member (206), write the offsets instead.
 
     Only 206 leads to the write (``behaviour.md`` D.1): any other refusal fails the command, and so does a
     timeout.
-
-    Returns:
-        Whether consumers carry it out (else the offsets are written already), and the table.
     """
     try:
-        result = await admin.reset_offset_by_timestamp(topic, group, timestamp, force, is_cpp)
+        result = await admin.reset_offset_by_timestamp(topic, group, timestamp, force, is_cpp, mode)
     except ResponseError as error:
         if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
             raise
     else:
-        return True, _online_table(result)
-    return False, _written_table(await admin.reset_offset_by_timestamp_old(topic, group, timestamp, force))
+        return Outcome(True, describe_modes(result), online_table(result))
+    rows = await admin.reset_offset_by_timestamp_old(topic, group, timestamp, force)
+    return Outcome(False, None, _written_table(rows))
 
 
-def _online_table(result: ResetResult) -> Printed:
+def describe_modes(result: ResetResult) -> str | None:
+    """The mode the brokers used, each broker's where they differ; None where none says."""
+    modes = {broker: str(mode) for broker, mode in result.modes.items() if mode is not None}
+    if len(set(modes.values())) <= 1:
+        return next(iter(modes.values()), None)
+    return ", ".join(f"{broker}={mode}" for broker, mode in sorted(modes.items()))
+
+
+def online_table(result: ResetResult) -> Printed:
+    """mqadmin's three columns."""
     lines = [_online_row("#brokerName", "#queueId", "#offset")]
     data = []
     for queue, offset in result.offset_table.items():

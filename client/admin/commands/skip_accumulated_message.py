@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
-from rewindmq.client.admin.commands.reset_offset_by_time import add_force
+from rewindmq.client.admin.commands.reset_offset_by_time import add_force, add_mode
 from rewindmq.client.admin.commands.reset_tables import reset_or_write
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 
@@ -19,13 +19,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--group", required=True, help="consumer group")
     parser.add_argument("-t", "--topic", required=True, help="topic name")
     add_force(parser)
+    add_mode(parser)
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     group, topic = arguments.group.strip(), arguments.topic.strip()
-    online, table = await reset_or_write(admin, topic, group, MAX_OFFSET_TIMESTAMP, arguments.force)
-    data = {"group": group, "topic": topic, "force": arguments.force, "online": online, "queues": table.data}
-    yield Printed(table.lines, data)
+    outcome = await reset_or_write(
+        admin, topic, group, MAX_OFFSET_TIMESTAMP, arguments.force, mode=arguments.mode
+    )
+    note = outcome.mode_note(arguments.mode)
+    data = {
+        "group": group,
+        "topic": topic,
+        "force": arguments.force,
+        "online": outcome.online,
+        "mode": outcome.mode,
+        "queues": outcome.table.data,
+    }
+    yield Printed([*([] if note is None else [note]), *outcome.table.lines], data)
 
 
 COMMAND: Final = Command(

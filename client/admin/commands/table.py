@@ -8,6 +8,7 @@ from rewindmq.client.admin.commands import (
     cluster_list,
     consumer_connection,
     consumer_progress,
+    fenced_commits,
     reset_offset_by_time,
     skip_accumulated_message,
     topic_list,
@@ -26,4 +27,5 @@ COMMANDS: Final = (
     consumer_connection.COMMAND,
     reset_offset_by_time.COMMAND,
     skip_accumulated_message.COMMAND,
+    fenced_commits.COMMAND,
 )

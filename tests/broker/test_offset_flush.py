@@ -1,0 +1,185 @@
+"""consumerOffset.json has one writer at a time, and a reset is in it before it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq.broker.offset_flush import OffsetFlush, ResetPlan
+from rewindmq.broker.store import StoreError
+from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.disk import OsDisk
+from rewindmq.protocol.points import Point
+
+
+class HandWorkers:
+    """Each job runs when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[asyncio.Future[Any], Callable[[], Any]]] = []
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Awaitable[Any]:
+        future = asyncio.get_running_loop().create_future()
+        self.jobs.append((future, lambda: function(*args)))
+        return future
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    async def finish(self) -> None:
+        """Let the one job there is do its work."""
+        ((future, job),) = self.jobs
+        self.jobs.clear()
+        try:
+            future.set_result(job())
+        except StoreError as error:
+            future.set_exception(error)
+        await asyncio.sleep(0)
+
+
+class RefusingDisk(OsDisk):
+    """Refuses to rename while told so, as the last step of a save."""
+
+    refuses = False
+
+    def replace(self, source: Path, target: Path) -> None:
+        if self.refuses:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().replace(source, target)
+
+
+class Box:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.workers = HandWorkers()
+        self.points: list[Point] = []
+        self.disk = RefusingDisk()
+        self.table = ConsumerOffsetTable(path, self.disk)
+        self.flush = OffsetFlush(self.workers, self.table, lambda point, details: self.points.append(point))
+
+    def reset(self, offset: int) -> asyncio.Future[None]:
+        targets = {0: offset}
+
+        def apply() -> None:
+            self.points.append(Point.OFFSET_RESET)
+            self.table.reset("G", "T", targets)
+
+        return self.flush.reset(lambda: ResetPlan("G", "T", targets, apply))
+
+    @property
+    def saved(self) -> tuple[int, int]:
+        table = ConsumerOffsetTable(self.path)
+        table.load()
+        return tuple(table.record("G", "T", 0))
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return Box(tmp_path / "consumerOffset.json")
+
+
+async def test_a_reset_happens_when_it_is_on_disk_and_not_before(box: Box) -> None:
+    box.table.commit("G", "T", 0, 100)
+    done = box.reset(40)
+    assert box.table.record("G", "T", 0) == (100, 0)
+    await box.workers.finish()
+    assert box.saved == box.table.record("G", "T", 0) == (40, 1)
+    assert box.points == [Point.OFFSETS_FLUSHED, Point.OFFSET_RESET]
+    await done
+
+
+async def test_a_reset_waits_for_the_flush_that_runs_and_the_flush_for_the_reset(box: Box) -> None:
+    box.table.commit("G", "T", 0, 100)
+    box.flush.flush()
+    done = box.reset(40)
+    box.flush.flush()
+    assert len(box.workers.jobs) == 1
+    await box.workers.finish()
+    assert box.saved == (100, 0)
+    box.table.commit("G", "T", 0, 110)
+    box.flush.flush()
+    assert len(box.workers.jobs) == 1
+    await box.workers.finish()
+    await done
+    assert box.saved == (40, 1)
+    box.table.commit("G", "T", 0, 41)
+    box.flush.flush()
+    await box.workers.finish()
+    assert box.saved == (41, 1)
+
+
+async def test_resets_follow_each_other_each_upon_the_one_before(box: Box) -> None:
+    first, second = box.reset(10), box.reset(20)
+    await box.workers.finish()
+    assert first.done()
+    assert not second.done()
+    await box.workers.finish()
+    await second
+    assert box.saved == box.table.record("G", "T", 0) == (20, 2)
+
+
+async def test_a_disk_that_refuses_leaves_nothing_reset_and_the_next_reset_has_its_epoch(
+    box: Box,
+) -> None:
+    box.table.commit("G", "T", 0, 100)
+    box.table.persist()
+    refused, next_one = box.reset(10), box.reset(20)
+    box.disk.refuses = True
+    await box.workers.finish()
+    with pytest.raises(StoreError, match="No space left on device"):
+        await refused
+    assert box.saved == box.table.record("G", "T", 0) == (100, 0)
+    box.disk.refuses = False
+    await box.workers.finish()
+    await next_one
+    assert box.saved == (20, 1)
+
+
+async def test_a_failed_flush_is_tried_again(box: Box, caplog: pytest.LogCaptureFixture) -> None:
+    box.table.commit("G", "T", 0, 100)
+    box.flush.flush()
+    box.disk.refuses = True
+    await box.workers.finish()
+    (line,) = caplog.messages
+    assert line.startswith("consumer offsets not flushed, trying again: ")
+    assert box.points == []
+    box.disk.refuses = False
+    box.flush.flush()
+    await box.workers.finish()
+    assert box.saved == (100, 0)
+    assert box.points == [Point.OFFSETS_FLUSHED]
+
+
+async def test_whoever_stops_waiting_does_not_stop_the_reset(box: Box) -> None:
+    done = box.reset(10)
+    done.cancel()
+    await box.workers.finish()
+    assert box.saved == box.table.record("G", "T", 0) == (10, 1)
+
+
+async def test_a_plan_that_fails_or_moves_nothing_writes_nothing(box: Box) -> None:
+    def fails() -> ResetPlan:
+        raise StoreError("too many")
+
+    with pytest.raises(StoreError, match="too many"):
+        await box.flush.reset(fails)
+    await box.flush.reset(lambda: ResetPlan("G", "T", {}, lambda: None))
+    assert box.workers.jobs == []
+    assert not box.path.exists()
+
+
+async def test_close_waits_for_all_that_is_asked_for(box: Box) -> None:
+    box.reset(10)
+    box.reset(20)
+    closing = asyncio.ensure_future(box.flush.close())
+    for _ in range(2):
+        await asyncio.sleep(0)
+        assert not closing.done()
+        await box.workers.finish()
+    await closing
+    assert box.saved == (20, 2)
