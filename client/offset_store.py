@@ -84,6 +84,10 @@ class OffsetMemory:
         """The queue's epoch as last told, 0 before; None in clients that know no epochs."""
         return self._epochs.get(queue, 0) if self._instance.switches.knows_epochs else None
 
+    def was_told_epoch(self, queue: MessageQueue) -> bool:
+        """Whether the broker has told the queue's epoch at all."""
+        return queue in self._epochs
+
     def learn_epoch(self, queue: MessageQueue, epoch: int) -> None:
         """Note what the broker told."""
         self._epochs[queue] = epoch

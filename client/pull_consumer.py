@@ -17,7 +17,7 @@ from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.local_offset_store import LocalFileOffsetStore, default_offset_root
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.process_queue import ProcessQueue
-from rewindmq.client.pull_result import PullResult, PullStatus, decode_pull_response
+from rewindmq.client.pull_result import PullResult, decode_pull_response
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.route import subscribe_queues
 from rewindmq.protocol.body.heartbeat import (
@@ -26,6 +26,7 @@ from rewindmq.protocol.body.heartbeat import (
     ConsumerData,
     ConsumeType,
     MessageModel,
+    SubscriptionData,
 )
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
@@ -190,12 +191,25 @@ class PullConsumer(Consumer):
             expression_type=EXPRESSION_TAG,
             epoch=self.offset_store.epoch(queue),
         )
+        result = await self._ask(queue, header, subscription, timeout)
+        is_new_to_us = not self.offset_store.was_told_epoch(queue)
+        self.offset_store.learn_epoch(queue, result.epoch)
+        if is_new_to_us and header.epoch is not None and header.epoch != result.epoch:
+            # A reset from before this consumer's time is none of its business.
+            header.epoch = result.epoch
+            return await self._ask(queue, header, subscription, timeout)
+        return result
+
+    async def _ask(
+        self,
+        queue: MessageQueue,
+        header: PullMessageRequestHeader,
+        subscription: SubscriptionData,
+        timeout: float,
+    ) -> PullResult:
         command = self.instance.api.command(RequestCode.PULL_MESSAGE, header)
         response = await self.instance.remoting.invoke(await self._address(queue), command, timeout)
-        result = decode_pull_response(response, queue.broker_name, subscription)
-        if result.status is PullStatus.OFFSET_ILLEGAL:
-            self.offset_store.learn_epoch(queue, result.epoch)
-        return result
+        return decode_pull_response(response, queue.broker_name, subscription)
 
     async def _address(self, queue: MessageQueue) -> str:
         self._require_running()

@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
@@ -27,6 +29,7 @@ from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.points import Point, Stall
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.sim import World
 
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -77,14 +80,23 @@ class Inbox:
 class Cluster:
     """One name server, some brokers, and everyone who talks to them."""
 
-    def __init__(self, world: World, root: Path, profile: Profile, exits: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        world: World,
+        root: Path,
+        profile: Profile,
+        reset_mode: ResetMode,
+        exits: AsyncExitStack,
+    ) -> None:
         self.world = world
         self.profile = profile
+        self._reset_mode = reset_mode
         self.brokers: dict[str, Broker] = {}
         self.events = Events(world)
         self._root = root
         self._exits = exits
         self._hosts = 0
+        self._runtimes: dict[str, Runtime] = {}
         self._namesrv_runtime, self._namesrv_host = self.runtime()
         self._namesrv: NameServer
 
@@ -125,13 +137,27 @@ class Cluster:
                 store_path_root_dir=str(self._root / name),
                 default_topic_queue_nums=queues,
                 profile=self.profile,
+                reset_mode=self._reset_mode,
                 store=StoreConfig(**{"physical_memory_bytes": 1 << 30, **sizes, **store}),
             ),
         )
+        await self._run_broker(name, broker)
+        self._runtimes[name] = runtime
+        return broker
+
+    async def restart_broker(self, name: str = "broker-a") -> None:
+        """Stop a broker in order, and start it at the same address over the same store."""
+        broker = self.brokers[name]
+        config = msgspec.structs.replace(
+            broker.context.config, listen_port=int(broker.address.rpartition(":")[2])
+        )
+        await broker.close()
+        await self._run_broker(name, Broker(self._runtimes[name], config))
+
+    async def _run_broker(self, name: str, broker: Broker) -> None:
         self._exits.push_async_callback(broker.close)
         await broker.start()
         self.brokers[name] = broker
-        return broker
 
     async def producer(self, **options: Any) -> Producer:
         producer = Producer("P", self.namesrv, runtime=self.runtime()[0], profile=self.profile, **options)
@@ -208,6 +234,7 @@ def play(
     brokers: int = 1,
     queues: int = 4,
     store: dict[str, Any] | None = None,
+    reset_mode: ResetMode = ResetMode.CLASSIC,
     seed: int = 1,
 ) -> None:
     """Run a scene against a cluster of one profile."""
@@ -215,7 +242,7 @@ def play(
 
     async def main() -> None:
         async with AsyncExitStack() as exits:
-            cluster = Cluster(world, root, profile, exits)
+            cluster = Cluster(world, root, profile, reset_mode, exits)
             await cluster.start(brokers, queues, store or {})
             await scene(cluster)
 

@@ -101,3 +101,28 @@ def live_chains(cluster: Cluster, after: float, **wanted: Any) -> set[int]:
         for when, point, details in cluster.events.heard
         if point is Point.PULL_SENT and when > after and wanted.items() <= details.items()
     }
+
+
+def check_stored_follows_deliveries(cluster: Cluster, start: float) -> None:
+    """The law: nothing is stored after a reset that was not delivered, queue by queue, since it.
+
+    Deliveries that are older than what the broker answered with 222 do not count; those of a queue begin
+    anew with each reset.
+    """
+    ends: dict[int, int] = {}
+    chains: dict[int, set[object]] = {}
+    for when, point, details in cluster.events.heard:
+        if when < start or details.get("topic") != "T":
+            continue
+        queue = details.get("queue_id", -1)
+        if point is Point.OFFSET_RESET:
+            ends[queue] = details["offset"]
+            chains[queue] = set()
+        elif point in (Point.QUEUE_ADDED, Point.QUEUE_RESTARTED) and queue in ends:
+            chains[queue].add((details["client_id"], details["chain"]))
+        elif point is Point.LISTENER_CALLED and queue in ends:
+            if (details["client_id"], details["chain"]) in chains[queue]:
+                ends[queue] = max(ends[queue], max(details["offsets"]) + 1)
+        elif point is Point.COMMIT_RECEIVED and queue in ends:
+            assert details["offset"] <= ends[queue], (when - start, details)
+    assert ends, "no reset"

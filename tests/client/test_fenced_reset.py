@@ -1,0 +1,436 @@
+"""Fenced resets with real servers and clients under virtual time (behaviour.md E.18 F12, F-E E28)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from client_stage import Cluster, Inbox, Scene, until
+from client_stage import play as play_any
+from race_props import (
+    SlowListener,
+    Stall,
+    before_the_answer,
+    check_stored_follows_deliveries,
+    live_chains,
+    next_idle_pull,
+    reset,
+    since,
+)
+
+from rewindmq.client import PullStatus
+from rewindmq.protocol.body.fenced_commit import FencedCommit
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.reset_mode import ResetMode
+
+ROUND_TRIPS = 0.02
+
+
+def play(scene: Scene, root: Path, *, queues: int = 4) -> None:
+    """With brokers in fenced mode and clients that know epochs; a message takes up to 1 ms."""
+    play_any(scene, root, Profile.EPOCH, queues=queues, reset_mode=ResetMode.FENCED)
+
+
+def fenced(cluster: Cluster) -> list[FencedCommit]:
+    """The commits of T that the broker lists as refused."""
+    return cluster.brokers["broker-a"].context.fenced_commits.listed("G", "T").commits
+
+
+async def _consumed(cluster: Cluster, listener: object, count: int = 100, **options: object) -> None:
+    """An idle consumer that has consumed and stored everything of one queue."""
+    await cluster.create_topic(queues=1)
+    await cluster.fill(count)
+    await cluster.consume(listener, **options)
+    await until(lambda: cluster.stored() == {0: count})
+
+
+def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_anybody(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        await cluster.create_topic("Other")
+        await cluster.fill(50)
+        await cluster.fill(5, "Other")
+        inbox = Inbox(cluster.world)
+        consumer = cluster.push_consumer(inbox)
+        consumer.subscribe("Other")
+        async with consumer:
+            await until(lambda: len(inbox.messages) == 4 * 55)
+            await until(lambda: cluster.stored() == dict.fromkeys(range(4), 50))
+            others = {queue: held for queue, held in consumer.process_queues.items() if queue.topic != "T"}
+            inbox.clear()
+            start = await reset(cluster)
+            assert not consumer.is_suspended
+            await until(lambda: len(inbox.messages) == 200, 1)
+            assert inbox.times[-1] - start < ROUND_TRIPS
+            assert {message.topic for message in inbox.messages} == {"T"}
+            await asyncio.sleep(6)
+            assert cluster.stored() == dict.fromkeys(range(4), 50)
+            # Nothing but the four queues was touched.
+            assert cluster.events.at(Point.SUSPENDED) == []
+            assert len(cluster.events.at(Point.QUEUE_RESTARTED, topic="T", epoch=1)) == 4
+            for queue, held in others.items():
+                assert consumer.process_queues[queue] is held
+            check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_the_result_of_a_listener_that_was_running_is_not_noted_anywhere(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        consumer = await cluster.consume(listener, consume_thread_max=3)
+        await until(lambda: cluster.stored() == {0: 100})
+        done = listener.hold(100)
+        await cluster.fill(1, first=100)
+        await until(lambda: listener.offsets[-1] == 100)
+        listener.seconds = 1.0
+        start = await reset(cluster)
+        await since(cluster, start, 14)
+        done.set()
+        await asyncio.sleep(0.1)
+        (queue,) = [queue for queue in consumer.process_queues if queue.topic == "T"]
+        assert consumer.offset_store.read_memory(queue) < 50
+        assert cluster.events.at(Point.RESULT_DISCARDED, offsets=[100], epoch=0) != []
+        await asyncio.sleep(60)
+        assert cluster.stored() == {0: 101}
+        assert sorted(listener.offsets[101:]) == list(range(101))
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["", "over a broker's restart"])
+def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_restarted: bool
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        listener, stall = SlowListener(), Stall()
+        await _consumed(cluster, listener, stall=stall, consume_thread_max=8)
+        stall.arm(Point.COMMIT_READ, topic="T", offset=100)
+        await until(lambda: stall.is_caught)
+        listener.seconds = 1.0
+        start = await reset(cluster)
+        if is_restarted:
+            await cluster.restart_broker()
+        await asyncio.sleep(2)
+        stall.release()
+        await until(lambda: fenced(cluster) != [])
+        (commit,) = fenced(cluster)
+        assert (commit.offset, commit.epoch, commit.carrier) == (100, 0, RequestCode.UPDATE_CONSUMER_OFFSET)
+        assert commit.stored_epoch == 1
+        assert cluster.stored()[0] < 100
+        await until(lambda: cluster.stored() == {0: 100})
+        assert sorted(set(listener.offsets[100:])) == list(range(100))
+        check_stored_follows_deliveries(cluster, start)
+
+    with caplog.at_level(logging.WARNING, "rewindmq.client.offset_store"):
+        play(scene, tmp_path)
+    assert [record.args for record in caplog.records if "fenced" in record.message] != []
+    assert len([record for record in caplog.records if "fenced" in record.message]) == 1
+
+
+def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        listener, stall = SlowListener(), Stall()
+        await _consumed(cluster, listener, stall=stall, consume_thread_max=8)
+        stall.arm(Point.RESULT_ACCEPTED, offsets=[100])
+        await cluster.fill(1, first=100)
+        await until(lambda: stall.is_caught)
+        listener.seconds = 1.0
+        start = await reset(cluster)
+        await asyncio.sleep(3)
+        stall.release()
+        await asyncio.sleep(30)
+        assert cluster.stored() == {0: 101}
+        assert cluster.events.at(Point.OFFSET_UPDATED, offset=101, epoch=0) == []
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_a_commit_tells_of_the_reset_where_no_pull_can(tmp_path: Path) -> None:
+    """A queue over its flow-control bounds is not pulled; its next commit is refused, and it begins again."""
+
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        held = [listener.hold(10), listener.hold(31)]
+        await cluster.consume(listener, consume_thread_max=3, consume_concurrently_max_span=20)
+        await until(lambda: 31 in listener.offsets)
+        await until(lambda: cluster.stored() == {0: 10})
+        await asyncio.sleep(6)
+        start = await reset(cluster)
+        await until(lambda: cluster.events.at(Point.QUEUE_RESTARTED, epoch=1) != [], 5.1)
+        for event in held:
+            event.set()
+        await until(lambda: cluster.stored() == {0: 100})
+        assert fenced(cluster)[0].carrier == RequestCode.UPDATE_CONSUMER_OFFSET
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_two_members_each_replay_their_own_queues(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        await cluster.fill(50)
+        inboxes = [Inbox(cluster.world), Inbox(cluster.world)]
+        for name, inbox in zip(("c1", "c2"), inboxes, strict=True):
+            await cluster.consume(inbox, name=name)
+        await until(lambda: cluster.stored() == dict.fromkeys(range(4), 50))
+        await asyncio.sleep(25)
+        for inbox in inboxes:
+            inbox.clear()
+        start = await reset(cluster)
+        await until(lambda: sum(len(inbox.messages) for inbox in inboxes) == 200, 1)
+        for inbox in inboxes:
+            assert inbox.times[-1] - start < ROUND_TRIPS
+            assert len({message.queue_id for message in inbox.messages}) == 2
+        await asyncio.sleep(20)
+        assert sum(len(inbox.messages) for inbox in inboxes) == 200
+        assert cluster.stored() == dict.fromkeys(range(4), 50)
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_a_member_that_joins_right_after_the_reset_replays_what_it_takes(tmp_path: Path) -> None:
+    """behaviour.md E.9: in classic mode its queues would be lost."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(100)
+        slow = SlowListener()
+        await cluster.consume(slow, consume_thread_max=1)
+        await until(lambda: cluster.stored() == {0: 100, 1: 100})
+        slow.seconds = 0.5
+        start = await reset(cluster)
+        late = SlowListener(0.5)
+        await cluster.consume(late, name="c2", consume_thread_max=1)
+        await asyncio.sleep(120)
+        assert cluster.stored() == {0: 100, 1: 100}
+        assert set(late.offsets) | set(slow.offsets[200:]) == set(range(100))
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_target(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        inbox = Inbox(cluster.world)
+        await cluster.create_topic(queues=1)
+        await cluster.fill(50)
+        await asyncio.sleep(1)
+        middle = cluster.runtime()[0].clock.now_ms()
+        await asyncio.sleep(1)
+        await cluster.fill(50, first=50)
+        await cluster.consume(inbox)
+        await until(lambda: cluster.stored() == {0: 100})
+        inbox.clear()
+        admin = await cluster.admin()
+        start = cluster.world.now
+        await asyncio.gather(
+            *(admin.reset_offset_by_timestamp("T", "G", at, True) for at in (0, middle, 0, middle))
+        )
+        await asyncio.sleep(10)
+        assert cluster.stored() == {0: 100}
+        assert cluster.brokers["broker-a"].context.offsets.epoch("G", "T", 0) == 4
+        assert inbox.bodies[-1] == b"99"
+        assert set(inbox.bodies) >= {b"%d" % number for number in range(50, 100)}
+        settled = cluster.world.now
+        await asyncio.sleep(25)
+        assert len(live_chains(cluster, settled, topic="T")) == 1
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_a_skip_forward_delivers_nothing_and_is_not_taken_back(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        listener = SlowListener(1.0)
+        await cluster.consume(listener, consume_thread_max=1)
+        await until(lambda: len(listener.offsets) == 10)
+        start = await reset(cluster, -1)
+        await asyncio.sleep(30)
+        assert listener.offsets == list(range(10))
+        assert cluster.stored() == {0: 100}
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_a_shutdown_over_a_reset_leaves_the_target_stored(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        stall = Stall()
+        consumer = cluster.push_consumer(SlowListener(), stall=stall)
+        await consumer.start()
+        await until(lambda: cluster.stored() == {0: 100})
+        stall.arm(Point.COMMIT_READ, topic="T", offset=100)
+        leaving = asyncio.create_task(consumer.shutdown())
+        await until(lambda: stall.is_caught)
+        await reset(cluster)
+        stall.release()
+        await leaving
+        assert cluster.stored() == {0: 0}
+        assert [commit.offset for commit in fenced(cluster)] == [100]
+
+    play(scene, tmp_path)
+
+
+def test_a_dead_broker_does_not_hold_up_the_commits_at_others(tmp_path: Path) -> None:
+    """Commits with an epoch are answered, but nobody waits for the answers."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(10)
+        inbox = Inbox(cluster.world)
+        consumer = await cluster.consume(inbox)
+        await until(lambda: cluster.stored(broker="broker-b") == {0: 10})
+        await cluster.brokers["broker-a"].close()
+        before = len(cluster.events.at(Point.PERSIST_TICK, client_id=consumer.client_id))
+        await asyncio.sleep(20)
+        ticks = cluster.events.at(Point.PERSIST_TICK, client_id=consumer.client_id)[before:]
+        assert [round(later - tick, 1) for tick, later in pairwise(ticks)] == [5.0] * 3
+
+    play_any(scene, tmp_path, Profile.EPOCH, brokers=2, reset_mode=ResetMode.FENCED)
+
+
+# Consumers that pull by hand.
+
+
+def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        consumer = await cluster.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        assert (await consumer.pull(queue, "*", 40, 10)).next_begin_offset == 50
+        consumer.update_consume_offset(queue, 50)
+        await consumer.persist_consume_offset(queue)
+        await until(lambda: cluster.stored() == {0: 50})
+        await reset(cluster)
+        consumer.update_consume_offset(queue, 60)
+        await consumer.persist_consume_offset(queue)
+        await until(lambda: [commit.offset for commit in fenced(cluster)] == [60])
+        result = await consumer.pull(queue, "*", 60, 10)
+        assert (result.status, result.next_begin_offset, result.epoch) == (PullStatus.OFFSET_ILLEGAL, 0, 1)
+        assert (await consumer.pull(queue, "*", 60, 10)).status is PullStatus.FOUND
+        consumer.update_consume_offset(queue, 70)
+        await consumer.persist_consume_offset(queue)
+        await until(lambda: cluster.stored() == {0: 70})
+        # One that comes later reads where it likes.
+        newcomer = await cluster.pull_consumer()
+        found = await newcomer.pull(queue, "*", 90, 10)
+        assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 100)
+
+    play(scene, tmp_path)
+
+
+# Clients that know no epochs.
+
+
+@pytest.mark.parametrize("profile", [*RELEASES, Profile.UNGUARDED])
+def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
+    tmp_path: Path, profile: Profile
+) -> None:
+    """5.x begins again within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
+
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        await _consumed(cluster, listener, profile=profile, consume_thread_max=8)
+        before = len(listener.offsets)
+        await before_the_answer(cluster, 13)
+        listener.seconds = 1.0
+        start = await reset(cluster)
+        await until(lambda: len(listener.offsets) > before, 2.1 if profile is Profile.V53 else 31)
+        await asyncio.sleep(60)
+        assert sorted(set(listener.offsets[before:])) == list(range(100))
+        assert cluster.stored() == {0: 100}
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize(("profile", "seconds"), [*((p, 35) for p in RELEASES), (Profile.UNGUARDED, 5)])
+def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
+    tmp_path: Path, profile: Profile, seconds: float
+) -> None:
+    """The unguarded client commits it: refused as long as nothing was delivered to it again."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        listener = SlowListener()
+        await cluster.consume(listener, profile=profile, consume_thread_max=3)
+        await until(lambda: cluster.stored() == {0: 100})
+        tick = await next_idle_pull(cluster)
+        await since(cluster, tick, 0.1)
+        done = listener.hold(100)
+        await cluster.fill(1, first=100)
+        await until(lambda: listener.offsets[-1] == 100)
+        listener.seconds = 1.0
+        start = await reset(cluster)
+        await asyncio.sleep(seconds)
+        done.set()
+        await asyncio.sleep(90)
+        assert cluster.stored() == {0: 101}
+        assert set(listener.offsets[101:]) == set(range(101))
+        assert (101 in [commit.offset for commit in fenced(cluster)]) == (profile is Profile.UNGUARDED)
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were_given_again(
+    tmp_path: Path,
+) -> None:
+    """The limit of fencing clients that know no epochs: nothing tells the two deliveries apart."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        listener = SlowListener()
+        done = listener.hold(99)
+        await cluster.consume(listener, profile=Profile.UNGUARDED, consume_thread_max=2)
+        await until(lambda: 99 in listener.offsets)
+        listener.seconds = 1.0
+        await reset(cluster)
+        await asyncio.sleep(40)
+        assert cluster.stored()[0] < 50
+        done.set()
+        await asyncio.sleep(6)
+        assert cluster.stored() == {0: 100}
+        assert len(listener.offsets) < 100 + 60
+
+    play(scene, tmp_path)
+
+
+def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(tmp_path: Path) -> None:
+    """Classic mode: 220, 10 s, and the target is stored; nothing is fenced."""
+
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        await _consumed(cluster, listener, consume_thread_max=8)
+        await before_the_answer(cluster, 13)
+        listener.seconds = 2.0
+        start = await reset(cluster)
+        await since(cluster, start, 10.5)
+        assert cluster.stored() == {0: 0}
+        await since(cluster, start, 18.5)
+        # E.4 is closed: the pull in flight was let go of.
+        assert cluster.stored()[0] < 40
+        assert fenced(cluster) == []
+
+    play_any(scene, tmp_path, Profile.EPOCH, reset_mode=ResetMode.CLASSIC)
