@@ -16,12 +16,14 @@ from typing import Any
 
 import uvloop
 
-from bench import cluster_start, consuming, echo, reset_notice, searching, sending
+from bench import cluster_start, consuming, echo, fenced_reset, reset_notice, searching, sending
 from bench.table import Row, render, write_json
 from rewindmq.broker.store.model import SearchMode
+from rewindmq.cluster import LocalCluster
 
 _QUEUE_ENTRIES = 10_000_000
 _CONSUMERS = 500
+_FENCED_CONSUMERS = 1_000
 _SEARCHES = 2_000
 _EXAMPLES = """examples:
   scripts/bench
@@ -135,6 +137,27 @@ def bench_reset(rounds: int, scale: float) -> list[Row]:
     return [row]
 
 
+def bench_fenced_reset(rounds: int, scale: float) -> list[Row]:
+    """222 in fenced mode to the listener."""
+    many = max(1, int(_FENCED_CONSUMERS * scale))
+    rows = {
+        1: Row("fenced reset: first redelivery, 1 consumer", "ms", 50, higher_is_better=False),
+        many: Row(
+            f"fenced reset: {many:,} consumers all redelivering",
+            "ms",
+            500,
+            higher_is_better=False,
+            note="one queue each; all consumers are in one process",
+        ),
+    }
+    with LocalCluster(1, broker_config=fenced_reset.BROKER_CONFIG) as cluster:
+        for consumers, row in rows.items():
+            _say(f"fenced reset, {consumers} consumers")
+            address = cluster.brokers["broker-a"].address
+            row.samples = _run(fenced_reset.redelivered(cluster.namesrv_address, address, consumers, rounds))
+    return list(rows.values())
+
+
 def bench_search(rounds: int, scale: float) -> list[Row]:
     """Search by time, both modes."""
     entries = int(_QUEUE_ENTRIES * scale)
@@ -156,6 +179,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "send": bench_send,
     "consume": bench_consume,
     "reset": bench_reset,
+    "fenced": bench_fenced_reset,
     "search": bench_search,
 }
 

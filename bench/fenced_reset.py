@@ -1,0 +1,109 @@
+"""From 222 in fenced mode to the first message that each consumer of a group is given again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+
+# Members would otherwise all rebalance whenever one of them joins.
+BROKER_CONFIG = {"notifyConsumerIdsChangedEnable": "false"}
+_MESSAGES_PER_QUEUE = 10
+_SETTLE_SECONDS = 1.0
+
+
+class _Arrivals:
+    """Who has been given a message since ``begin``."""
+
+    def __init__(self, members: int) -> None:
+        self._members = members
+        self._missing: set[int] = set()
+        self.complete_at = 0.0
+        self.all_here = asyncio.Event()
+        self.begin()
+
+    def begin(self) -> None:
+        self._missing = set(range(self._members))
+        self.all_here.clear()
+
+    def note(self, member: int) -> None:
+        if not self._missing:
+            return
+        self._missing.discard(member)
+        if not self._missing:
+            self.complete_at = time.perf_counter()
+            self.all_here.set()
+
+
+async def redelivered(namesrv: str, broker: str, members: int, rounds: int) -> list[float]:
+    """Milliseconds of each round, until the last of ``members`` consumers has a message.
+
+    Each member is a client of its own with one queue, and all live in this process.
+    """
+    topic, group = f"FencedTopic{members}", f"FencedGroup{members}"
+    arrivals = _Arrivals(members)
+    samples = []
+    async with AsyncExitStack() as exits:
+        admin = await exits.enter_async_context(AdminClient(namesrv))
+        await _fill(admin, namesrv, broker, topic, members)
+        consumers = [_consumer(namesrv, topic, group, number, arrivals) for number in range(members)]
+        await _start(consumers, exits)
+        await arrivals.all_here.wait()
+        for _ in range(rounds):
+            # Until every queue has been read to its end and its next pull is held.
+            await asyncio.sleep(_SETTLE_SECONDS)
+            arrivals.begin()
+            started = time.perf_counter()
+            resetting = admin.reset_offset_by_timestamp(topic, group, 0, mode=ResetMode.FENCED)
+            await asyncio.gather(resetting, arrivals.all_here.wait())
+            samples.append((arrivals.complete_at - started) * 1000)
+    return samples
+
+
+async def _fill(admin: AdminClient, namesrv: str, broker: str, topic: str, queues: int) -> None:
+    """A topic with a few messages in each queue."""
+    config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+    await admin.create_and_update_topic_config(broker, config)
+    async with Producer("BenchmarkProducer", namesrv) as producer:
+        for queue in await producer.fetch_publish_message_queues(topic):
+            await producer.send_batch([Message(topic, b"x")] * _MESSAGES_PER_QUEUE, queue=queue)
+
+
+def _consumer(namesrv: str, topic: str, group: str, number: int, arrivals: _Arrivals) -> PushConsumer:
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        arrivals.note(number)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = PushConsumer(
+        group,
+        namesrv,
+        profile=Profile.EPOCH,
+        instance_name=f"member-{number:04}",
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    )
+    consumer.subscribe(topic)
+    consumer.register_message_listener(listener)
+    return consumer
+
+
+async def _start(consumers: Sequence[PushConsumer], exits: AsyncExitStack) -> None:
+    """Everybody joins before anybody takes a queue, so that no queue changes hands."""
+    for consumer in consumers:
+        consumer.suspend()
+        await exits.enter_async_context(consumer)
+    for consumer in consumers:
+        await consumer.resume()
