@@ -127,6 +127,38 @@ def _empty_answers(cluster: Cluster) -> list[float]:
     return cluster.events.at(Point.PULL_CALLBACK, topic="T", status="NO_NEW_MSG")
 
 
+def test_E07_a_pull_that_was_let_go_of_does_no_harm_where_threads_are_short(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        start = await _idle_reset(cluster, 5, F3_ONLY, threads=1)
+        await since(cluster, start, 15.1)
+        assert cluster.stored()[0] < 40
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize(("switches", "callbacks"), [(V49, 1), (F3_ONLY, 0)])
+def test_an_answer_that_waits_for_a_thread_is_let_go_of_with_its_queue(
+    tmp_path: Path, switches: ClientProfile, callbacks: int
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        consumer = await cluster.consume(
+            SlowListener(), switches=switches, client_callback_executor_threads=1
+        )
+        await until(lambda: cluster.stored() == {0: 100})
+        await before_the_answer(cluster, 1)
+        before = len(_empty_answers(cluster))
+        async with consumer.instance.callbacks.slot():
+            await asyncio.sleep(2)
+            for queue, process_queue in list(consumer.process_queues.items()):
+                consumer.drop_queue(queue, process_queue)
+            assert len(_empty_answers(cluster)) == before
+        assert len(_empty_answers(cluster)) == before + callbacks
+
+    play(scene, tmp_path)
+
+
 @pytest.mark.parametrize(("threads", "is_lost"), [(1, True), (2, False)])
 def test_E07_a_callback_that_found_no_thread_runs_right_after_the_reset(
     tmp_path: Path, threads: int, is_lost: bool
