@@ -44,11 +44,13 @@ async def reset(
             range, no queue, too many offsets, or the disk refused: then nothing is reset.
     """
     targets = _targets(context, header)
-    table: dict[int, int] = {}
+    table: dict[MessageQueue, int] = {}
 
     def plan() -> ResetPlan:
         moving, standing = _split(context, header, targets)
-        table.update(standing | moving)
+        for queue_id, offset in sorted((standing | moving).items()):
+            table[MessageQueue(header.topic, context.config.broker_name, queue_id)] = offset
+        tell_targets(context, header, table)
         return ResetPlan(header.group, header.topic, moving, lambda: _apply(context, header, moving))
 
     try:
@@ -57,8 +59,7 @@ async def reset(
         raise RequestError(
             ResponseCode.SYSTEM_ERROR, f"group {header.group} is not reset, nothing has changed: {error}"
         ) from None
-    broker_name = context.config.broker_name
-    return {MessageQueue(header.topic, broker_name, queue_id): table[queue_id] for queue_id in sorted(table)}
+    return table
 
 
 def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[int, int]:
@@ -118,11 +119,6 @@ def _split(
 def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dict[int, int]) -> None:
     group, topic = header.group, header.topic
     before = context.offsets.offsets_of(group, topic)
-    table = {
-        MessageQueue(topic, context.config.broker_name, queue_id): offset
-        for queue_id, offset in moving.items()
-    }
-    tell_targets(context, header, table)
     epochs = context.offsets.reset(group, topic, moving)
     context.marks.remove(group, topic, moving)
     for queue_id, offset in moving.items():

@@ -19,11 +19,14 @@ from rewindmq.broker.store.disk import Disk
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel, ProducerData
+from rewindmq.protocol.body.offset_table import ResetOffsetBody
+from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.offset import (
     QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
@@ -235,6 +238,19 @@ class Peer:
         header = ResetOffsetRequestHeader(topic, group, timestamp, force, **fields)
         return await self.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
 
+    async def targets(self, timestamp: int, topic: str = "T", **fields: Any) -> dict[int, int]:
+        """Queue to offset, as a reset that has to succeed answers."""
+        response = await self.reset(timestamp, topic, **fields)
+        table = decode_body(response.require_success(), ResetOffsetBody).offset_table
+        assert all(queue[:2] == (topic, "broker-a") for queue in table)
+        return {queue.queue_id: offset for queue, offset in table.items()}
+
+    async def record(self, queue_id: int = 0, group: str = "G") -> tuple[int, int]:
+        """Offset and epoch as 14 answers them."""
+        header = (await self.stored("T", queue_id, group)).require_success()
+        record = header.decode_header(QueryConsumerOffsetResponseHeader)
+        return record.offset, record.epoch or 0
+
 
 class Stage:
     """Brokers, name servers and peers that are closed when the scenario is over."""
@@ -300,6 +316,18 @@ class SimStage(Stage):
     async def at(self, seconds: float) -> None:
         """Let protocol time pass until so many seconds after the start."""
         await self.runtime.timers.sleep(seconds - self.runtime.clock.monotonic())
+
+    async def group_at(self, offset: int, queues: int = 1, *, messages: int = 100, **topic: int) -> Peer:
+        """A member of G, which stands at ``offset`` in each queue of T, holding messages since second 1."""
+        peer = self.peer()
+        await peer.create_topic(**{"write": queues, "read": queues, **topic})
+        await peer.heartbeat()
+        await self.at(1.0)
+        for queue_id in range(topic.get("write", queues)):
+            await peer.fill(messages, queue_id=queue_id)
+        await self.at(2.0)
+        await peer.commit_all(offset, queues)
+        return peer
 
     async def at_ms(self, milliseconds: int) -> int:
         """The same in ms; returns the wall clock then."""

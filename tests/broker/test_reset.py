@@ -22,34 +22,15 @@ PROFILES = ("v42", "v49", "v53")
 TO_THE_END = -1
 
 
-def targets(response: Any) -> dict[int, int]:
-    table = decode_body(response.require_success(), ResetOffsetBody).offset_table
-    assert all(queue[:2] == ("T", "broker-a") for queue in table)
-    return {queue.queue_id: offset for queue, offset in table.items()}
-
-
-async def group_at(stage: Any, offset: int, queues: int = 1, *, messages: int = 100, **topic: int) -> Any:
-    """A member of G, which stands at ``offset`` in each queue of T, holding messages since second 1."""
-    peer = stage.peer()
-    await peer.create_topic(**{"write": queues, "read": queues, **topic})
-    await peer.heartbeat()
-    await stage.at(1.0)
-    for queue_id in range(topic.get("write", queues)):
-        await peer.fill(messages, queue_id=queue_id)
-    await stage.at(2.0)
-    await peer.commit_all(offset, queues)
-    return peer
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D01_each_member_is_sent_the_table_and_the_stored_offsets_stay(
     simulate: Simulate, profile: str
 ) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 100, queues=2)
+        peer = await stage.group_at(100, queues=2)
         other = stage.peer("c2")
         await other.heartbeat()
-        assert targets(await stage.peer("admin").reset(EPOCH_MS)) == {0: 0, 1: 0}
+        assert await stage.peer("admin").targets(EPOCH_MS) == {0: 0, 1: 0}
         await stage.at(3.0)
         for member in (peer, other):
             notice = member.received[-1][1]
@@ -71,8 +52,8 @@ def test_D05_without_force_only_strictly_smaller_targets_count(
     simulate: Simulate, profile: str, stored: int, timestamp: int, force: bool, expected: int
 ) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, stored)
-        assert targets(await peer.reset(timestamp, force=force)) == {0: expected}
+        peer = await stage.group_at(stored)
+        assert await peer.targets(timestamp, force=force) == {0: expected}
         await stage.at(3.0)
         # The members go through the whole procedure even where nothing moves.
         assert peer.count(220) == 1
@@ -86,10 +67,10 @@ def test_D05_without_force_only_strictly_smaller_targets_count(
 )
 def test_D06_targets_of_now(simulate: Simulate, profile: str, timestamp: int | str, target: int) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 10)
+        peer = await stage.group_at(10)
         await stage.at(3.0)
         asked = EPOCH_MS + 3_000 if timestamp == "now" else timestamp
-        assert targets(await peer.reset(asked)) == {0: target}
+        assert await peer.targets(asked) == {0: target}
 
     simulate(scenario, profile=profile)
 
@@ -110,7 +91,7 @@ def test_D08_topic_unknown_at_the_broker(simulate: Simulate, profile: str, code:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D10_offline_with_offsets(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 100)
+        peer = await stage.group_at(100)
         await peer.client.close()
         await stage.at(3.0)
         admin = stage.peer("admin")
@@ -139,7 +120,7 @@ def test_D11_offline_without_offsets(simulate: Simulate, profile: str) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D12_a_member_too_old_stops_the_round_after_those_before_it(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
-        first = await group_at(stage, 100)
+        first = await stage.group_at(100)
         old, last = stage.peer("c2", version=27), stage.peer("c3")
         await old.heartbeat()
         await last.heartbeat()
@@ -156,7 +137,7 @@ def test_D12_a_member_too_old_stops_the_round_after_those_before_it(simulate: Si
 
 def test_D12_the_first_version_that_knows_220_is_told(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
-        first = await group_at(stage, 100)
+        first = await stage.group_at(100)
         young = stage.peer("c2", version=28)
         await young.heartbeat()
         (await first.reset(0)).require_success()
@@ -168,7 +149,7 @@ def test_D12_the_first_version_that_knows_220_is_told(simulate: Simulate) -> Non
 
 def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
-        first = await group_at(stage, 100)
+        first = await stage.group_at(100)
         python = stage.peer("c2", version=1, language=LanguageCode.PYTHON)
         await python.heartbeat()
         (await first.reset(0)).require_success()
@@ -181,9 +162,9 @@ def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: Simul
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D14_language_of_the_administrator_decides_the_form_of_220(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 100)
+        peer = await stage.group_at(100)
         admin = stage.peer("admin", language=LanguageCode.CPP)
-        assert targets(await admin.reset(0)) == {0: 0}
+        assert await admin.targets(0) == {0: 0}
         await stage.at(3.0)
         (line,) = decode_body(peer.received[-1][1], ResetOffsetBodyForC).offset_table
         assert (line.topic, line.broker_name, line.queue_id, line.offset) == ("T", "broker-a", 0, 0)
@@ -208,7 +189,7 @@ def test_D15_a_broadcast_group_has_no_offsets_here(simulate: Simulate) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 1, queues=4, messages=1, write=8, read=4)
+        peer = await stage.group_at(1, queues=4, messages=1, write=8, read=4)
         response = await peer.reset(0)
         assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
         assert peer.count(220) == 0
@@ -219,8 +200,8 @@ def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 1, queues=8, messages=1, write=4, read=8)
-        assert targets(await peer.reset(0)) == {0: 0, 1: 0, 2: 0, 3: 0}
+        peer = await stage.group_at(1, queues=8, messages=1, write=4, read=8)
+        assert await peer.targets(0) == {0: 0, 1: 0, 2: 0, 3: 0}
 
     simulate(scenario, profile=profile)
 
@@ -230,7 +211,7 @@ def test_a_reset_of_one_queue_is_refused_instead_of_rewinding_all(
     simulate: Simulate, fields: dict[str, int]
 ) -> None:
     async def scenario(stage: Any) -> None:
-        peer = await group_at(stage, 100)
+        peer = await stage.group_at(100)
         response = await peer.reset(0, **fields)
         assert response.code == 1
         assert "resets whole topics" in response.remark
@@ -246,7 +227,7 @@ async def test_members_get_220_in_their_own_codec(stage: Any) -> None:
     await peers[0].commit(5)
     for peer in peers:
         await peer.heartbeat()
-    assert targets(await stage.peer("admin").reset(TO_THE_END)) == {0: 0}
+    assert await stage.peer("admin").targets(TO_THE_END) == {0: 0}
     for peer, wire in zip(peers, SerializeType, strict=True):
         notice = await peer.hear(220)
         assert notice.serialize_type == wire
@@ -259,7 +240,7 @@ def test_points_of_a_reset(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         stage.probe = lambda point, details: seen.append((point, details))
         await stage.start_broker()
-        peer = await group_at(stage, 100)
+        peer = await stage.group_at(100)
         await peer.reset(0)
 
     simulate(scenario, start=False)

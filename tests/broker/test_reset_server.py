@@ -1,0 +1,336 @@
+"""222 under mode server (``behaviour.md`` D.9), with its holes: D15, D20 to D29, E21, E23, E25."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.sim.world import EPOCH_MS
+
+Simulate = Callable[..., None]
+TO_THE_END = -1
+SERVER = {"profile": "v53", "reset_mode": ResetMode.SERVER}
+SWALLOWED = (0, "Offset has been previously reset")
+
+
+async def commit(peer: Any, offset: int) -> tuple[int, str | None]:
+    response = await peer.commit(offset)
+    return response.code, response.remark
+
+
+def test_D15_a_broadcast_group_is_reset_all_the_same(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=1, read=1)
+        await peer.heartbeat(model=MessageModel.BROADCASTING)
+        assert await peer.targets(0) == {0: 0}
+
+    simulate(scenario, **SERVER)
+
+
+@pytest.mark.parametrize(("write", "read"), [(8, 4), (4, 8)])
+def test_D20_D21_the_queues_are_the_read_queues(simulate: Simulate, write: int, read: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=write, read=read)
+        await peer.heartbeat()
+        await peer.fill(1)
+        assert await peer.targets(0) == dict.fromkeys(range(read), 0)
+
+    simulate(scenario, **SERVER)
+
+
+def test_D23_an_unknown_group_is_26_and_not_created(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        response = await peer.reset(0)
+        assert (response.code, response.remark) == (26, "Group G does not exist")
+        assert stage.broker.context.groups.get("G") is None
+
+    simulate(scenario, **SERVER)
+
+
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_D08_an_unknown_topic_is_17(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        response = await peer.reset(0, "Nope")
+        assert (response.code, response.remark) == (17, "Topic Nope does not exist")
+
+    simulate(scenario, profile=profile, reset_mode=ResetMode.SERVER)
+
+
+def test_D24_an_offset_may_lie_one_past_the_end(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        # Nothing is ever deleted here.
+        monkeypatch.setattr(stage.broker.context.store, "min_offset", lambda topic, queue_id: 10)
+        for offset in (10, 100, 101):
+            assert await peer.targets(0, queue_id=0, offset=offset) == {0: offset}
+        for offset in (9, 102, -2):
+            response = await peer.reset(0, queue_id=0, offset=offset)
+            assert response.code == 1
+            assert response.remark == f"Target offset {offset} not in consume queue range [10-100]"
+        assert await peer.stored_offset() == 101
+
+    simulate(scenario, **SERVER)
+
+
+def test_one_queue_by_time_leaves_the_others(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50, queues=3)
+        assert await peer.targets(0, queue_id=1) == {1: 0}
+        assert await peer.targets(TO_THE_END, queue_id=2, offset=-1) == {2: 100}
+        assert [await peer.stored_offset(queue_id=queue_id) for queue_id in range(3)] == [50, 0, 100]
+
+    simulate(scenario, **SERVER)
+
+
+def test_force_is_not_looked_at_and_any_negative_time_is_the_end(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        assert await peer.targets(-7, force=False) == {0: 100}
+        assert await peer.stored_offset() == 100
+
+    simulate(scenario, **SERVER)
+
+
+def test_a_topic_without_read_queues(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=1, read=0)
+        await peer.heartbeat()
+        response = await peer.reset(0)
+        assert (response.code, response.remark) == (1, "No queues to reset.")
+
+    simulate(scenario, **SERVER)
+
+
+def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        assert await peer.targets(EPOCH_MS) == {0: 0}
+        assert peer.count(220) == 0
+        assert await peer.stored_offset() == 0
+        assert await commit(peer, 500) == SWALLOWED
+        assert await commit(stage.peer("admin"), 30) == SWALLOWED
+        assert await peer.stored_offset() == 0
+        assert stage.broker.context.offsets.query("G", "T", 0) == 0
+
+    simulate(scenario, **SERVER)
+
+
+def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        await peer.targets(EPOCH_MS)
+        assert await peer.status(100) == (21, "OFFSET_RESET", 0)
+        code, _, next_offset = await peer.status(0)
+        assert (code, next_offset) == (0, 32)
+        assert await commit(peer, 32) == (0, None)
+        assert await peer.stored_offset() == 32
+        assert stage.broker.context.fenced_commits.listed(None, None).total == 0
+
+    simulate(scenario, **SERVER)
+
+
+def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        await stage.at(7.0)
+        # Held until the check at 25, which is the first with an age of 15 s.
+        held = asyncio.ensure_future(peer.status(100, hold_ms=15_000))
+        await stage.at(13.0)
+        await stage.peer("admin").targets(EPOCH_MS)
+        await stage.at(24.9)
+        assert not held.done()
+        assert await held == (21, "OFFSET_RESET", 0)
+        assert stage.runtime.clock.monotonic() == pytest.approx(25.0, abs=0.01)
+
+    simulate(scenario, **SERVER)
+
+
+def test_D29_an_offline_group_starts_at_the_target_and_is_sent_there_once_more(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        await peer.client.close()
+        await stage.at(3.0)
+        assert await stage.peer("admin").targets(EPOCH_MS) == {0: 0}
+        later = stage.peer("c2")
+        await later.heartbeat()
+        assert await later.stored_offset() == 0
+        assert await later.status(0) == (21, "OFFSET_RESET", 0)
+        assert (await later.status(0))[0] == 0
+
+    simulate(scenario, **SERVER)
+
+
+def test_E21_S1_the_pull_that_collects_the_mark_commits_the_old_offset_again(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        stored = []
+        await peer.targets(EPOCH_MS)
+        stored.append(await peer.stored_offset())
+        assert await peer.status(100, commit=100) == (21, "OFFSET_RESET", 0)
+        stored.append(await peer.stored_offset())
+        await peer.commit(0)
+        stored.append(await peer.stored_offset())
+        assert stored == [0, 100, 0]
+
+    simulate(scenario, **SERVER)
+
+
+def test_E23_S3_a_restart_forgets_the_mark_and_takes_the_old_offset_back(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        await peer.targets(EPOCH_MS)
+        await stage.at(15.1)
+        shutil.copytree(stage.root / "store", stage.root / "crashed")
+        await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), **SERVER)
+        running = stage.peer()
+        assert await running.stored_offset() == 0
+        assert await commit(running, 100) == (0, None)
+        assert await running.stored_offset() == 100
+
+    simulate(scenario, **SERVER)
+
+
+def test_E25_a_consumer_that_does_not_pull_keeps_committing_in_vain(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(100)
+        await peer.targets(EPOCH_MS)
+        for second in range(5, 65, 5):
+            await stage.at(float(second))
+            assert await commit(peer, 100 + second) == SWALLOWED
+            assert await peer.stored_offset() == 0
+
+    simulate(scenario, **SERVER)
+
+
+def test_S4_whoever_pulls_first_takes_the_mark_and_the_owner_goes_on(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        owner = await stage.group_at(90)
+        await owner.targets(EPOCH_MS)
+        assert await stage.peer("passer-by").status(0) == (21, "OFFSET_RESET", 0)
+        assert (await owner.status(90, commit=90))[0] == 0
+        assert await owner.stored_offset() == 90
+
+    simulate(scenario, **SERVER)
+
+
+def test_other_groups_and_queues_do_not_meet_the_mark(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50, queues=2)
+        await peer.targets(0, queue_id=1, offset=3)
+        assert (await peer.status(50))[0] == 0
+        assert (await peer.status(50, queue_id=1, group="Other"))[0] == 0
+        assert await peer.status(50, queue_id=1) == (21, "OFFSET_RESET", 3)
+
+    simulate(scenario, **SERVER)
+
+
+def test_a_21_of_a_reset_leaves_no_offset_moved_event(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        await peer.targets(0)
+        assert (await peer.status(50))[0] == 21
+        assert stage.broker.context.store.max_offset("OFFSET_MOVED_EVENT", 0) == 0
+
+    simulate(scenario, profile="v49", reset_mode=ResetMode.SERVER)
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "used"),
+    [
+        (ResetMode.CLASSIC, None, "classic"),
+        (ResetMode.SERVER, None, "server"),
+        (ResetMode.CLASSIC, "server", "server"),
+        (ResetMode.FENCED, "classic", "classic"),
+        (ResetMode.SERVER, "fenced", "fenced"),
+    ],
+)
+def test_the_request_may_name_another_mode_and_the_answer_says_which_it_was(
+    simulate: Simulate, own: ResetMode, asked: str | None, used: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        response = await peer.reset(0, reset_mode=asked and ResetMode(asked))
+        header = response.require_success().decode_header(InvokeBrokerToResetOffsetResponseHeader)
+        assert header.reset_mode == used
+        await stage.at(3.0)
+        assert peer.count(220) == (used == "classic")
+
+    simulate(scenario, reset_mode=own)
+
+
+@pytest.mark.parametrize("wire", [None, 0, 1])
+def test_a_mode_that_there_is_not_is_refused_by_name(simulate: Simulate, wire: int | None) -> None:
+    async def scenario(stage: Any) -> None:
+        await stage.group_at(50)
+        response = await stage.peer("admin", wire=wire).ask(
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+            topic="T",
+            group="G",
+            timestamp="0",
+            isForce="true",
+            resetMode="fence",
+        )
+        assert response.code == 1
+        assert response.remark == "resetMode 'fence' is none of classic, server, fenced; nothing is reset"
+
+    simulate(scenario)
+
+
+def test_a_classic_reset_takes_the_marks_of_a_server_reset_away(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        await peer.targets(0, reset_mode=ResetMode.SERVER)
+        await peer.targets(TO_THE_END, reset_mode=ResetMode.CLASSIC)
+        assert await commit(peer, 100) == (0, None)
+        assert await peer.stored_offset() == 100
+
+    simulate(scenario)
+
+
+def test_points_of_a_server_reset(simulate: Simulate) -> None:
+    seen: list[tuple[Point, dict[str, Any]]] = []
+
+    async def scenario(stage: Any) -> None:
+        stage.probe = lambda point, details: seen.append((point, details))
+        await stage.start_broker(**SERVER)
+        peer = await stage.group_at(100)
+        seen.clear()
+        await peer.targets(EPOCH_MS)
+        await peer.stored_offset()
+        await peer.commit(100)
+        await peer.status(100)
+
+    simulate(scenario, start=False)
+    assert [point for point, _ in seen] == [
+        Point.RESET_RECEIVED,
+        Point.RESET_TARGETS_COMPUTED,
+        Point.OFFSET_RESET,
+        Point.OFFSET_QUERIED,
+        Point.COMMIT_FENCED,
+        Point.MARK_COLLECTED,
+        Point.PULL_ANSWERED,
+    ]
+    queue = {"group": "G", "topic": "T", "queue_id": 0}
+    client = seen[3][1]["client"]
+    assert client.startswith("10.0.0.")
+    assert seen[0][1].items() >= {"mode": "server", "broker": "broker-a", "timestamp": EPOCH_MS}.items()
+    assert seen[2][1] == {**queue, "offset": 0, "stored": 100, "epoch": 0, "mode": "server"}
+    assert seen[3][1] == {**queue, "offset": 0, "epoch": 0, "client": client}
+    assert seen[4][1].items() >= {"offset": 100, "stored": 0, "carrier": 15, "epoch": None}.items()
+    assert seen[5][1] == {**queue, "offset": 0, "client": client}
+    assert seen[6][1] == {**queue, "offset": 100, "client": client, "code": 21, "next": 0}
