@@ -1,0 +1,100 @@
+"""A fenced reset at real speed, on real sockets, against a broker process, in each header codec."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+
+MESSAGES = 100
+# Generous for a busy machine, and far from any wait of the protocol; the benchmark measures it.
+SOON = 1.0
+
+
+class Deliveries:
+    """How many messages came, and who waits for some number of them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = asyncio.Event()
+
+    async def __call__(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        self._count += len(messages)
+        self._changed.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async def reach(self, count: int, seconds: float) -> None:
+        async with asyncio.timeout(seconds):
+            while self._count < count:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+async def test_every_codec_carries_the_epochs_of_a_fenced_reset() -> None:
+    async with (
+        LocalCluster(brokers=1, broker_config={"resetMode": "fenced"}) as cluster,
+        Producer("P", cluster.namesrv_address) as producer,
+        AdminClient(cluster.namesrv_address) as admin,
+    ):
+        for number in range(MESSAGES):
+            await producer.send(Message("TopicTest", b"%d" % number))
+        for wire in SerializeType:
+            deliveries = Deliveries()
+            consumer = PushConsumer(
+                f"G{wire.name}",
+                cluster.namesrv_address,
+                profile=Profile.EPOCH,
+                wire=wire,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            )
+            consumer.subscribe("TopicTest")
+            consumer.register_message_listener(deliveries)
+            async with consumer:
+                await deliveries.reach(MESSAGES, 30)
+                for epoch in (1, 2):
+                    started = time.monotonic()
+                    await admin.reset_offset_by_timestamp("TopicTest", consumer.group, 0)
+                    await deliveries.reach((epoch + 1) * MESSAGES, 30)
+                    assert time.monotonic() - started < SOON, wire
+                    held = [pq for queue, pq in consumer.process_queues.items() if queue.topic == "TopicTest"]
+                    assert {process_queue.epoch for process_queue in held} == {epoch}
+                await consumer.persist_offsets()
+            stats = await admin.examine_consume_stats(consumer.group, "TopicTest")
+            assert sum(entry.consumer_offset for entry in stats.offset_table.values()) == MESSAGES
+
+
+async def test_a_reset_is_fenced_where_only_the_request_says_so() -> None:
+    async with (
+        LocalCluster(brokers=1) as cluster,
+        Producer("P", cluster.namesrv_address) as producer,
+        AdminClient(cluster.namesrv_address) as admin,
+    ):
+        deliveries = Deliveries()
+        await producer.send(Message("TopicTest", b"x"))
+        consumer = PushConsumer(
+            "G",
+            cluster.namesrv_address,
+            profile=Profile.EPOCH,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer.subscribe("TopicTest")
+        consumer.register_message_listener(deliveries)
+        async with consumer:
+            await deliveries.reach(1, 30)
+            await admin.reset_offset_by_timestamp("TopicTest", "G", 0, mode=ResetMode.FENCED)
+            await deliveries.reach(2, SOON)
+            assert not consumer.is_suspended
