@@ -36,8 +36,9 @@ async def reset(
     """Raise the epochs and move the offsets, durably.
 
     Returns:
-        Where each queue stands now: the target, or without force the stored offset where that is not behind
-        it. A queue without a stored offset has nothing to be moved back from: without force it is left out.
+        Where each queue stands now: the target, or without force the stored offset where the target is not
+        behind it. A queue without a stored offset has nothing to be moved back from: without force it is left
+        out. A single queue goes to an ``offset`` with and without force.
 
     Raises:
         RequestError: 17 unknown topic; 26 unknown group; 1 a broadcasting group, a queue or offset out of
@@ -106,7 +107,8 @@ def _split(
     context: BrokerContext, header: ResetOffsetRequestHeader, targets: dict[int, int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """The queues to move to their targets, and those that stay where they stand."""
-    if header.is_force:
+    # RocketMQ 5's tool commits the offset of a single queue first, and then sends it here without force.
+    if header.is_force or names_offset(header):
         return targets, {}
     stored = context.offsets.offsets_of(header.group, header.topic)
     moving = {queue_id: target for queue_id, target in targets.items() if target < stored.get(queue_id, -1)}

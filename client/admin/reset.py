@@ -118,7 +118,7 @@ async def reset_offset_of_queue(
     Args:
         address: the broker's.
         timestamp: where to, unless ``offset`` says so.
-        force: see ``reset_offset_by_timestamp``; mode ``server`` moves in either direction all the same.
+        force: see ``reset_offset_by_timestamp``; not looked at with ``offset``, nor in mode ``server``.
 
     Raises:
         ResponseError: the broker refused; a classic one of ours does.

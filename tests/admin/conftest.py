@@ -24,6 +24,7 @@ from rewindmq.client import (
     PushConsumer,
 )
 from rewindmq.client.admin import cli
+from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
@@ -39,6 +40,7 @@ from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
 from rewindmq.protocol.points import Probe
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.connection import Handler
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.sim import World
 
@@ -82,12 +84,10 @@ class Stage:
         self.brokers[name] = broker
         return broker
 
-    async def start_mute_broker(self, name: str) -> None:
-        """Something registered as a broker that takes 222 without answering and refuses all else."""
+    async def start_mute_broker(self, name: str, reset: Handler = lambda connection, request: None) -> None:
+        """Something registered as a broker that takes 222, by itself unanswered, and refuses all else."""
         runtime = self.world.runtime("10.0.1.99")
-        server = RemotingServer(
-            runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: lambda connection, request: None}
-        )
+        server = RemotingServer(runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset})
         await server.start("10.0.1.99", 10911)
         client = RemotingClient(runtime)
         self.exits.push_async_callback(server.close)
@@ -153,12 +153,20 @@ class Stage:
 
     async def run_arguments(self, words: list[str]) -> list[str]:
         """The same for words that may hold spaces."""
+        return [text for printed in await self._execute(words) for text in printed.lines]
+
+    async def data(self, line: str) -> object:
+        """The one value that ``rewindmq admin LINE --json`` prints."""
+        (printed,) = await self._execute(line.split())
+        return printed.data
+
+    async def _execute(self, words: list[str]) -> list[Printed]:
         parser = argparse.ArgumentParser()
         cli.add_arguments(parser)
         arguments = parser.parse_args([*words, "--profile", self.profile])
         command = next(item for item in COMMANDS if item.name.lower() == arguments.admin_command.lower())
         admin = await self.admin()
-        return [text async for printed in command.execute(admin, arguments) for text in printed.lines]
+        return [printed async for printed in command.execute(admin, arguments)]
 
     def stored(self, queue: MessageQueue, group: str = GROUP) -> int:
         """The broker's own table entry, -1 when there is none."""

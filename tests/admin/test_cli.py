@@ -67,6 +67,9 @@ def test_every_example_parses(command):
     [
         ["resetOffsetByTime", "-g", "G", "-t", "T"],
         ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-f", "maybe"],
+        ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "--mode", "fence"],
+        ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-b", "a:1", "-q", "-1"],
+        ["skipAccumulatedMessage", "-g", "G", "-t", "T", "--mode", ""],
         ["updateTopic", "-t", "T"],
         ["updateTopic", "-t", "T", "-b", "a:1", "-c", "C"],
         ["updateTopic", "-t", "T", "-c", "C", "-p", "3"],

@@ -98,8 +98,21 @@ def test_one_queue_by_offset_or_time(simulate: Simulate) -> None:
         peer = await stage.group_at(50, queues=3)
         assert await peer.targets(0, queue_id=1, offset=7) == {1: 7}
         assert await peer.targets(EPOCH_MS, queue_id=2) == {2: 0}
-        assert await peer.targets(0, queue_id=2, offset=30, force=False) == {2: 0}
+        assert await peer.targets(TO_THE_END, queue_id=2, force=False) == {2: 0}
         assert [await peer.record(queue_id) for queue_id in range(3)] == [(50, 0), (7, 1), (0, 1)]
+
+    simulate(scenario, **FENCED)
+
+
+def test_what_the_tool_of_5_x_sends_for_one_queue_is_a_reset(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50, queues=2)
+        admin = stage.peer("admin")
+        for epoch, offset in ((1, 10), (2, 70), (3, 70)):
+            await admin.commit(offset)
+            assert await admin.targets(0, queue_id=0, offset=offset, force=False) == {0: offset}
+            assert await peer.record() == (offset, epoch)
+            assert (await peer.commit(50, epoch=epoch - 1)).code == FENCED_CODE
 
     simulate(scenario, **FENCED)
 

@@ -69,7 +69,7 @@ def _row(*columns: object) -> str:
 def _members(commit: FencedCommit) -> dict[str, Any]:
     import msgspec
 
-    return dict(msgspec.to_builtins(commit))
+    return {field.encode_name: getattr(commit, field.name) for field in msgspec.structs.fields(commit)}
 
 
 COMMAND: Final = Command(

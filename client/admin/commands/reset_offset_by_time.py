@@ -63,11 +63,17 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
     """Define ``--mode``."""
     parser.add_argument(
         "--mode",
-        type=ResetMode,
-        choices=list(ResetMode),
+        type=_mode,
         metavar="classic|server|fenced",
         help="how to reset (default: what each broker is set to); fenced is the one that cannot be lost",
     )
+
+
+def _mode(text: str) -> ResetMode:
+    try:
+        return ResetMode(text.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(ResetMode)}, not {text!r}") from None
 
 
 def _count(text: str) -> int:
@@ -83,6 +89,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         raise ClientError("-b and -q go together: queue numbers are each broker's own")
     if arguments.queue is None and arguments.offset is not None:
         raise ClientError("-o is the offset of one queue: say which with -b and -q")
+    if arguments.offset is not None and not arguments.force:
+        raise ClientError("-o says where to, in either direction: -f false goes with -s alone")
     if arguments.queue is None:
         outcome = await reset_or_write(
             admin, topic, group, timestamp, arguments.force, is_cpp=arguments.cplus, mode=arguments.mode
