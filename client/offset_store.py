@@ -95,6 +95,7 @@ class OffsetMemory:
     def begin_again(self, queue: MessageQueue, offset: int, epoch: int) -> None:
         """Forget all progress of the queue in favour of what the broker told."""
         self.learn_epoch(queue, epoch)
+        self._frozen.discard(queue)
         self._table[queue] = offset
 
     def update_and_freeze(self, queue: MessageQueue, offset: int) -> None:
