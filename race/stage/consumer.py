@@ -40,11 +40,9 @@ def make_consumer(
         RaceError: an option that push consumers do not have.
         ClientError: an option out of range.
     """
-    named: dict[str, Any] = {
-        name: _KINDS[name](value) if name in _KINDS else value for name, value in options.items()
-    }
-    named.setdefault("instance_name", instance_name)
+    named: dict[str, Any] = {"instance_name": instance_name, **options}
     try:
+        named.update({name: kind(named[name]) for name, kind in _KINDS.items() if name in named})
         consumer = PushConsumer(GROUP, namesrv, runtime=runtime, profile=profile, **named)
     except (TypeError, ValueError) as error:
         raise RaceError(f"options of the consumer: {error}") from None

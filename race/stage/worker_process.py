@@ -74,8 +74,11 @@ class WorkerProcess:
     def begin_order(self, do: str, **how: Any) -> int:
         """Have something done, without waiting for it."""
         self._orders += 1
-        self._answers[self._orders] = asyncio.get_running_loop().create_future()
-        self._write({"order": self._orders, "do": do, **how})
+        answer = self._answers[self._orders] = asyncio.get_running_loop().create_future()
+        if self._reading is None or self._reading.done():
+            _fail(answer, self._gone())
+        else:
+            self._write({"order": self._orders, "do": do, **how})
         return self._orders
 
     async def end(self) -> None:
@@ -105,12 +108,9 @@ class WorkerProcess:
         decoder = msgspec.json.Decoder(dict[str, Any])
         async for line in process.stdout:
             self._hear(decoder.decode(line))
-        gone = RaceError(f"a consumer's process has ended: {self._last_words()}")
+        gone = self._gone()
         for waiter in (self._ready, *self._answers.values()):
-            if not waiter.done():
-                waiter.set_exception(gone)
-                # Perhaps nobody waits for it any more.
-                waiter.exception()
+            _fail(waiter, gone)
 
     def _hear(self, value: dict[str, Any]) -> None:
         if "done" in value:
@@ -129,9 +129,16 @@ class WorkerProcess:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(value).encode() + b"\n")
 
-    def _last_words(self) -> str:
+    def _gone(self) -> RaceError:
         lines = self._log_path.read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "its log is empty"
+        return RaceError(f"a consumer's process has ended: {lines[-1] if lines else 'its log is empty'}")
+
+
+def _fail(waiter: asyncio.Future[None], error: RaceError) -> None:
+    if not waiter.done():
+        waiter.set_exception(error)
+        # Perhaps nobody waits for it any more.
+        waiter.exception()
 
 
 def _ignore(value: dict[str, Any]) -> None:
