@@ -44,6 +44,8 @@ class PullFence:
         Args:
             epoch: the queue's.
         """
+        if not epoch and header.epoch is None and not self._marks:
+            return None
         queue = header.consumer_group, header.topic, header.queue_id
         target = self._marks.collect(*queue)
         if target is not None:

@@ -12,6 +12,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
+from rewindmq.protocol.profile import RELEASES
 from rewindmq.protocol.reset_mode import ResetMode
 
 TOPIC, GROUP = "TopicTest", "rewinders"
@@ -306,3 +307,52 @@ def test_a_broker_that_lists_none_is_named(play):
         assert refused.value.__notes__ == ["from broker-b"]
 
     play(scenario)
+
+
+# What running consumers make of it.
+
+
+@pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
+@pytest.mark.parametrize("profile", RELEASES)
+def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_again(play, profile, mode):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(10, gap=0.1)
+        async with stage.consumer():
+            await stage.sleep(30)
+            assert stage.stored(Q0) == 10
+            stage.consumed.clear()
+            await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode {mode}")
+            # 21 to a client of 4.x: 10 s, and then the next rebalance.
+            await stage.sleep(60)
+            assert stage.consumed == [(Q0, offset) for offset in range(10)]
+            assert stage.stored(Q0) == 10
+            await stage.send(2)
+            await stage.sleep(20)
+            assert stage.stored(Q0) == 12
+        # Nothing is fenced but what those consumers sent before they had joined again.
+        admin = await stage.admin()
+        fenced = (await admin.fenced_commits())["broker-a"].commits
+        assert all(commit.epoch is None and commit.stored_offset == 0 for commit in fenced)
+
+    play(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_a_legacy_consumer_goes_on_after_the_broker_has_restarted(play, profile):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        await stage.send(10, gap=0.1)
+        async with stage.consumer():
+            await stage.sleep(30)
+            await stage.run(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC} --mode fenced")
+            await stage.sleep(60)
+            broker = stage.brokers.pop("broker-a")
+            await broker.close()
+            await stage.start_broker("broker-a")
+            await stage.sleep(90)
+            await stage.send(3)
+            await stage.sleep(60)
+            assert record(stage, Q0) == (13, 1)
+
+    play(scenario, profile=profile)
