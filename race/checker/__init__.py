@@ -1,0 +1,7 @@
+"""Judges histories by the laws a reset is held to; knows events, and nothing of who made them."""
+
+from rewindmq.race.checker.judge import judge
+from rewindmq.race.checker.progress import Moment, Progress, progress
+from rewindmq.race.checker.verdict import JudgeFrom, Law, Verdict, Violation
+
+__all__ = ["JudgeFrom", "Law", "Moment", "Progress", "Verdict", "Violation", "judge", "progress"]

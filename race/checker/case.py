@@ -1,0 +1,342 @@
+"""One queue of a reset before the court: what is stored, what was delivered again, who pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.race.checker.chain import Chain
+from rewindmq.race.checker.verdict import JudgeFrom, Law, Violation
+from rewindmq.race.scenario.scenario import Loss
+
+FOUND: Final = "FOUND"
+OFFSET_ILLEGAL: Final = "OFFSET_ILLEGAL"
+
+
+@dataclass(slots=True)
+class _Offence:
+    """A time during which something was stored that may not be."""
+
+    index: int
+    at: float
+    offset: int
+    finished_until: int
+    writer: str
+    latest: int
+    is_healed: bool = False
+
+
+class Case:
+    """Told of everything that happens to one queue, in order; says in the end which laws were broken.
+
+    A reset takes effect on a queue when its target is first stored after the start, or a pull is first sent
+    from there, or (``JudgeFrom.ACKNOWLEDGED``) at the latest when it is acknowledged. Pulls sent from then on
+    are fresh, and so is what they bring.
+
+    Args:
+        place: what to call the queue in a sentence.
+        filtered: offsets that the group's subscription does not take.
+        handover_seconds: how long two processes may both pull a queue that passes from one to the other.
+    """
+
+    __slots__ = (
+        "_called",
+        "_corrections",
+        "_done",
+        "_filtered",
+        "_handover",
+        "_has_started",
+        "_is_effective",
+        "_is_judged",
+        "_judge_from",
+        "_offence",
+        "_offences",
+        "_place",
+        "_skips",
+        "_stored_at",
+        "_turns",
+        "_twins",
+        "_writer",
+        "chains",
+        "effect_at",
+        "end",
+        "finished_until",
+        "is_restarted",
+        "stored",
+        "target",
+    )
+
+    def __init__(
+        self,
+        place: str,
+        target: int,
+        judge_from: JudgeFrom,
+        *,
+        filtered: frozenset[int] = frozenset(),
+        handover_seconds: float = 25.0,
+    ) -> None:
+        self.target = target
+        self.stored: int | None = None
+        self.chains: list[Chain] = []
+        # Where what is fresh and finished without a gap ends, from the target on.
+        self.finished_until = target
+        self.is_restarted = False
+        self.effect_at = 0.0
+        # One past the last message known.
+        self.end = 0
+        self._place = place
+        self._judge_from = judge_from
+        self._filtered = filtered
+        self._handover = handover_seconds
+        self._has_started = self._is_effective = self._is_judged = False
+        self._turns = 0
+        self._writer = ""
+        self._stored_at = (0, 0.0)
+        # Given to a listener since the reset took effect.
+        self._called: set[int] = set()
+        self._done: set[int] = set()
+        self._skips: list[tuple[int, int]] = []
+        # Offsets below the target that a broker told a fresh pull to go on from.
+        self._corrections: set[int] = set()
+        self._offence: _Offence | None = None
+        self._offences: list[_Offence] = []
+        self._twins: Violation | None = None
+
+    @property
+    def is_effective(self) -> bool:
+        """Whether the reset has taken effect here."""
+        return self._is_effective
+
+    # What happens.
+
+    def start(self) -> None:
+        """The reset is asked for."""
+        self._has_started = True
+
+    def acknowledge(self, index: int, at: float) -> None:
+        """The administrator is told that it is done."""
+        if self._judge_from is JudgeFrom.ACKNOWLEDGED:
+            if not self._is_effective:
+                self._take_effect(at)
+            self._is_judged = True
+            self._check(index, at)
+
+    def store(self, index: int, at: float, offset: int, writer: str) -> None:
+        """The broker's record is now ``offset``; ``writer`` says by what, "" when it was only seen."""
+        self.stored = offset
+        self._stored_at = (index, at)
+        self._writer = writer
+        if self._has_started and writer and offset == self.target:
+            if not self._is_effective:
+                self._take_effect(at)
+            if self._judge_from is JudgeFrom.APPLIED:
+                self._is_judged = True
+        if self._is_judged:
+            self._check(index, at)
+
+    def pull(self, index: int, at: float, chain: Chain, offset: int) -> None:
+        """A pull is sent."""
+        if offset == self.target and self._has_started and not self._is_effective:
+            self._take_effect(at)
+        self._turns += 1
+        if self._is_effective:
+            if offset <= self.target:
+                self.is_restarted = True
+            chain.is_stale = False
+            if len(self.chains) > 1 and self._twins is None:
+                self._look_for_twins(index, at, chain)
+        else:
+            chain.is_stale = True
+            chain.stale_until = offset
+        chain.turn = self._turns
+        chain.latest = at
+        chain.offset = offset
+        chain.is_waiting = True
+
+    def answer(self, chain: Chain, status: str, following: int, offsets: Sequence[int] | None) -> None:
+        """A pull's answer has come; ``offsets`` are those of the messages in it, where that is known."""
+        asked = chain.offset
+        chain.is_waiting = False
+        chain.offset = following
+        if status == OFFSET_ILLEGAL:
+            chain.is_alive = False
+            if not chain.is_stale and self.target <= asked <= self.finished_until:
+                self._skip(asked, following)
+                self._corrections.add(following)
+        elif chain.is_stale:
+            chain.stale_until = max(chain.stale_until, following)
+        elif status != FOUND:
+            self._skip(asked, following)
+        elif offsets is not None and len(offsets) != following - asked:
+            position = asked
+            for offset in sorted(offsets):
+                self._skip(position, offset)
+                position = offset + 1
+            self._skip(position, following)
+
+    def call(self, offsets: Sequence[int]) -> None:
+        """Messages are given to a listener."""
+        if self._has_started and (self._is_effective or self._judge_from is JudgeFrom.APPLIED):
+            self._called.update(offsets)
+        self.end = max(self.end, offsets[-1] + 1)
+
+    def finish(self, chain: Chain, offsets: Sequence[int]) -> None:
+        """A listener has come to an end with them."""
+        if not self._has_started:
+            return
+        done = self._done
+        if self._is_effective:
+            floor = chain.stale_until
+            done.update(offset for offset in offsets if offset >= floor)
+            if self.finished_until in done:
+                self._advance()
+        elif self._judge_from is JudgeFrom.APPLIED:
+            # Counts only if the reset never takes effect.
+            done.update(offset for offset in offsets if offset in self._called)
+
+    # The end.
+
+    def conclude(self, index: int, at: float, is_at_rest: bool) -> list[Violation]:
+        """Every violation; ``index`` and ``at`` are those of the last event."""
+        if not self._is_judged:
+            if not self._has_started:
+                return []
+            self._advance()
+            self._check(*self._stored_at)
+        violations = [self._stored_violation(offence) for offence in self._offences]
+        redelivery = self._redelivery_violation(index, at, is_at_rest)
+        if redelivery is not None:
+            violations.append(redelivery)
+        if self._twins is not None:
+            violations.append(self._twins)
+        return violations
+
+    def _take_effect(self, at: float) -> None:
+        self._is_effective = True
+        self.effect_at = at
+        self._called.clear()
+        self._done.clear()
+
+    def _skip(self, first: int, following: int) -> None:
+        if following > first:
+            self._skips.append((first, following))
+            if first <= self.finished_until < following:
+                self._advance()
+
+    def _advance(self) -> None:
+        position, done, filtered = self.finished_until, self._done, self._filtered
+        moved = True
+        while moved:
+            moved = False
+            while position in done or position in filtered:
+                position += 1
+                moved = True
+            for first, following in self._skips:
+                if first <= position < following:
+                    position = following
+                    moved = True
+        self.finished_until = position
+
+    def _is_lawful(self, offset: int) -> bool:
+        return self.target <= offset <= self.finished_until or offset in self._corrections
+
+    def _check(self, index: int, at: float) -> None:
+        offset = self.stored
+        if offset is None:
+            return
+        offence = self._offence
+        if self._is_lawful(offset):
+            if offence is not None:
+                # Set right by storing something else, not by the replay having come so far.
+                offence.is_healed = offset < offence.latest or offence.latest < self.target
+                self._offence = None
+        elif offence is None:
+            self._offence = _Offence(index, at, offset, self.finished_until, self._writer, offset)
+            self._offences.append(self._offence)
+        else:
+            offence.latest = offset
+
+    def _stored_violation(self, offence: _Offence) -> Violation:
+        if offence.is_healed or not self.chains:
+            # Without chains nobody consumes it in a way that knows of resets.
+            loss = Loss.L0
+        else:
+            loss = Loss.L1 if self.is_restarted and offence.offset > self.target else Loss.L2
+        by = f"by {offence.writer}" if offence.writer else "as was seen"
+        what = f"{self._place}: {offence.offset} was stored ({by}) after the reset to {self.target}"
+        if offence.offset < self.target:
+            why = "which lies before it"
+        elif offence.finished_until == self.target:
+            why = "and nothing had been delivered again and finished"
+        else:
+            why = (
+                f"and only the messages before {offence.finished_until} had been delivered again and finished"
+            )
+        healed = "; later this was set right" if offence.is_healed else ""
+        return Violation(Law.STORED, loss, offence.index, offence.at, f"{what}, {why}{healed}")
+
+    def _redelivery_violation(self, index: int, at: float, is_at_rest: bool) -> Violation | None:
+        """Messages that nobody will deliver any more; at rest also those that were not delivered yet."""
+        stored = self.stored if self.stored is not None else self.target
+        living = [chain for chain in self.chains if chain.is_alive]
+        missing = [offset for offset in range(self.target, self.end) if self._is_missing(offset)]
+        if not missing or not self.chains:
+            return None
+        reach = min((max(chain.first, chain.stale_until) for chain in living), default=self.end)
+        lost = [offset for offset in missing if offset < stored and offset < reach]
+        if lost:
+            what = f"{_range_text(lost)} not delivered again, and nobody will ask for {_them(lost)}"
+            why = f"{stored} is stored, and no chain of pulls that goes on began before {reach}"
+            if not living:
+                why = f"{stored} is stored, and nobody pulls any more"
+            return Violation(Law.REDELIVERED, Loss.L2, index, at, f"{self._place}: {what}: {why}")
+        if is_at_rest and living:
+            text = (
+                f"{self._place}: {_range_text(missing)} not delivered again so far, though {stored} is stored"
+            )
+            return Violation(Law.REDELIVERED, Loss.L0, index, at, text)
+        return None
+
+    def _is_missing(self, offset: int) -> bool:
+        return (
+            offset not in self._called
+            and offset not in self._filtered
+            and not any(first <= offset < following for first, following in self._skips)
+        )
+
+    def _look_for_twins(self, index: int, at: float, chain: Chain) -> None:
+        for other in self.chains:
+            if other is chain or not (other.is_alive and chain.is_alive) or other.turn <= chain.turn:
+                continue
+            # The chain pulled, the other did, and now the chain does again.
+            if other.process != chain.process:
+                both = max(chain.began, other.began, self.effect_at)
+                if min(at, other.latest) <= both + self._handover:
+                    continue
+            elif not chain.turn or other.latest < self.effect_at:
+                continue
+            whose = (
+                f"two chains of {chain.process}"
+                if chain.process == other.process
+                else f"{chain.process} and {other.process}"
+            )
+            text = (
+                f"{self._place}: {whose} pull it in turns, from {other.offset} and from {chain.offset};"
+                " neither was dropped"
+            )
+            self._twins = Violation(Law.ONE_CHAIN, Loss.L3, index, at, text)
+            return
+
+
+def _range_text(offsets: Sequence[int]) -> str:
+    """``message 5 was`` or ``4 messages from 5 to 9 were``."""
+    if len(offsets) == 1:
+        return f"message {offsets[0]} was"
+    if len(offsets) == offsets[-1] - offsets[0] + 1:
+        return f"messages {offsets[0]} to {offsets[-1]} were"
+    return f"{len(offsets)} messages between {offsets[0]} and {offsets[-1]} were"
+
+
+def _them(offsets: Sequence[int]) -> str:
+    return "it" if len(offsets) == 1 else "them"

@@ -1,0 +1,74 @@
+"""How stored offset and redelivery went, moment by moment; what the report draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rewindmq.race.checker.case import Case
+from rewindmq.race.checker.judge import HANDOVER_SECONDS, choose_reset, make_cases
+from rewindmq.race.checker.reading import Reading
+from rewindmq.race.checker.verdict import JudgeFrom
+from rewindmq.race.history import Event
+
+
+class Moment(NamedTuple):
+    """A change.
+
+    Attributes:
+        event_index: of the event that made it, in the history.
+        stored: the stored offset, None as long as it is not known.
+        finished_until: everything from the target to before this was redelivered and finished; None before
+            the reset took effect.
+    """
+
+    at: float
+    event_index: int
+    stored: int | None
+    finished_until: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One queue.
+
+    Attributes:
+        end: one past the last message known.
+    """
+
+    broker_name: str
+    topic: str
+    queue_id: int
+    target: int
+    end: int
+    moments: tuple[Moment, ...]
+
+
+def progress(
+    history: Iterable[Event], *, judge_from: JudgeFrom | None = None, reset: int = -1
+) -> list[Progress]:
+    """Every queue the reset names, in the order of the acknowledgement; empty when none was acknowledged.
+
+    Raises:
+        RaceError: as ``judge``.
+    """
+    events = list(history)
+    issued = choose_reset(events, reset)
+    if issued is None:
+        return []
+    cases = make_cases(events, issued, judge_from, HANDOVER_SECONDS)
+    assert issued.acknowledged is not None
+    reading = Reading(cases, issued.started, issued.acknowledged)
+    moments: dict[Case, list[Moment]] = {case: [] for case in cases.values()}
+    for index, event in enumerate(events):
+        reading.read(events, index + 1, index)
+        for case, known in moments.items():
+            finished_until = case.finished_until if case.is_effective else None
+            moment = Moment(event.at, index, case.stored, finished_until)
+            if moment[2:] != (known[-1][2:] if known else (None, None)):
+                known.append(moment)
+    return [
+        Progress(place[1], place[2], place[3], case.target, case.end, tuple(moments[case]))
+        for place, case in cases.items()
+    ]

@@ -1,0 +1,66 @@
+"""Which resets were issued, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewindmq.race.history import Event, Lab
+
+
+@dataclass(slots=True)
+class Issued:
+    """One reset.
+
+    Attributes:
+        started, acknowledged: indexes of events; None as long as it was not acknowledged.
+        is_refused: the administrator was told no.
+        targets: ``[broker_name, queue_id, offset]`` each.
+        until: index of a later reset's start that was not answered, so that nobody knows what it did.
+    """
+
+    started: int
+    mode: str
+    group: str
+    topic: str
+    place: list[Any]
+    acknowledged: int | None = None
+    is_refused: bool = False
+    targets: Sequence[Sequence[Any]] = ()
+    until: int | None = None
+
+
+def issued_resets(events: Sequence[Event]) -> list[Issued]:
+    """All resets, in the order they were started."""
+    resets: list[Issued] = []
+    for index, event in enumerate(events):
+        kind = event.kind
+        if kind is Lab.RESET_STARTED:
+            details = event.details
+            place = [details.get(name) for name in ("broker_name", "queue_id", "offset")]
+            reset = Issued(index, details["mode"], details["group"], details["topic"], place)
+            resets.append(reset)
+        elif kind is Lab.RESET_ACKNOWLEDGED:
+            _acknowledge(resets, index, event.details)
+        elif kind is Lab.RESET_REFUSED and event.details.get("code") is not None:
+            waiting = [reset for reset in resets if reset.acknowledged is None and not reset.is_refused]
+            if waiting:
+                waiting[0].is_refused = True
+    unknown = None
+    for reset in reversed(resets):
+        reset.until = unknown
+        if reset.acknowledged is None and not reset.is_refused:
+            unknown = reset.started
+    return resets
+
+
+def _acknowledge(resets: list[Issued], index: int, details: Any) -> None:
+    """Of several that wait for their answer, the one that asked for these targets; else the oldest."""
+    waiting = [reset for reset in resets if reset.acknowledged is None and not reset.is_refused]
+    targets = [list(target) for target in details["targets"]]
+    if not waiting:
+        return
+    reset = next((reset for reset in waiting if reset.place in targets), waiting[0])
+    reset.acknowledged = index
+    reset.targets = targets
