@@ -12,6 +12,7 @@ from rewindmq.race.stage.stage import Stage
 QUIET_SECONDS: Final = 32.0
 MAX_SECONDS: Final = 90.0
 _STEP_SECONDS: Final = 4.0
+_SHORTEST_STEP_SECONDS: Final = 0.001
 _MOVING: Final = frozenset(
     {
         Point.LISTENER_CALLED,
@@ -35,7 +36,8 @@ async def settle(stage: Stage) -> None:
         quiet = stage.now - max(began, _last_move(stage))
         if quiet >= QUIET_SECONDS:
             return
-        await stage.sleep(min(_STEP_SECONDS, QUIET_SECONDS - quiet))
+        # A wait too short for the clock to show would never end.
+        await stage.sleep(max(_SHORTEST_STEP_SECONDS, min(_STEP_SECONDS, QUIET_SECONDS - quiet)))
 
 
 def _last_move(stage: Stage) -> float:
