@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rewindmq.broker.consumer_manager import ConsumerManager
 from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
 
@@ -27,10 +29,17 @@ class Redirect(NamedTuple):
 class PullFence:
     """Asked once for every pull, first pass or wake-up."""
 
-    def __init__(self, offsets: ConsumerOffsetTable, marks: ResetMarks, fencing: Fencing) -> None:
+    def __init__(
+        self,
+        offsets: ConsumerOffsetTable,
+        marks: ResetMarks,
+        fencing: Fencing,
+        consumers: ConsumerManager,
+    ) -> None:
         self._offsets = offsets
         self._marks = marks
         self._fencing = fencing
+        self._consumers = consumers
 
     def epoch(self, header: PullMessageRequestHeader) -> int:
         """The queue's, for the answer."""
@@ -50,11 +59,16 @@ class PullFence:
         target = self._marks.collect(*queue)
         if target is not None:
             return Redirect(target, epoch, is_mark=True)
-        if epoch or header.epoch is not None:
+        if (epoch or header.epoch is not None) and not self._is_broadcasting(header.consumer_group):
             record = self._offsets.record(*queue)
             if not self._fencing.admits_pull(connection, queue, header.queue_offset, header.epoch, record):
                 return Redirect(record.offset, epoch, is_mark=False)
         return None
+
+    def _is_broadcasting(self, group: str) -> bool:
+        """Whether its members keep their offsets themselves; what is stored here is not theirs to go to."""
+        online = self._consumers.find(group)
+        return online is not None and online.message_model is MessageModel.BROADCASTING
 
     def on_delivery(
         self,

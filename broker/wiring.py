@@ -104,7 +104,7 @@ def wire(
         config,
         store,
         PullGate(config, rules, topics, groups, consumers, host),
-        PullFence(offsets, marks, fencing),
+        PullFence(offsets, marks, fencing, consumers),
         committer,
         long_polling,
         OffsetMovedLog(putter, clock) if rules.stores_offset_moved else None,

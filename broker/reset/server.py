@@ -58,12 +58,13 @@ def reset(
         MessageQueue(header.topic, context.config.broker_name, queue_id): target
         for queue_id, target in targets.items()
     }
+    try:
+        context.offsets.check_room(header.group, header.topic, targets)
+    except StoreError as error:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     tell_targets(context, header, table)
     for queue_id, target in targets.items():
-        try:
-            stored = context.offsets.commit(header.group, header.topic, queue_id, target)
-        except StoreError as error:
-            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        stored = context.offsets.commit(header.group, header.topic, queue_id, target)
         context.marks.put(header.group, header.topic, queue_id, target)
         tell_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
     return table

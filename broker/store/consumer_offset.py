@@ -7,7 +7,7 @@ RocketMQ passes over when it reads the file, and which is not there while there 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -141,6 +141,16 @@ class ConsumerOffsetTable:
         self._is_saved = True
         return _format(self._offsets, self._epochs)
 
+    def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
+        """See whether offsets for all these queues can be stored.
+
+        Raises:
+            StoreError: some have none yet, and there would be more than ``MAX_OFFSETS``.
+        """
+        offsets = self._offsets.get(topic + _SEPARATOR + group, {})
+        if self._count + sum(queue_id not in offsets for queue_id in queue_ids) > MAX_OFFSETS:
+            raise StoreError(f"there are {self._count} consumer offsets already")
+
     def take_text_of_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> str:
         """What ``save_text`` is to write before ``reset`` with the same arguments; nothing is reset yet.
 
@@ -151,12 +161,11 @@ class ConsumerOffsetTable:
             targets: queue to offset.
 
         Raises:
-            StoreError: some have no offset yet, and there would be more than ``MAX_OFFSETS``.
+            StoreError: see ``check_room``.
         """
+        self.check_room(group, topic, targets)
         key = topic + _SEPARATOR + group
         offsets = self._offsets.get(key, {})
-        if self._count + len(targets.keys() - offsets.keys()) > MAX_OFFSETS:
-            raise StoreError(f"there are {self._count} consumer offsets already")
         self._is_saved = True
         return _format(
             {**self._offsets, key: {**offsets, **targets}},

@@ -197,3 +197,23 @@ def test_the_reader_of_the_output_may_leave(cluster):
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("#Cluster Name")
     assert "Traceback" not in done.stderr
+
+
+def test_a_fenced_reset_outlives_a_kill_of_the_broker():
+    with LocalCluster(brokers=1, time_scale=0.05) as running:
+        namesrv = running.namesrv_address
+        admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)
+        asyncio.run(consume_three(namesrv))
+        line = ("resetOffsetByTime", "-g", "leavers", "-t", "Offline", "-s", "1")
+        done = admin(*line, "--mode", "fenced", "--json", namesrv=namesrv)
+        answer = json.loads(done.stdout)
+        assert (answer["mode"], answer["online"]) == ("fenced", True)
+        assert answer["queues"] == [{"brokerName": "broker-a", "queueId": 0, "offset": 0}]
+        running.kill("broker-a")
+        running.restart("broker-a")
+        refused = admin(*line, "--mode", "classic", namesrv=namesrv)
+        assert refused.returncode == 1
+        assert "use --mode fenced" in refused.stderr
+        stored = admin("consumerProgress", "-g", "leavers", "--json", namesrv=namesrv)
+        assert '"consumerOffset": 0' in stored.stdout
+        assert "Listed: 0, of 0" in admin("fencedCommits", namesrv=namesrv).stdout

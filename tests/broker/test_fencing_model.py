@@ -8,7 +8,6 @@ epochs, an offset within what it has been given, or told, again since the reset.
 from __future__ import annotations
 
 import itertools
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from rewindmq.broker.offset_commit import Commit, OffsetCommitter
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq.race.sim.disk import SimDisk
 
 END = 12
 QUEUE = ("G", "T", 0)
@@ -50,9 +50,7 @@ class Member:
 class Broker(RuleBasedStateMachine):
     @initialize(first=OFFSETS)
     def start(self, first: int) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.folder = folder
-        self.path = Path(folder.name) / "consumerOffset.json"
+        self.disk = SimDisk(lambda: 0)
         self.load()
         self.offsets.commit(*QUEUE, first)
         self.offsets.persist()
@@ -62,12 +60,8 @@ class Broker(RuleBasedStateMachine):
         self.legacy = [Member(None), Member(None)]
         self.knowing = [Member(0), Member(0)]
 
-    def teardown(self) -> None:
-        if hasattr(self, "folder"):
-            self.folder.cleanup()
-
     def load(self) -> None:
-        self.offsets = ConsumerOffsetTable(self.path)
+        self.offsets = ConsumerOffsetTable(Path("/store/consumerOffset.json"), self.disk)
         self.offsets.load()
         self.fencing = Fencing()
         self.fenced = FencedCommits()
@@ -195,7 +189,7 @@ class Broker(RuleBasedStateMachine):
 
 
 TestFencing = Broker.TestCase
-TestFencing.settings = settings(max_examples=150, stateful_step_count=30, deadline=None, derandomize=True)
+TestFencing.settings = settings(max_examples=300, stateful_step_count=30, deadline=None, derandomize=True)
 
 
 def test_the_model_meets_what_it_is_about() -> None:
@@ -213,4 +207,3 @@ def test_the_model_meets_what_it_is_about() -> None:
         broker.legacy_pulls(0, count, None)
     broker.legacy_commits_what_it_was_given_some_time(0, 0, 4)
     assert broker.record == (12, 1)
-    broker.teardown()

@@ -173,6 +173,18 @@ def test_an_online_broadcasting_group_is_refused(simulate: Simulate) -> None:
     simulate(scenario, **FENCED)
 
 
+def test_broadcasting_members_that_come_after_a_reset_are_left_alone(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        await peer.targets(EPOCH_MS)
+        await peer.heartbeat(model=MessageModel.BROADCASTING)
+        assert (await epoch_of_pull(peer, 60))[:2] == (0, 92)
+        # Should the group be clustering after all, nothing of that is stored.
+        assert (await peer.commit(92)).code == FENCED_CODE
+
+    simulate(scenario, **FENCED)
+
+
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.SERVER])
 def test_other_modes_cannot_follow_a_fenced_reset(simulate: Simulate, mode: ResetMode) -> None:
     async def scenario(stage: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader
@@ -101,6 +102,21 @@ def test_force_is_not_looked_at_and_any_negative_time_is_the_end(simulate: Simul
         peer = await stage.group_at(50)
         assert await peer.targets(-7, force=False) == {0: 100}
         assert await peer.stored_offset() == 100
+
+    simulate(scenario, **SERVER)
+
+
+def test_a_reset_for_which_there_is_no_room_changes_nothing(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_offset, "MAX_OFFSETS", 3)
+
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50, queues=1, write=4, read=4)
+        response = await peer.reset(0)
+        assert (response.code, response.remark) == (1, "there are 1 consumer offsets already")
+        assert await peer.stored_offset() == 50
+        assert await commit(peer, 51) == (0, None)
 
     simulate(scenario, **SERVER)
 
