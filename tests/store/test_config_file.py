@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -190,6 +192,19 @@ def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(path, works, dam
         assert not completes
     before = 1 if damaged else 2
     assert load(path).query("G", "T", 0) == (3 if completes else before)
+
+
+def test_a_save_is_durable_with_its_name(path, monkeypatch):
+    synced = []
+    fsync = os.fsync
+
+    def noted(descriptor):
+        synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    ConfigFile(path).save({})
+    assert synced == ["file", "folder"]
 
 
 def test_nested_values_are_laid_out_like_fastjson(path):
