@@ -35,7 +35,7 @@ class Case:
     are fresh, and so is what they bring.
 
     Args:
-        place: what to call the queue in a sentence.
+        broker_name, queue_id: which queue it is.
         filtered: offsets that the group's subscription does not take.
         handover_seconds: how long two processes may both pull a queue that passes from one to the other.
     """
@@ -53,6 +53,7 @@ class Case:
         "_offence",
         "_offences",
         "_place",
+        "_queue",
         "_skips",
         "_stored_at",
         "_turns",
@@ -69,7 +70,8 @@ class Case:
 
     def __init__(
         self,
-        place: str,
+        broker_name: str,
+        queue_id: int,
         target: int,
         judge_from: JudgeFrom,
         *,
@@ -85,7 +87,8 @@ class Case:
         self.effect_at = 0.0
         # One past the last message known.
         self.end = 0
-        self._place = place
+        self._queue = (broker_name, queue_id)
+        self._place = f"queue {queue_id} of {broker_name}"
         self._judge_from = judge_from
         self._filtered = filtered
         self._handover = handover_seconds
@@ -274,7 +277,7 @@ class Case:
                 f"and only the messages before {offence.finished_until} had been delivered again and finished"
             )
         healed = "; later this was set right" if offence.is_healed else ""
-        return Violation(Law.STORED, loss, offence.index, offence.at, f"{what}, {why}{healed}")
+        return Violation(Law.STORED, loss, *self._queue, offence.index, offence.at, f"{what}, {why}{healed}")
 
     def _redelivery_violation(self, index: int, at: float, is_at_rest: bool) -> Violation | None:
         """Messages that nobody will deliver any more; at rest also those that were not delivered yet."""
@@ -290,12 +293,14 @@ class Case:
             why = f"{stored} is stored, and no chain of pulls that goes on began before {reach}"
             if not living:
                 why = f"{stored} is stored, and nobody pulls any more"
-            return Violation(Law.REDELIVERED, Loss.L2, index, at, f"{self._place}: {what}: {why}")
+            return Violation(
+                Law.REDELIVERED, Loss.L2, *self._queue, index, at, f"{self._place}: {what}: {why}"
+            )
         if is_at_rest and living:
             text = (
                 f"{self._place}: {_range_text(missing)} not delivered again so far, though {stored} is stored"
             )
-            return Violation(Law.REDELIVERED, Loss.L0, index, at, text)
+            return Violation(Law.REDELIVERED, Loss.L0, *self._queue, index, at, text)
         return None
 
     def _is_missing(self, offset: int) -> bool:
@@ -325,7 +330,7 @@ class Case:
                 f"{self._place}: {whose} pull it in turns, from {other.offset} and from {chain.offset};"
                 " neither was dropped"
             )
-            self._twins = Violation(Law.ONE_CHAIN, Loss.L3, index, at, text)
+            self._twins = Violation(Law.ONE_CHAIN, Loss.L3, *self._queue, index, at, text)
             return
 
 

@@ -86,7 +86,8 @@ def make_cases(
     filtered = _filtered_offsets(events, issued)
     return {
         (issued.group, broker, issued.topic, queue_id): Case(
-            f"queue {queue_id} of {broker}",
+            broker,
+            queue_id,
             target,
             judge_from,
             filtered=filtered.get((broker, queue_id), _NOTHING),

@@ -39,6 +39,7 @@ class Violation:
     """A law that was broken.
 
     Attributes:
+        broker_name, queue_id: where.
         index: of the offending event in the history.
         at: its time.
         text: one sentence.
@@ -46,6 +47,8 @@ class Violation:
 
     law: Law
     loss: Loss
+    broker_name: str
+    queue_id: int
     index: int
     at: float
     text: str
