@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Form, FramePattern
@@ -16,6 +17,8 @@ from rewindmq.race.stage.stage import AT_ONCE, TOPIC, ListenerPlan, Member, Stag
 # What a classic reset waits (``behaviour.md`` D.5, step 4), and how often consumers commit.
 RESET_WAIT: Final = 10.0
 PERSIST_PERIOD: Final = 5.0
+# A stale offset is that many times as large as the queue's end.
+STALE: Final = 10
 NO_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({})
 ONE_THREAD: Final[Mapping[str, Any]] = MappingProxyType({"consume_thread_max": 1})
 
@@ -47,6 +50,17 @@ async def caught_up(
     return member
 
 
+async def stale_offset(stage: Stage, count: int) -> None:
+    """A group that has consumed ``count`` messages, and whose stored offset its queue has not reached."""
+    before = await caught_up(stage, count)
+    await before.stop()
+    await committed(stage, count)
+    reader = await stage.reader("0")
+    await reader.commit(STALE * count)
+    await committed(stage, STALE * count)
+    await reader.stop()
+
+
 async def progress(stage: Stage, offset: int, *, name: str = "A", queue: int = 0) -> Event:
     """Until a member's offset in memory has come to ``offset``."""
     return await stage.until(
@@ -72,34 +86,48 @@ async def wait_begun(stage: Stage, *, name: str = "A") -> None:
         await since_reset(stage, Point.SUSPENDED, process=consumer_process(name))
 
 
-async def wait_over(stage: Stage, *, name: str = "A", queue: int = 0) -> None:
-    """Until a member has applied a classic reset and taken its queue over again.
-
-    In the other modes nobody waits; the same time passes.
-    """
+async def wait_over(stage: Stage, *, name: str = "A") -> None:
+    """Until a member has applied a classic reset; in the other modes nobody waits, and 10 s pass."""
     if stage.mode is ResetMode.CLASSIC:
-        await since_reset(
-            stage, Point.QUEUE_ADDED, process=consumer_process(name), topic=TOPIC, queue_id=queue
-        )
+        await since_reset(stage, Point.RESUMED, process=consumer_process(name))
     else:
         await stage.sleep(RESET_WAIT)
 
 
-def pull(*, form: Form, queue: int = 0, **fields: Any) -> FramePattern:
-    """A pull of the race's topic, or the answer to it."""
-    return FramePattern(RequestCode.PULL_MESSAGE, form, fields={"topic": TOPIC, "queueId": queue, **fields})
+async def begun_again(stage: Stage, member: Member, *, queue: int = 0) -> None:
+    """Until a member has given up the queue it was consuming and begun it anew.
+
+    Where that would be left to the next rebalance, 20 s away at most, the application brings one about.
+    """
+    place: dict[str, Any] = {"process": consumer_process(member.name), "topic": TOPIC, "queue_id": queue}
+    if is_restarted_in_place(stage):
+        await since_reset(stage, Point.QUEUE_RESTARTED, **place)
+        return
+    if stage.mode is not ResetMode.CLASSIC:
+        target = stage.history.of(Lab.RESET_STARTED)[-1].details["offset"]
+        await since_reset(stage, Point.COMMIT_SENT, offset=target, **place)
+        await member.resume()
+    await since_reset(stage, Point.QUEUE_ADDED, **place)
 
 
-def query(*, form: Form, queue: int = 0, skip: int = 0) -> FramePattern:
-    """Asking the broker for the stored offset (14), or the answer to it."""
-    return FramePattern(
-        RequestCode.QUERY_CONSUMER_OFFSET, form, fields={"topic": TOPIC, "queueId": queue}, skip=skip
-    )
+def is_restarted_in_place(stage: Stage) -> bool:
+    """Members learn of the reset from their next pull or commit, and neither wait nor ask (14)."""
+    return stage.mode is ResetMode.FENCED and stage.profile is Profile.EPOCH
 
 
-def commit(offset: int, *, queue: int = 0) -> FramePattern:
-    """A commit by itself (15) of one offset."""
-    return FramePattern(
-        RequestCode.UPDATE_CONSUMER_OFFSET,
-        fields={"topic": TOPIC, "queueId": queue, "commitOffset": offset},
-    )
+def pull(offset: int, *, form: Form) -> FramePattern:
+    """A pull of queue 0 at this offset, or the answer to it."""
+    fields = {"topic": TOPIC, "queueId": 0, "queueOffset": offset}
+    return FramePattern(RequestCode.PULL_MESSAGE, form, fields=fields)
+
+
+def query(*, form: Form, skip: int = 0, count: int | None = 1) -> FramePattern:
+    """Asking the broker for the stored offset of queue 0 (14), or the answer to it."""
+    fields = {"topic": TOPIC, "queueId": 0}
+    return FramePattern(RequestCode.QUERY_CONSUMER_OFFSET, form, fields=fields, skip=skip, count=count)
+
+
+def commit(offset: int, *, count: int | None = 1) -> FramePattern:
+    """A commit by itself (15) of this offset of queue 0."""
+    fields = {"topic": TOPIC, "queueId": 0, "commitOffset": offset}
+    return FramePattern(RequestCode.UPDATE_CONSUMER_OFFSET, fields=fields, count=count)

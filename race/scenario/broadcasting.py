@@ -1,0 +1,48 @@
+"""BROADCAST: a group that was clustering once and is broadcasting now (``behaviour.md`` D.6)."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import cases, lost
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, progress, since_reset
+from rewindmq.race.stage.stage import Stage, consumer_process
+
+_OLD: Final = 6
+_NEW: Final = 3
+
+
+async def play(stage: Stage) -> None:
+    """The offsets left at the broker let the reset through; the member's own are in a file."""
+    await stage.open(members=2)
+    before = await caught_up(stage, _OLD)
+    await before.stop()
+    with tempfile.TemporaryDirectory(prefix="rewindmq-race-") as directory:
+        # 1. A broadcasting member consumes what comes, and writes its progress down.
+        await stage.member("B", options={"message_model": "BROADCASTING", "offset_root": directory})
+        await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic="RaceTopic")
+        await stage.send(_NEW)
+        await progress(stage, _OLD + _NEW, name="B")
+        await stage.until(Point.PERSIST_TICK, process=consumer_process("B"))
+        # 2. The reset. After the wait the member forgets its offset, and reads it from the file again.
+        await stage.reset(0)
+        await since_reset(stage, Point.RESUMED, process=consumer_process("B"))
+        await stage.send(1)
+        await progress(stage, _OLD + _NEW + 1, name="B")
+
+
+SCENARIO: Final = Scenario(
+    id="BROADCAST",
+    title="a broadcasting member reads its own file again",
+    section="D.6",
+    versions="4.2.0, 4.9.4",
+    closed_by="a file that is written when a queue is given up (5.2.0)",
+    cases=cases(
+        classic={Profile.V42: lost(Loss.L2), Profile.V49: lost(Loss.L2), Profile.V53: KEPT},
+    ),
+    play=play,
+)

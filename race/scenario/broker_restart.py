@@ -1,0 +1,47 @@
+"""R11: the broker restarts at the end of the wait (``behaviour.md`` E.14)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, wait_begun, wait_over
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """The steps of E.14, with its test's numbers: the broker is away from 9 s to 11 s."""
+    await stage.open()
+    await caught_up(stage, _OLD)
+    # 1. The group's offset is on the broker's disk.
+    await stage.until(Point.OFFSETS_FLUSHED)
+    await stage.reset(0)
+    await wait_begun(stage)
+    await stage.sleep(9)
+    await stage.kill_broker()
+    # 2. The apply pass's commit goes nowhere, which is logged; the queue is forgotten all the same.
+    await wait_over(stage)
+    await stage.sleep(1)
+    await stage.start_broker()
+    # 3. When A finds the broker again, 30 s after its last heartbeat, it is told what the disk says.
+
+
+SCENARIO: Final = Scenario(
+    id="R11",
+    title="the broker restarts at the end of the wait",
+    section="E.14",
+    versions="all classic",
+    closed_by="targets on disk before the reset is acknowledged; an acknowledged commit (F9) would notice",
+    cases=cases(
+        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        # The mark is not collected by then: S3.
+        server=alike(lost(Loss.L2), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

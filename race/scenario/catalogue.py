@@ -1,0 +1,119 @@
+"""Every race of ``behaviour.md`` E.3 to E.16: those that can be played, and those that cannot yet."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from rewindmq.race.errors import RaceError
+from rewindmq.race.scenario import (
+    broadcasting,
+    broker_restart,
+    commit_flag,
+    illegal_offset_late,
+    illegal_offset_pending,
+    joining_member,
+    killed_member,
+    leaving_member,
+    lost_mark,
+    lost_notice,
+    moving_queue,
+    moving_queue_untold,
+    overlapping_resets,
+    overtaken_target,
+    overtaking_query,
+    persist_in_wait,
+    pull_consumer,
+    pull_in_flight,
+    self_overwrite,
+    slow_listener,
+    stalled_result,
+    starved_callbacks,
+    stuck_consumer,
+    swallowed_write,
+    unassigned_queue,
+    unordered_commits,
+    wrong_collector,
+    zombie_queue,
+)
+from rewindmq.race.scenario.scenario import Scenario
+
+
+class Unplayable(NamedTuple):
+    """A race of the catalogue that cannot be played yet, and why."""
+
+    id: str
+    title: str
+    section: str
+    reason: str
+
+
+SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
+    {
+        module.SCENARIO.id: module.SCENARIO
+        for module in (
+            slow_listener,
+            stalled_result,
+            pull_in_flight,
+            starved_callbacks,
+            illegal_offset_late,
+            illegal_offset_pending,
+            zombie_queue,
+            overlapping_resets,
+            joining_member,
+            lost_notice,
+            moving_queue,
+            moving_queue_untold,
+            leaving_member,
+            killed_member,
+            unordered_commits,
+            overtaking_query,
+            commit_flag,
+            broker_restart,
+            persist_in_wait,
+            unassigned_queue,
+            pull_consumer,
+            broadcasting,
+            self_overwrite,
+            stuck_consumer,
+            lost_mark,
+            wrong_collector,
+            overtaken_target,
+            swallowed_write,
+        )
+    }
+)
+UNPLAYABLE: Final = (
+    Unplayable(
+        "ORDERLY",
+        "an orderly listener returns after the wait",
+        "E.15",
+        "there is no orderly consumption yet",
+    ),
+    Unplayable(
+        "S6",
+        "a lite pull consumer keeps committing its consume position",
+        "E.16",
+        "there is no lite pull consumer yet",
+    ),
+)
+
+
+def find_scenario(name: str) -> Scenario:
+    """The race with this id, in whatever case it is written.
+
+    Raises:
+        RaceError: there is none, or it cannot be played yet.
+    """
+    for scenario in SCENARIOS.values():
+        if scenario.id.casefold() == name.casefold():
+            return scenario
+    for unplayable in UNPLAYABLE:
+        if unplayable.id.casefold() == name.casefold():
+            raise RaceError(f"{unplayable.id} cannot be played: {unplayable.reason}")
+    close = difflib.get_close_matches(name.upper(), [known.upper() for known in SCENARIOS], n=1)
+    known = {scenario_id.upper(): scenario_id for scenario_id in SCENARIOS}
+    hint = f"; did you mean {known[close[0]]}?" if close else "; `rewindmq race list` names them all"
+    raise RaceError(f"there is no race {name!r}{hint}")

@@ -1,0 +1,44 @@
+"""R10: a pull that carries an offset arrives during the wait (``behaviour.md`` E.13)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.proxy.pattern import Form
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, pull, wait_begun
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """Harmless by itself: the broker stores OLD long before the target."""
+    await stage.open()
+    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), member="A")
+    # 1. A's pull is on its way, with OLD in it.
+    await caught_up(stage, _OLD)
+    await stage.send(1)
+    await flagged.wait()
+    # 2. It arrives during the wait. Another message brings it back: this is not R1.
+    await stage.reset(0)
+    await wait_begun(stage)
+    flagged.release()
+    await stage.send(1)
+
+
+SCENARIO: Final = Scenario(
+    id="R10",
+    title="a pull with the commit flag arrives during the wait",
+    section="E.13",
+    versions="none classic; with server-side resets it is S1",
+    closed_by="the wait itself",
+    cases=cases(
+        classic=alike(KEPT, Profile.EPOCH),
+        server=alike(lost(Loss.L0), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

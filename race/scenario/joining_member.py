@@ -1,0 +1,45 @@
+"""R6: a consumer joins during the wait (``behaviour.md`` E.9)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, wait_begun, wait_over
+from rewindmq.race.stage.stage import TOPIC, Stage, consumer_process
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """The steps of E.9."""
+    await stage.open(queues=2, members=2)
+    await caught_up(stage, _OLD, queues=2)
+    # 1. The reset. B joins after the notices are out, and A's rebalance is off.
+    await stage.reset(0)
+    await wait_begun(stage)
+    await stage.member("B")
+    # 2. B's own rebalance takes a queue, at OLD.
+    taken = await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic=TOPIC)
+    # 3. A commits the target for both queues, and keeps the other one.
+    await wait_over(stage)
+    # 4. B's next pull or commit carries its own offset.
+    await stage.send(1, queue=taken.details["queue_id"])
+
+
+SCENARIO: Final = Scenario(
+    id="R6",
+    title="a member that joins during the wait takes a queue over at the old offset",
+    section="E.9",
+    versions="all classic",
+    closed_by="targets stored at once and fenced (F10 with F11 or F12)",
+    cases=cases(
+        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        server=KEPT_LATE,
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

@@ -1,0 +1,40 @@
+"""R8-KILL: a consumer dies during the wait (``behaviour.md`` E.11)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, wait_begun
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """Kill, crash, power loss: nothing was applied."""
+    await stage.open(members=2)
+    a = await caught_up(stage, _OLD)
+    await stage.reset(0)
+    await wait_begun(stage)
+    # 4 s into the wait A is gone, and with it all that knew of the target.
+    await stage.sleep(4)
+    await a.kill()
+    await stage.member("B")
+
+
+SCENARIO: Final = Scenario(
+    id="R8-KILL",
+    title="a consumer is killed during the wait",
+    section="E.11",
+    versions="all classic",
+    closed_by="targets stored at once (F10), so server-side and fenced resets",
+    cases=cases(
+        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        server=ALL_KEPT,
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

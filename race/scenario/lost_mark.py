@@ -1,0 +1,44 @@
+"""S3: the broker restarts before the mark is collected (``behaviour.md`` E.16)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.proxy.pattern import Form
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, pull, since_reset
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """Marks are kept in memory only."""
+    await stage.open()
+    answer = stage.hold(pull(_OLD, form=Form.RESPONSE), member="A")
+    await caught_up(stage, _OLD)
+    # 1. The target is stored, and on disk; A has not learnt of it.
+    await stage.reset(0)
+    await since_reset(stage, Point.OFFSETS_FLUSHED)
+    # 2. The broker restarts. The target is still there, the mark is not.
+    await stage.kill_broker()
+    answer.drop()
+    await stage.start_broker()
+    # 3. A's next commit or pull says OLD.
+
+
+SCENARIO: Final = Scenario(
+    id="S3",
+    title="the broker restarts before the mark is collected",
+    section="E.16",
+    versions="5.1 and later, server-side",
+    closed_by="an epoch stored with the offset (F12)",
+    cases=cases(
+        server=alike(lost(Loss.L2), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

@@ -1,0 +1,54 @@
+"""R5: two resets less than 10 s apart (``behaviour.md`` E.8)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, cases, lost
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from rewindmq.race.scenario.steps import RESET_WAIT, caught_up, wait_begun
+from rewindmq.race.stage.stage import Stage, consumer_process
+
+_OLD: Final = 10
+
+
+async def play(stage: Stage) -> None:
+    """Issue 2449, with its distance of 3 s."""
+    await stage.open()
+    await caught_up(stage, _OLD)
+    # 1. A reset to 1, and 3 s later one to 5.
+    await stage.reset(1)
+    await wait_begun(stage)
+    await stage.sleep(3)
+    await stage.reset(5)
+    # 2. Unserialised, the second apply pass meets the queue that the first one's resume has rebuilt, and
+    # forgets it without dropping it. Serialised, the second reset begins when the first one is over.
+    if stage.mode is ResetMode.CLASSIC:
+        await stage.until(Point.RESUMED, process=consumer_process("A"), count=2)
+    else:
+        await stage.sleep(RESET_WAIT)
+    # 3. What comes now is delivered by as many chains as there are.
+    await stage.send(2)
+
+
+SCENARIO: Final = Scenario(
+    id="R5",
+    title="two resets overlap",
+    section="E.8",
+    versions="4.2.0 to 4.8.0; serialised since 4.9.0",
+    closed_by="resets one after another (4.9.0), or dropping in the apply pass (F2)",
+    cases=cases(
+        classic={
+            Profile.V42: lost(Loss.L3),
+            Profile.V49: KEPT,
+            Profile.V53: KEPT,
+            Profile.EPOCH: KEPT,
+        },
+        server=KEPT_LATE,
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

@@ -1,0 +1,44 @@
+"""S5: after S1, the question where the queue stands overtakes the commit (``behaviour.md`` E.16)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.proxy.pattern import Form
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import begun_again, caught_up, commit, pull
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """S1 to its end, with the oneway commit of the target a little late."""
+    await stage.open()
+    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), member="A")
+    target = stage.hold(commit(0, count=None), member="A")
+    a = await caught_up(stage, _OLD)
+    await stage.send(1)
+    await flagged.wait()
+    # 1. The pull collects the mark, and stores OLD.
+    await stage.reset(0)
+    flagged.release()
+    # 2. A commits the target and rebuilds the queue; it asks before the commit is carried out.
+    await begun_again(stage, a)
+    target.release()
+
+
+SCENARIO: Final = Scenario(
+    id="S5",
+    title="after S1, the question where the queue stands overtakes the commit of the target",
+    section="E.16",
+    versions="5.1 and later, server-side",
+    closed_by="an epoch (F12)",
+    cases=cases(
+        server=alike(lost(Loss.L0, Loss.L2), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

@@ -1,0 +1,40 @@
+"""PERSIST: the 5 s timer commits the old offset during the wait (``behaviour.md`` E.15)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases
+from rewindmq.race.scenario.scenario import KEPT, Scenario
+from rewindmq.race.scenario.steps import caught_up, since_reset, wait_begun, wait_over
+from rewindmq.race.stage.stage import Stage, consumer_process
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """The dropped queue is still in the table, so the timer commits its offset, over and over."""
+    await stage.open()
+    await caught_up(stage, _OLD)
+    await stage.reset(0)
+    await wait_begun(stage)
+    # The broker holds OLD already: storing it again harms nobody.
+    await since_reset(stage, Point.PERSIST_TICK, process=consumer_process("A"))
+    await wait_over(stage)
+
+
+SCENARIO: Final = Scenario(
+    id="PERSIST",
+    title="the 5 s timer commits the old offset during the wait",
+    section="E.15",
+    versions="none",
+    closed_by="the wait itself",
+    cases=cases(
+        classic=alike(KEPT, Profile.EPOCH),
+        server=KEPT_LATE,
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

@@ -1,0 +1,42 @@
+"""S1: the pull that collects the mark stores the old offset again (``behaviour.md`` E.16)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.proxy.pattern import Form
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import caught_up, pull
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """Target, OLD, target: for one round trip, or for 10 s with clients before 5.2.0."""
+    await stage.open()
+    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), member="A")
+    # 1. A's pull is on its way, with OLD in it.
+    await caught_up(stage, _OLD)
+    await stage.send(1)
+    await flagged.wait()
+    # 2. The reset stores the target and leaves the mark.
+    await stage.reset(0)
+    # 3. The pull collects the mark; what it carries is stored after that. The answer says: go to the target.
+    flagged.release()
+
+
+SCENARIO: Final = Scenario(
+    id="S1",
+    title="the pull that collects the mark stores the old offset again, until the client commits the target",
+    section="E.16",
+    versions="5.1 and later, server-side",
+    closed_by="an epoch that pulls carry (F12)",
+    cases=cases(
+        server=alike(lost(Loss.L0), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

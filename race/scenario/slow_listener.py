@@ -1,0 +1,50 @@
+"""SEED: the slow listener (``behaviour.md`` E.3), which loses nothing in any release."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from rewindmq.race.scenario.steps import begun_again, caught_up, wait_begun
+from rewindmq.race.stage.stage import ListenerPlan, Stage, consumer_process
+
+_OLD: Final = 10
+# The listener returns 14 s after the reset, 4 s after the wait.
+_TOO_LATE: Final = 4.0
+
+
+async def play(stage: Stage) -> None:
+    """The steps of E.3, with its numbers."""
+    await stage.open()
+    # 1. The group has consumed up to OLD. A's listener is given the message at OLD, and takes long.
+    plan = ListenerPlan(blocked=frozenset({_OLD}), again=2.0)
+    a = await caught_up(stage, _OLD, listener=plan, options={"consume_thread_max": 2})
+    await stage.send(1)
+    await stage.until(Point.LISTENER_CALLED, process=consumer_process("A"), offset=_OLD)
+    # 2. The reset. Another message brings A's pull in flight back: this is not the race R1.
+    await stage.reset(0)
+    await wait_begun(stage)
+    await stage.send(1)
+    # 3. The wait is over, the target is stored, the replay runs.
+    await begun_again(stage, a)
+    # 4. The listener returns. A client that looked at nothing would take that for progress.
+    await stage.sleep(_TOO_LATE)
+    await a.release(_OLD)
+
+
+SCENARIO: Final = Scenario(
+    id="SEED",
+    title="a listener slower than the wait returns after it",
+    section="E.3",
+    versions="none: a client without the checks of dropped queues only",
+    closed_by="the result of a dropped queue is discarded (G2), in every release",
+    cases=cases(
+        classic={**alike(KEPT, Profile.EPOCH), Profile.UNGUARDED: lost(Loss.L1)},
+        server={**KEPT_LATE, Profile.UNGUARDED: lost(Loss.L0, Loss.L1)},
+        fenced={**ALL_KEPT, Profile.UNGUARDED: lost(Loss.L1)},
+    ),
+    play=play,
+)

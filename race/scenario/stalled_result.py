@@ -1,0 +1,52 @@
+"""STALL: a thread stopped between the last check and the update (``behaviour.md`` E.3, the residual)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import alike, cases, lost
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from rewindmq.race.scenario.steps import begun_again, caught_up, wait_begun
+from rewindmq.race.stage.stage import ListenerPlan, Stage
+
+_OLD: Final = 10
+
+
+async def play(stage: Stage) -> None:
+    """Issue 4742, its first case."""
+    await stage.open()
+    stalled = stage.hold_stall(Point.RESULT_ACCEPTED, member="A", offset=_OLD + 1)
+    a = await caught_up(stage, _OLD, listener=ListenerPlan(again=2.0), options={"consume_thread_max": 2})
+    # 1. The message at OLD is consumed, its queue found not dropped; then the thread is stopped.
+    await stage.send(1)
+    await stalled.wait()
+    # 2. The reset drops the queue. Another message brings the pull in flight back: this is not R1.
+    await stage.reset(0)
+    await wait_begun(stage)
+    await stage.send(1)
+    await begun_again(stage, a)
+    # 3. The thread goes on, and updates the offset of what by now is another queue object.
+    stalled.release()
+
+
+SCENARIO: Final = Scenario(
+    id="STALL",
+    title="a thread stalls between the check of dropped and the update of the offset",
+    section="E.3",
+    versions="all; needs a stall of more than 10 s",
+    closed_by="an offset cell per queue object (F8)",
+    cases=cases(
+        classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
+        # Before 5.2.0 it takes a client 10 s to obey, in which it commits OLD again (S1).
+        server={
+            Profile.V42: lost(Loss.L0, Loss.L1),
+            Profile.V49: lost(Loss.L0, Loss.L1),
+            Profile.V53: lost(Loss.L1),
+            Profile.EPOCH: lost(Loss.L0),
+        },
+        fenced={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
+    ),
+    play=play,
+)

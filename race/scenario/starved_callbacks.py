@@ -1,0 +1,49 @@
+"""R2: the only callback thread sleeps in the reset (``behaviour.md`` E.5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from rewindmq.race.scenario.steps import ONE_THREAD, caught_up, wait_begun, wait_over
+from rewindmq.race.stage.stage import ListenerPlan, Stage
+
+_OLD: Final = 10
+
+
+async def play(stage: Stage) -> None:
+    """The steps of E.5: the answer comes in time, but nobody is free to handle it."""
+    await stage.open()
+    # 1. A subscribes to one tag, and has one callback thread, as on a machine with one CPU.
+    await caught_up(
+        stage,
+        _OLD,
+        listener=ListenerPlan(again=2.0),
+        tags="Wanted",
+        tag="Wanted",
+        options={**ONE_THREAD, "client_callback_executor_threads": 1},
+    )
+    # 2. The reset's handler sleeps on that thread.
+    await stage.reset(0)
+    await wait_begun(stage)
+    # 3. A message that A does not want: within 5 s its pull is answered "none matched, go on behind it".
+    await stage.send(1, tag="Unwanted")
+    # 4. After the wait the thread is free, and handles what has come meanwhile.
+    await wait_over(stage)
+
+
+SCENARIO: Final = Scenario(
+    id="R2",
+    title="with one callback thread, what comes during the wait is handled after it",
+    section="E.5",
+    versions="4.2.0, 4.9.4, 5.3.3 classic; hosts with one CPU, or as many resets at once as threads",
+    closed_by="a check of dropped before the correction (F1), or cancelled pulls (F3)",
+    cases=cases(
+        classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
+        server=KEPT_LATE,
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

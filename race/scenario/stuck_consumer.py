@@ -1,0 +1,45 @@
+"""S2: a consumer that does not pull (``behaviour.md`` E.16)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import PERSIST_PERIOD, caught_up, since_reset
+from rewindmq.race.stage.stage import ListenerPlan, Stage, consumer_process
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """The stored offset says that the group is at the target, and nothing has moved."""
+    await stage.open()
+    # 1. A's listener is stuck with two messages, and one cached message is all A allows itself.
+    plan = ListenerPlan(blocked=frozenset({_OLD, _OLD + 1}))
+    a = await caught_up(stage, _OLD, listener=plan, options={"pull_threshold_for_queue": 1})
+    await stage.send(2)
+    await stage.until(Point.LISTENER_CALLED, process=consumer_process("A"), offset=_OLD + 1)
+    # 2. The reset. No pull comes to collect the mark; commits are swallowed with success.
+    await stage.reset(0)
+    await since_reset(stage, Point.PERSIST_TICK, process=consumer_process("A"))
+    await stage.sleep(PERSIST_PERIOD)
+    # 3. The listener comes back, progress is made, and the pull that follows collects the mark.
+    await a.release(_OLD)
+    await a.release(_OLD + 1)
+
+
+SCENARIO: Final = Scenario(
+    id="S2",
+    title="a consumer that does not pull does not learn of the reset",
+    section="E.16",
+    versions="5.1 and later, server-side",
+    closed_by="an epoch that commits carry too (F12)",
+    cases=cases(
+        server=alike(lost(Loss.L0), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)

@@ -1,0 +1,58 @@
+"""R9: the broker carries out two commits in the wrong order (``behaviour.md`` E.12)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.proxy.pattern import Form
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import (
+    caught_up,
+    commit,
+    is_restarted_in_place,
+    query,
+    wait_begun,
+    wait_over,
+)
+from rewindmq.race.stage.stage import Stage
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """The timer's commit of OLD arrives after the target's; both are oneway, from different threads."""
+    await stage.open()
+    timer = stage.hold(commit(_OLD), member="A")
+    ask = stage.hold(query(form=Form.REQUEST, skip=1, count=None), member="A")
+    await caught_up(stage, _OLD)
+    # 1. The 5 s timer has sent OLD; a broker's thread has taken it, and is preempted.
+    await timer.wait()
+    # 2. The reset. Another message brings the pull in flight back: this is not R1.
+    await stage.reset(0)
+    await wait_begun(stage)
+    await stage.send(1)
+    # 3. The apply pass commits the target, and asks where the queue stands (14).
+    if is_restarted_in_place(stage):
+        await wait_over(stage)
+    else:
+        await ask.wait()
+    # 4. The thread goes on in between: OLD is stored after the target, and that is what the answer says.
+    timer.release()
+    ask.release()
+
+
+SCENARIO: Final = Scenario(
+    id="R9",
+    title="the timer's commit of the old offset is carried out after that of the target",
+    section="E.12",
+    versions="all",
+    closed_by="an epoch that commits carry (F12)",
+    cases=cases(
+        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        server={**alike(lost(Loss.L0, Loss.L2), Profile.EPOCH), Profile.V53: lost(Loss.L2)},
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)
