@@ -17,7 +17,7 @@ from rewindmq.race.proxy.pattern import FramePattern, Hold
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
 from rewindmq.race.stage.reader import PullingReader
-from rewindmq.race.stage.stage import BROKER, TOPIC, consumer_process
+from rewindmq.race.stage.stage import BROKER, TOPIC, Member, consumer_process
 
 
 class BaseStage:
@@ -26,6 +26,9 @@ class BaseStage:
     Args:
         lab: the laboratory's own runtime; its clock is that of the history.
         patience: protocol seconds that every wait may take at least.
+
+    Attributes:
+        members: the latest of each name.
     """
 
     is_held = False
@@ -38,6 +41,7 @@ class BaseStage:
         self._patience = patience
         self._journal = Journal(lab, patience)
         self.history = self._journal.history
+        self.members: dict[str, Member] = {}
         self._operator: Operator
         self._namesrv = ""
         self._proxies: dict[str, FrameProxy] = {}

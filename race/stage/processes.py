@@ -160,7 +160,8 @@ class ProcessStage(BaseStage):
     ) -> _ProcessMember:
         """See ``Stage``."""
         worker = self._spares.pop() if self._spares else await self._launch()
-        member = self._members[name] = _ProcessMember(name, worker, self._journal, self._stall_holds)
+        member = _ProcessMember(name, worker, self._journal, self._stall_holds)
+        self.members[name] = self._members[name] = member
         orders = {
             "namesrv": await self._entrance(name),
             "profile": self.profile,

@@ -168,6 +168,7 @@ class SimulatedStage(BaseStage):
         host = _member_host(self._members)
         self._members += 1
         member = _SimulatedMember(name, host, self._world, self._journal, self._gate(name))
+        self.members[name] = member
         await member.start(entrance, self.profile, self._instance_name(name), listener, tags, options)
         return member
 

@@ -1,0 +1,198 @@
+"""``rewindmq race run``: act out one race, and see whether what is documented comes of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process_options import positive_factor, positive_int
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.commands.list_races import outcome_text
+
+if TYPE_CHECKING:
+    from rewindmq.race.run import Outcome, Plan
+
+EPILOG: Final = """\
+examples:
+  rewindmq race run R1                             4.9.4 loses a reset, in no time
+  rewindmq race run R1 --repeat 1000               the same with a thousand seeds
+  rewindmq race run R1 --held --report r1.html     real processes, the order enforced by holding frames
+  rewindmq race run R1 --real                      real processes, real time, nothing held: over a minute
+  rewindmq race run R1 --profile epoch --mode fenced
+
+exit codes: 0 the documented outcome every time, 1 another one or it could not be played, 2 wrong usage,
+130 interrupted
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("id", metavar="ID", help="as `rewindmq race list` shows it")
+    parser.add_argument("--profile", choices=list(Profile), type=Profile, help="what the consumers are like")
+    parser.add_argument("--mode", choices=list(ResetMode), type=ResetMode, help="how the reset is done")
+    stage = parser.add_argument_group("stage").add_mutually_exclusive_group()
+    stage.add_argument("--simulated", action="store_true", help="one process, virtual time (default)")
+    stage.add_argument(
+        "--held", action="store_true", help="real processes; frames are held to enforce the order"
+    )
+    stage.add_argument(
+        "--scaled", type=positive_factor, metavar="X", help="real processes, every wait X times as long"
+    )
+    stage.add_argument("--real", action="store_true", help="real processes in real time")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the simulation (default: 1)")
+    parser.add_argument(
+        "--repeat", type=positive_int, default=1, metavar="N", help="play it N times, with N seeds"
+    )
+    parser.add_argument(
+        "--jobs", type=positive_int, metavar="N", help="runs at a time (default: as suits the machine)"
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the (first unexpected) run as HTML"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object, and no text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play, judge, tell.
+
+    Raises:
+        RaceError: there is no such race, or not for this profile and mode.
+        OSError: the report cannot be written.
+    """
+    from rewindmq.race.run_many import default_jobs, play_many
+
+    plan = _plan(arguments)
+    if arguments.report is not None:
+        # Found out now rather than when all is done.
+        arguments.report.touch()
+    first = 1 if arguments.seed is None else arguments.seed
+    numbers = range(first, first + arguments.repeat)
+    jobs = arguments.jobs or default_jobs(plan, arguments.repeat)
+    with _progress(plan, len(numbers), is_silent=arguments.json) as on_done:
+        outcomes = play_many(plan, numbers, jobs, on_done)
+    shown = next((outcome for outcome in outcomes if not outcome.is_documented), outcomes[0])
+    if arguments.report is not None:
+        _write_report(arguments.report, shown)
+    if arguments.json:
+        print(json.dumps(_to_json(plan, outcomes), indent=2))
+    else:
+        print("\n".join(_lines(plan, outcomes, shown)))
+    return 0 if all(outcome.is_documented for outcome in outcomes) else 1
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    from rewindmq.race.errors import RaceError
+    from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, choose_case
+    from rewindmq.race.scenario.catalogue import find_scenario
+
+    scenario = find_scenario(arguments.id)
+    profile, mode = choose_case(scenario, arguments.profile, arguments.mode)
+    staging, time_scale = Staging.SIMULATED, 1.0
+    if arguments.held:
+        staging, time_scale = Staging.HELD, HELD_TIME_SCALE
+    elif arguments.scaled is not None:
+        staging, time_scale = Staging.SCALED, arguments.scaled
+    elif arguments.real:
+        staging = Staging.REAL
+    if arguments.seed is not None and staging is not Staging.SIMULATED:
+        raise RaceError(f"--seed is for simulated runs; --{staging} has no chance to repeat")
+    return Plan(scenario.id, profile, mode, staging, time_scale)
+
+
+@contextmanager
+def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[Outcome], None]]:
+    """A bar on the terminal for more than one run."""
+    if is_silent or count == 1 or not sys.stdout.isatty():
+        yield lambda outcome: None
+        return
+    from rewindmq.cluster.demo.display import Display
+
+    done = 0
+    with Display().step(f"{plan.scenario_id} {plan.profile} {plan.mode} {plan.staging}", count) as advance:
+
+        def note(outcome: Outcome) -> None:
+            nonlocal done
+            done += 1
+            advance(done)
+
+        yield note
+
+
+def _write_report(path: Path, outcome: Outcome) -> None:
+    raise NotImplementedError
+
+
+def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]:
+    scenario = plan.scenario
+    lines = [f"{scenario.id}: {scenario.title} ({scenario.section})"]
+    if len(outcomes) == 1:
+        lines.append(f"{_setting(plan)}: {_result(shown)}, {shown.seconds:.2f} s")
+    else:
+        lines += _summary(plan, outcomes)
+    if shown.error is None:
+        lines += [f"  {violation.at:8.3f} s  {violation.text}" for violation in shown.verdict.violations]
+    return lines
+
+
+def _setting(plan: Plan) -> str:
+    scale = f" at {plan.time_scale:g}" if plan.time_scale != 1.0 else ""
+    return f"{plan.profile}, {plan.mode}, {plan.staging}{scale}"
+
+
+def _result(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return f"could not be played: {outcome.error}"
+    text = outcome_text(outcome.verdict.losses)
+    if outcome.is_documented:
+        return f"{text}, as documented"
+    return f"{text}, but {outcome_text(outcome.plan.documented)} is documented"
+
+
+def _summary(plan: Plan, outcomes: Sequence[Outcome]) -> list[str]:
+    good = sum(outcome.is_documented for outcome in outcomes)
+    seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
+    slowest = max(outcome.seconds for outcome in outcomes)
+    documented = f"{good} of {len(outcomes)} as documented ({outcome_text(plan.documented)})"
+    lines = [f"{_setting(plan)}: {documented}, {seconds:.3f} s each, the slowest {slowest:.3f} s"]
+    others = Counter(_result(outcome) for outcome in outcomes if not outcome.is_documented)
+    for result, count in others.most_common():
+        numbers = [str(outcome.number) for outcome in outcomes if _result(outcome) == result]
+        which = " ".join(numbers[:_SHOWN_NUMBERS]) + (" ..." if len(numbers) > _SHOWN_NUMBERS else "")
+        lines.append(f"  {count} times {result}: {which}")
+    return lines
+
+
+_SHOWN_NUMBERS: Final = 8
+
+
+def _to_json(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return {
+        "id": plan.scenario_id,
+        "profile": plan.profile,
+        "mode": plan.mode,
+        "stage": plan.staging,
+        "timeScale": plan.time_scale,
+        "documented": sorted(plan.documented),
+        "asDocumented": sum(outcome.is_documented for outcome in outcomes),
+        "runs": [
+            {
+                "number": outcome.number,
+                "outcome": sorted(outcome.verdict.losses),
+                "asDocumented": outcome.is_documented,
+                "error": outcome.error,
+                "seconds": round(outcome.seconds, 4),
+                "violations": [
+                    {"law": violation.law, "loss": violation.loss, "at": violation.at, "text": violation.text}
+                    for violation in outcome.verdict.violations
+                ],
+            }
+            for outcome in outcomes
+        ],
+    }

@@ -1,0 +1,161 @@
+"""Playing a race on a stage, and holding what came of it against what is documented."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import SystemClock
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.checker import Verdict, judge
+from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
+from rewindmq.race.errors import RaceError
+from rewindmq.race.history import History
+from rewindmq.race.scenario.catalogue import find_scenario
+from rewindmq.race.scenario.scenario import Case, Loss, Scenario
+from rewindmq.race.sim.world import World
+from rewindmq.race.stage.processes import ProcessStage
+from rewindmq.race.stage.settle import settle
+from rewindmq.race.stage.simulated import SimulatedStage
+from rewindmq.race.stage.stage import Stage
+
+# Short waits, but not so short that the machine's own hiccups count for seconds.
+HELD_TIME_SCALE: Final = 0.01
+# Which client shows a mode best, where it is left open: the release the mode was made for comes first.
+_PREFERRED: Final = {
+    ResetMode.CLASSIC: (Profile.V49, Profile.V42, Profile.V53, Profile.UNGUARDED, Profile.EPOCH),
+    ResetMode.SERVER: (Profile.V53, Profile.V49, Profile.V42, Profile.UNGUARDED, Profile.EPOCH),
+    ResetMode.FENCED: (Profile.EPOCH, Profile.V49, Profile.V53, Profile.V42, Profile.UNGUARDED),
+}
+
+
+class Staging(StrEnum):
+    """What a race is played on."""
+
+    SIMULATED = "simulated"
+    HELD = "held"
+    SCALED = "scaled"
+    REAL = "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a race is to be played.
+
+    Attributes:
+        time_scale: factor on every wait; 1 under virtual time.
+    """
+
+    scenario_id: str
+    profile: Profile
+    mode: ResetMode
+    staging: Staging = Staging.SIMULATED
+    time_scale: float = 1.0
+
+    @property
+    def scenario(self) -> Scenario:
+        return find_scenario(self.scenario_id)
+
+    @property
+    def documented(self) -> frozenset[Loss]:
+        """What is to come of it."""
+        return self.scenario.cases[self.profile, self.mode]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run.
+
+    Attributes:
+        number: the seed; on stages without one just the number of the run.
+        seconds: real ones it took.
+        error: why it could not be played to its end; None when it was.
+    """
+
+    plan: Plan
+    number: int
+    verdict: Verdict
+    history: History
+    seconds: float
+    error: str | None = None
+
+    @property
+    def is_documented(self) -> bool:
+        return self.error is None and self.verdict.losses == self.plan.documented
+
+
+def choose_case(scenario: Scenario, profile: Profile | None, mode: ResetMode | None) -> Case:
+    """Profile and mode to play a race with, where a user leaves one or both open.
+
+    Raises:
+        RaceError: the race does not exist there; says where it does.
+    """
+    for candidate_mode in ResetMode if mode is None else (mode,):
+        for candidate in _PREFERRED[candidate_mode] if profile is None else (profile,):
+            if (candidate, candidate_mode) in scenario.cases:
+                return candidate, candidate_mode
+    asked = " in ".join(
+        text for text in (profile and f"profile {profile}", mode and f"mode {mode}") if text is not None
+    )
+    raise RaceError(f"{scenario.id} is no race for {asked}; it is for {describe_cases(scenario)}")
+
+
+def describe_cases(scenario: Scenario) -> str:
+    """``classic (v42, v49), fenced (epoch)``."""
+    parts = []
+    for mode in ResetMode:
+        profiles = [str(profile) for profile in Profile if (profile, mode) in scenario.cases]
+        if profiles:
+            parts.append(f"{mode} ({', '.join(profiles)})")
+    return ", ".join(parts)
+
+
+def play_simulated(plan: Plan, seed: int) -> Outcome:
+    """One run under virtual time, in this thread; there must be no event loop in it."""
+    clock, world = SystemClock(), World(seed)
+    stage = SimulatedStage(world, plan.profile, plan.mode)
+    began = clock.monotonic()
+
+    async def main() -> str | None:
+        async with stage:
+            return await _play(plan.scenario, stage)
+
+    log_level = logging.root.manager.disable
+    # Whatever clients and brokers complain about is part of the play.
+    logging.disable(logging.CRITICAL)
+    try:
+        error = world.run(main())
+    finally:
+        logging.disable(log_level)
+    return _judged(plan, seed, stage.history, clock.monotonic() - began, error)
+
+
+async def play_for_real(plan: Plan, number: int) -> Outcome:
+    """One run with processes of their own; nothing of them is left, also when it is cancelled."""
+    clock = SystemClock()
+    began = clock.monotonic()
+    stage = ProcessStage(
+        plan.profile, plan.mode, time_scale=plan.time_scale, is_held=plan.staging is Staging.HELD
+    )
+    async with stage:
+        error = await _play(plan.scenario, stage)
+    return _judged(plan, number, stage.history, clock.monotonic() - began, error)
+
+
+async def _play(scenario: Scenario, stage: Stage) -> str | None:
+    """Play a race and let it come to rest; returns why that could not be done."""
+    try:
+        await scenario.play(stage)
+        await settle(stage)
+    except RewindMQError as error:
+        return str(error)
+    return None
+
+
+def _judged(plan: Plan, number: int, history: History, seconds: float, error: str | None) -> Outcome:
+    verdict = NOTHING_TO_JUDGE if error is not None else judge(history)
+    return Outcome(plan, number, verdict, history, seconds, error)
