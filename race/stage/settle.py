@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.race.history import Event, Lab
-from rewindmq.race.stage.stage import Stage
+from rewindmq.race.stage.stage import TOPIC, Stage
 
 # A rebalance comes every 20 s, a pull is held for 20 s at most, a delayed correction comes after 10 s.
 QUIET_SECONDS: Final = 32.0
@@ -49,6 +49,9 @@ def _last_move(stage: Stage) -> float:
 
 
 def _moves(event: Event) -> bool:
+    if event.details.get("topic", TOPIC) != TOPIC:
+        # The group's retry topic is none of the race's.
+        return False
     if event.kind is Point.COMMIT_RECEIVED:
         # Consumers repeat their commits every 5 s.
         return event.details.get("offset") != event.details.get("stored")
