@@ -183,7 +183,8 @@ def _reproduction(script: Script, history: History, killed_at: float) -> Reprodu
     }
     target = _target(history)
     old = [event for event in _commits(history) if event.at < reset_at][-1].details["offset"]
-    lost = tuple(offset for offset in range(target, old) if offset not in delivered)
+    sent = len(history.of(Lab.MESSAGE_SENT))
+    lost = tuple(offset for offset in range(target, sent) if offset not in delivered)
     return Reproduction(script, history, judge(before), target, old, added[0].details["offset"], lost)
 
 

@@ -63,15 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Play, judge, tell.
 
     Raises:
-        RaceError: there is no such race, or not for this profile and mode.
-        OSError: the report cannot be written.
+        RaceError: there is no such race, or not for this profile and mode; the report cannot be written.
     """
+    from rewindmq.race.commands.report_path import require_writable
     from rewindmq.race.run_many import default_jobs, play_many
 
     plan = _plan(arguments)
     if arguments.report is not None:
-        # Found out now rather than when all is done.
-        arguments.report.touch()
+        require_writable(arguments.report)
     first = 1 if arguments.seed is None else arguments.seed
     numbers = range(first, first + arguments.repeat)
     jobs = arguments.jobs or default_jobs(plan, arguments.repeat)
@@ -126,7 +125,26 @@ def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[
 
 
 def _write_report(path: Path, outcome: Outcome) -> None:
-    raise NotImplementedError
+    from rewindmq.race.report.html import render_html
+    from rewindmq.race.report.meta import ReportMeta
+    from rewindmq.race.report.output import write_report
+    from rewindmq.race.run import play_simulated
+
+    plan, scenario = outcome.plan, outcome.plan.scenario
+    if not len(outcome.history):
+        # It stayed in the process that simulated it.
+        outcome = play_simulated(plan, outcome.number)
+    facts = {
+        "profile": str(plan.profile),
+        "mode": str(plan.mode),
+        "stage": str(plan.staging),
+        "documented": outcome_text(plan.documented),
+        "section": scenario.section,
+    }
+    facts["seed" if plan.staging == "simulated" else "run"] = str(outcome.number)
+    text = f"In {scenario.versions}. Closed by {scenario.closed_by}."
+    meta = ReportMeta(f"{scenario.id}: {scenario.title}", facts, text)
+    write_report(path, render_html(outcome.history, outcome.verdict, meta))
 
 
 def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]:
