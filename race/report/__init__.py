@@ -1,1 +1,16 @@
-"""A run for people: one HTML file, or text in a terminal."""
+"""A run as one HTML file, and as text."""
+
+from rewindmq.race.report.html import Run, render_comparison, render_html
+from rewindmq.race.report.meta import ReportMeta, headline
+from rewindmq.race.report.output import write_report
+from rewindmq.race.report.text import render_text
+
+__all__ = [
+    "ReportMeta",
+    "Run",
+    "headline",
+    "render_comparison",
+    "render_html",
+    "render_text",
+    "write_report",
+]

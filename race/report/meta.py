@@ -1,0 +1,44 @@
+"""What a report says besides what the history shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.race.checker import Verdict
+from rewindmq.race.scenario.scenario import Loss
+
+LOSS_TEXTS: Final[Mapping[Loss, str]] = MappingProxyType(
+    {
+        Loss.L0: "without effect for a time, or for members that take no part",
+        Loss.L1: "consumption begins again at the target, but the stored offset runs ahead of it",
+        Loss.L2: "messages from the target on are never delivered again",
+        Loss.L3: "two chains of pulls serve the same queue",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMeta:
+    """What the run was.
+
+    Attributes:
+        title: one line.
+        facts: what else is said at the top, by its name: profile, mode, stage, seed.
+        text: a paragraph, or "".
+    """
+
+    title: str
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    text: str = ""
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in a few words."""
+    if not verdict.losses:
+        return "The reset was kept"
+    if verdict.losses == {Loss.L0}:
+        return "L0: the reset was delayed"
+    return f"The reset was lost: {', '.join(sorted(verdict.losses))}"

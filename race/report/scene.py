@@ -1,0 +1,425 @@
+"""What of a history is shown: who, which steps, which frames between whom, from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.points import Point
+from rewindmq.race.checker import Moment, Verdict, progress
+from rewindmq.race.history import Event, History, Kind, Lab
+
+# Items shown of what came before the reset.
+_BEFORE: Final = 4
+_LANE_ORDER: Final = ("admin", "namesrv", "broker", "consumer", "reader")
+
+
+class Tone(StrEnum):
+    """What an item is about; decides its colour."""
+
+    RESET = "reset"
+    COMMIT = "commit"
+    PULL = "pull"
+    STEP = "step"
+    END = "end"
+
+
+@dataclass(slots=True)
+class Arrow:
+    """Something sent by one process and received by another; ``lost`` when it never was."""
+
+    index: int
+    source: str
+    target: str
+    sent_at: float
+    at: float
+    tone: Tone
+    label: str
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class Mark:
+    """A step of one process."""
+
+    index: int
+    process: str
+    at: float
+    tone: Tone
+    label: str
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Messages in a listener; ``until`` is None when it never came back."""
+
+    index: int
+    process: str
+    at: float
+    offsets: Sequence[int]
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Scene:
+    """All of it, of one queue.
+
+    Attributes:
+        lanes: names of processes, from top to bottom.
+        moments: how stored offset and redelivery went.
+        offending: index of the event of the first broken law; None when none was.
+    """
+
+    lanes: list[str] = field(default_factory=list)
+    arrows: list[Arrow] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    moments: Sequence[Moment] = ()
+    broker_name: str = ""
+    queue_id: int = 0
+    target: int | None = None
+    start: float = 0.0
+    end: float = 0.0
+    offending: int | None = None
+    offending_at: float = 0.0
+
+    def times(self) -> list[float]:
+        """Every moment at which something shown happens, in order."""
+        times = {self.start, self.end}
+        for arrow in self.arrows:
+            times.update((arrow.sent_at, arrow.at))
+        times.update(mark.at for mark in self.marks)
+        times.update(delivery.at for delivery in self.deliveries)
+        times.update(delivery.until for delivery in self.deliveries if delivery.until is not None)
+        times.update(moment.at for moment in self.moments)
+        if self.offending is not None:
+            times.add(self.offending_at)
+        return sorted(time for time in times if self.start <= time <= self.end)
+
+
+def make_scene(history: History, verdict: Verdict) -> Scene:
+    """The scene of the queue that the first broken law is about, or of the first one the reset names."""
+    scene = Scene()
+    queues = progress(history)
+    first = verdict.violations[0] if verdict.violations else None
+    chosen = next(
+        (
+            queue
+            for queue in queues
+            if first is None or (queue.broker_name, queue.queue_id) == (first.broker_name, first.queue_id)
+        ),
+        None,
+    )
+    if first is not None:
+        scene.offending, scene.offending_at = first.index, first.at
+    if chosen is not None:
+        scene.broker_name, scene.queue_id = chosen.broker_name, chosen.queue_id
+        scene.target, scene.moments = chosen.target, chosen.moments
+    _Director(scene, list(history), chosen.topic if chosen is not None else None).direct()
+    return scene
+
+
+class _Director:
+    """Goes through a history once, and pairs what belongs together."""
+
+    def __init__(self, scene: Scene, events: Sequence[Event], topic: str | None) -> None:
+        self._scene = scene
+        self._events = events
+        self._topic = topic
+        self._has_reset_started = False
+        # What was sent and not yet matched with its arrival, newest last.
+        self._commits: list[tuple[int, str, float, int]] = []
+        self._answers: list[tuple[str, float, int | None, int | None]] = []
+        self._requests: list[tuple[str, float]] = []
+        self._replies: list[tuple[str, float]] = []
+        self._notices: list[tuple[str, float]] = []
+        self._pulls: dict[tuple[str, Any], tuple[float, bool]] = {}
+        self._seen_chains: set[tuple[str, Any]] = set()
+        self._open_calls: dict[tuple[str, Any, tuple[int, ...]], Delivery] = {}
+        self._steps = {
+            Lab.RESET_STARTED: self._reset_started,
+            Lab.RESET_ACKNOWLEDGED: self._reset_acknowledged,
+            Lab.RESET_REFUSED: self._reset_refused,
+            Lab.PROCESS_STARTED: self._process,
+            Lab.PROCESS_STOPPED: self._process,
+            Lab.PROCESS_KILLED: self._process,
+            Lab.FRAME_SENT: self._frame_sent,
+            Lab.FRAME_ARRIVED: self._frame_arrived,
+            Lab.FRAME_DROPPED: self._frame_dropped,
+            Point.RESET_SENT: self._reset_sent,
+            Point.RESET_RECEIVED: self._reset_received,
+            Point.RESET_ANSWERED: self._reset_answered,
+            Point.CLIENT_NOTIFIED: self._notified,
+            Point.RESET_NOTICE_RECEIVED: self._notice_received,
+            Point.OFFSET_RESET: self._offset_reset,
+            Point.COMMIT_SENT: self._commit_sent,
+            Point.COMMIT_RECEIVED: self._commit_received,
+            Point.COMMIT_FENCED: self._commit_fenced,
+            Point.PULL_SENT: self._pull_sent,
+            Point.PULL_ANSWERED: self._pull_answered,
+            Point.PULL_CALLBACK: self._pull_callback,
+            Point.LISTENER_CALLED: self._called,
+            Point.LISTENER_RETURNED: self._returned,
+            Point.RESULT_DISCARDED: self._discarded,
+            **dict.fromkeys(_PLAIN_STEPS, self._plain_step),
+        }
+        self._speaking = {event.process for event in events if isinstance(event.kind, Point)}
+
+    def direct(self) -> None:
+        for index, event in enumerate(self._events):
+            step = self._steps.get(event.kind)
+            if step is not None and self._is_about(event):
+                step(index, event)
+        self._lose_the_rest()
+        self._cut()
+        self._cast()
+
+    def _is_about(self, event: Event) -> bool:
+        """Whether the event concerns the queue shown, or no queue in particular."""
+        details = event.details
+        fields = details.get("fields", details)
+        topic, queue_id = fields.get("topic"), fields.get("queueId", fields.get("queue_id"))
+        if self._topic is None:
+            return True
+        if topic is not None and topic != self._topic:
+            return False
+        broker = details.get("broker_name")
+        scene = self._scene
+        if event.kind is Lab.RESET_STARTED:
+            return True
+        return queue_id in (None, scene.queue_id) and broker in (None, scene.broker_name)
+
+    # The reset.
+
+    def _mark(self, index: int, event: Event, tone: Tone, label: str) -> None:
+        self._scene.marks.append(Mark(index, event.process, event.at, tone, label))
+
+    def _arrow(self, index: int, event: Event, source: str, sent_at: float, tone: Tone, label: str) -> None:
+        self._scene.arrows.append(Arrow(index, source, event.process, sent_at, event.at, tone, label))
+
+    def _reset_started(self, index: int, event: Event) -> None:
+        self._has_reset_started = True
+        self._mark(index, event, Tone.RESET, f"reset to {event.details.get('offset', '?')}")
+
+    def _reset_acknowledged(self, index: int, event: Event) -> None:
+        self._mark(index, event, Tone.RESET, "acknowledged")
+
+    def _reset_refused(self, index: int, event: Event) -> None:
+        self._mark(index, event, Tone.END, "refused")
+
+    def _reset_sent(self, index: int, event: Event) -> None:
+        self._requests.append((event.process, event.at))
+
+    def _reset_received(self, index: int, event: Event) -> None:
+        if self._requests:
+            source, sent_at = self._requests.pop(0)
+            self._arrow(index, event, source, sent_at, Tone.RESET, "222")
+        self._replies.append((event.process, event.at))
+
+    def _reset_answered(self, index: int, event: Event) -> None:
+        if self._replies:
+            self._replies.pop(0)
+
+    def _notified(self, index: int, event: Event) -> None:
+        self._notices.append((event.process, event.at))
+
+    def _notice_received(self, index: int, event: Event) -> None:
+        source, sent_at = self._notices.pop(0) if self._notices else (event.process, event.at)
+        self._arrow(index, event, source, sent_at, Tone.RESET, "220")
+
+    def _offset_reset(self, index: int, event: Event) -> None:
+        epoch = event.details.get("epoch")
+        more = f", epoch {epoch}" if epoch else ""
+        self._mark(index, event, Tone.RESET, f"stored {event.details['offset']}{more}")
+
+    # Commits.
+
+    def _commit_sent(self, index: int, event: Event) -> None:
+        self._commits.append((event.details["offset"], event.process, event.at, int(_COMMIT)))
+
+    def _commit_received(self, index: int, event: Event) -> None:
+        details = event.details
+        sender = self._sender(details["offset"], details["carrier"])
+        if details["offset"] == details.get("stored") and index != self._scene.offending:
+            return
+        source, sent_at = sender or (event.process, event.at)
+        self._commit_arrow(index, event, source, sent_at, f"{details['carrier']}({details['offset']})")
+
+    def _commit_fenced(self, index: int, event: Event) -> None:
+        details = event.details
+        source, sent_at = self._sender(details["offset"], details["carrier"]) or (event.process, event.at)
+        label = f"{details['carrier']}({details['offset']}) refused"
+        self._commit_arrow(index, event, source, sent_at, label)
+
+    def _commit_arrow(self, index: int, event: Event, source: str, sent_at: float, label: str) -> None:
+        if source == event.process:
+            self._mark(index, event, Tone.COMMIT, label)
+        else:
+            self._arrow(index, event, source, sent_at, Tone.COMMIT, label)
+
+    def _sender(self, offset: int, carrier: int) -> tuple[str, float] | None:
+        if carrier == RequestCode.PULL_MESSAGE:
+            newest = max(((at, who) for (who, _), (at, _) in self._pulls.items()), default=None)
+            return None if newest is None else (newest[1], newest[0])
+        for position, (sent, source, at, _) in enumerate(self._commits):
+            if sent == offset:
+                del self._commits[position]
+                return source, at
+        return None
+
+    # Pulls and deliveries.
+
+    def _pull_sent(self, index: int, event: Event) -> None:
+        self._pulls[event.process, event.details["chain"]] = (event.at, self._has_reset_started)
+
+    def _pull_answered(self, index: int, event: Event) -> None:
+        details = event.details
+        self._answers.append((event.process, event.at, details.get("next"), details.get("code")))
+
+    def _pull_callback(self, index: int, event: Event) -> None:
+        details = event.details
+        key = (event.process, details["chain"])
+        _, is_fresh = self._pulls.get(key, (event.at, True))
+        answer = self._answer(details["offset"])
+        is_first = key not in self._seen_chains
+        self._seen_chains.add(key)
+        is_told = details["status"] == "OFFSET_ILLEGAL" or (is_first and is_fresh) or not is_fresh
+        if not self._has_reset_started or not is_told or answer is None:
+            return
+        source, sent_at, code = answer
+        late = "" if is_fresh else "late "
+        label = f"{late}{_ANSWERS.get(details['status'], code)} →{details['offset']}"
+        self._arrow(index, event, source, sent_at, Tone.PULL, label)
+
+    def _answer(self, following: int) -> tuple[str, float, int | None] | None:
+        for position, (source, at, next_offset, code) in enumerate(self._answers):
+            if next_offset == following:
+                del self._answers[position]
+                return source, at, code
+        return None
+
+    def _called(self, index: int, event: Event) -> None:
+        offsets = event.details["offsets"]
+        delivery = Delivery(index, event.process, event.at, offsets)
+        self._scene.deliveries.append(delivery)
+        self._open_calls[event.process, event.details["chain"], tuple(offsets)] = delivery
+
+    def _returned(self, index: int, event: Event) -> None:
+        details = event.details
+        delivery = self._open_calls.pop((event.process, details["chain"], tuple(details["offsets"])), None)
+        if delivery is not None:
+            delivery.until = event.at
+
+    def _discarded(self, index: int, event: Event) -> None:
+        self._mark(index, event, Tone.STEP, "result discarded")
+
+    def _plain_step(self, index: int, event: Event) -> None:
+        self._mark(
+            index, event, Tone.STEP, _PLAIN_STEPS[event.kind].format(**{"offset": "", **event.details})
+        )
+
+    def _process(self, index: int, event: Event) -> None:
+        tone = Tone.STEP if event.kind is Lab.PROCESS_STARTED else Tone.END
+        for key in [key for key in self._open_calls if key[0] == event.process]:
+            self._open_calls.pop(key).until = event.at
+        self._mark(index, event, tone, event.kind.value.rpartition("_")[2])
+
+    # Frames, where the processes themselves are silent, and those lost.
+
+    def _frame_sent(self, index: int, event: Event) -> None:
+        details = event.details
+        if details["source"] in self._speaking or details["form"] == "response":
+            return
+        if details["code"] == RequestCode.UPDATE_CONSUMER_OFFSET:
+            self._commits.append((details["fields"]["commitOffset"], event.process, event.at, 15))
+
+    def _frame_arrived(self, index: int, event: Event) -> None:
+        details = event.details
+        code, fields = details["code"], details["fields"]
+        if details["target"] in self._speaking or details["form"] == "response":
+            return
+        if code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
+            self._arrow(index, event, details["source"], event.at, Tone.RESET, "220")
+        elif code == RequestCode.UPDATE_CONSUMER_OFFSET:
+            source, sent_at = self._sender(fields["commitOffset"], 15) or (details["source"], event.at)
+            self._arrow(index, event, source, sent_at, Tone.COMMIT, f"15({fields['commitOffset']})")
+
+    def _frame_dropped(self, index: int, event: Event) -> None:
+        details = event.details
+        arrow = Arrow(
+            index, details["source"], details["target"], event.at, event.at, Tone.END, details["name"], True
+        )
+        self._scene.arrows.append(arrow)
+
+    def _lose_the_rest(self) -> None:
+        """Commits that never arrived anywhere are worth a look."""
+        for offset, source, at, _ in self._commits:
+            target = self._scene.broker_name
+            if target and source != target:
+                label = f"15({offset}) lost"
+                self._scene.arrows.append(Arrow(-1, source, target, at, at, Tone.END, label, True))
+
+    # What is left out.
+
+    def _cut(self) -> None:
+        scene = self._scene
+        started = next(
+            (event.at for event in reversed(self._events) if event.kind is Lab.RESET_STARTED), None
+        )
+        acknowledged = [event.at for event in self._events if event.kind is Lab.RESET_STARTED]
+        begin = acknowledged[0] if acknowledged else 0.0
+        items: list[Arrow | Mark] = [*scene.arrows, *scene.marks]
+        earlier = sorted(item.at for item in items if item.at < begin)
+        scene.start = earlier[-_BEFORE:][0] if earlier else begin
+        if started is None:
+            scene.start = 0.0
+        scene.arrows = [arrow for arrow in scene.arrows if arrow.sent_at >= scene.start]
+        scene.marks = [mark for mark in scene.marks if mark.at >= scene.start]
+        scene.deliveries = [
+            delivery
+            for delivery in scene.deliveries
+            if delivery.at >= scene.start or delivery.until is None or delivery.until > begin
+        ]
+        ends = [arrow.at for arrow in scene.arrows] + [mark.at for mark in scene.marks]
+        ends += [delivery.until or delivery.at for delivery in scene.deliveries]
+        ends += [moment.at for moment in scene.moments]
+        scene.end = max(ends, default=scene.start + 1.0)
+        if scene.offending is not None:
+            scene.end = max(scene.end, scene.offending_at)
+
+    def _cast(self) -> None:
+        scene = self._scene
+        names: dict[str, None] = {}
+        for arrow in scene.arrows:
+            names[arrow.source] = names[arrow.target] = None
+        names.update(dict.fromkeys(mark.process for mark in scene.marks))
+        names.update(dict.fromkeys(delivery.process for delivery in scene.deliveries))
+        names.pop("producer", None)
+        names.pop("lab", None)
+
+        def rank(name: str) -> tuple[int, str]:
+            kind = name.partition("-")[0]
+            return (_LANE_ORDER.index(kind) if kind in _LANE_ORDER else len(_LANE_ORDER), name)
+
+        scene.lanes = sorted(names, key=rank)
+        known = set(scene.lanes)
+        scene.marks = [mark for mark in scene.marks if mark.process in known]
+
+
+_COMMIT: Final = RequestCode.UPDATE_CONSUMER_OFFSET
+_ANSWERS: Final = {
+    "FOUND": "found",
+    "NO_NEW_MSG": "nothing",
+    "NO_MATCHED_MSG": "no match",
+    "OFFSET_ILLEGAL": "moved",
+}
+_PLAIN_STEPS: Final[dict[Kind, str]] = {
+    Point.QUEUE_DROPPED: "dropped",
+    Point.WAIT_OVER: "wait over",
+    Point.OFFSET_APPLIED: "in memory {offset}",
+    Point.QUEUE_ADDED: "queue at {offset}",
+    Point.QUEUE_RESTARTED: "restarts at {offset}",
+}
