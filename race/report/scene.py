@@ -174,6 +174,7 @@ class _Director:
             if step is not None and self._is_about(event):
                 step(index, event)
         self._lose_the_rest()
+        self._show_offence()
         self._cut()
         self._cast()
 
@@ -362,6 +363,18 @@ class _Director:
                 label = f"15({offset}) lost"
                 self._scene.arrows.append(Arrow(-1, source, target, at, at, Tone.END, label, True))
 
+    def _show_offence(self) -> None:
+        """The offending step is shown, whatever it is."""
+        index = self._scene.offending
+        if index is None or index in {item.index for item in self._items()}:
+            return
+        event = self._events[index]
+        label = "pulls again" if event.kind is Point.PULL_SENT else event.kind.value.rpartition(".")[2]
+        self._mark(index, event, Tone.STEP, label.replace("_", " "))
+
+    def _items(self) -> list[Arrow | Mark]:
+        return [*self._scene.arrows, *self._scene.marks]
+
     # What is left out.
 
     def _cut(self) -> None:
@@ -371,8 +384,7 @@ class _Director:
         )
         acknowledged = [event.at for event in self._events if event.kind is Lab.RESET_STARTED]
         begin = acknowledged[0] if acknowledged else 0.0
-        items: list[Arrow | Mark] = [*scene.arrows, *scene.marks]
-        earlier = sorted(item.at for item in items if item.at < begin)
+        earlier = sorted(item.at for item in self._items() if item.at < begin)
         scene.start = earlier[-_BEFORE:][0] if earlier else begin
         if started is None:
             scene.start = 0.0

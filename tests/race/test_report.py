@@ -1,0 +1,293 @@
+"""Reports: complete in one file, readable when much happened, and honest about where it went wrong."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stages import simulate
+
+from rewindmq.protocol.points import Point
+from rewindmq.race.checker import Verdict, judge
+from rewindmq.race.errors import RaceError
+from rewindmq.race.history import Event, History, Lab
+from rewindmq.race.report import (
+    ReportMeta,
+    Run,
+    render_comparison,
+    render_html,
+    render_text,
+    write_report,
+)
+from rewindmq.race.report.axis import TimeAxis
+from rewindmq.race.report.drawing import Drawing
+from rewindmq.race.report.labels import CHARACTER_PIXELS, Box
+from rewindmq.race.report.scene import make_scene
+from rewindmq.race.scenario import pull_in_flight
+from rewindmq.race.scenario.scenario import Loss
+from rewindmq.race.stage.settle import settle
+from rewindmq.race.stage.stage import Stage
+
+META = ReportMeta("R1: a pull in flight", {"profile": "v49", "mode": "classic"}, "What happens & why.")
+
+
+async def lose_a_reset(stage: Stage) -> None:
+    await pull_in_flight.SCENARIO.play(stage)
+    await settle(stage)
+
+
+@pytest.fixture(scope="module")
+def lost() -> Run:
+    """The real code, simulated: what is stored runs ahead of the replay."""
+    history = simulate(lose_a_reset)
+    verdict = judge(history)
+    assert verdict.losses == {Loss.L1}
+    return Run(history, verdict, META)
+
+
+def without_frames(run: Run) -> Run:
+    history = History(event for event in run.history if not str(event.kind).startswith("frame"))
+    return Run(history, judge(history), run.meta)
+
+
+def from_frames(run: Run) -> Run:
+    """What a client and a broker that tell nothing leave behind."""
+    history = History(
+        event
+        for event in run.history
+        if isinstance(event.kind, Lab) and (event.kind is not Lab.STORED_OFFSET)
+    )
+    return Run(history, judge(history), run.meta)
+
+
+class Page(HTMLParser):
+    """Checks that every element is closed, and keeps what is there."""
+
+    VOID = frozenset({"meta", "line", "circle", "rect", "path"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_page_needs_nothing_else(lost: Run) -> None:
+    text = render_html(*lost)
+    page = Page(text)
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "use"}
+    assert not {name for _, attributes in page.tags for name in attributes} & {"src", "onclick", "onload"}
+    assert "http" not in text
+    assert "@import" not in text
+    assert set(re.findall(r"url\(([^)]*)\)", text)) <= {
+        f"#head-{tone}" for tone in ("reset", "commit", "pull", "step", "end", "bad")
+    }
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_the_page_says_what_was_lost_and_where(lost: Run) -> None:
+    page = Page(render_html(*lost))
+    for words in (
+        "The reset was lost: L1",
+        lost.verdict.violations[0].text,
+        "profile",
+        "v49",
+        "What happens & why.",
+    ):
+        assert words in page.words
+    (arrow,) = [
+        attributes
+        for tag, attributes in page.tags
+        if tag == "path" and attributes.get("class") == "arrow bad"
+    ]
+    assert arrow["marker-end"] == "url(#head-bad)"
+    for lane in ("admin", "broker-a", "consumer-A"):
+        assert lane in page.words
+
+
+def test_names_from_a_history_are_text_and_not_markup() -> None:
+    name = '<script>alert("x")</script>'
+    events = [Event(0.0, name, Lab.PROCESS_STARTED), Event(1.0, name, Lab.PROCESS_KILLED, {"a": name})]
+    text = render_html(History(events), Verdict(frozenset(), ()), ReportMeta(name, {name: name}, name))
+    assert "<script" not in text
+    assert name in Page(text).words
+
+
+def test_an_empty_history_has_a_page_and_a_text() -> None:
+    nothing = (History(), Verdict(frozenset(), ()), ReportMeta("nothing"))
+    assert "Every law holds" in render_html(*nothing)
+    assert "The reset was kept" in render_text(*nothing)
+
+
+def test_points_alone_give_the_same_arrows_as_points_and_frames(lost: Run) -> None:
+    def arrows(run: Run) -> list[tuple[str, str, str]]:
+        scene = make_scene(run.history, run.verdict)
+        return [(arrow.source, arrow.target, arrow.label) for arrow in scene.arrows]
+
+    assert arrows(without_frames(lost)) == arrows(lost)
+    assert ("admin", "broker-a", "222") in arrows(lost)
+    assert ("broker-a", "consumer-A", "220") in arrows(lost)
+    assert ("consumer-A", "broker-a", "15(0)") in arrows(lost)
+    assert ("broker-a", "consumer-A", "late nothing →10") in arrows(lost)
+
+
+def test_frames_alone_have_a_report_too(lost: Run) -> None:
+    run = from_frames(lost)
+    scene = make_scene(run.history, run.verdict)
+    labels = {(arrow.source, arrow.target, arrow.label) for arrow in scene.arrows}
+    assert ("broker-a", "consumer-A", "220") in labels
+    assert ("consumer-A", "broker-a", "15(0)") in labels
+    Page(render_html(*run))
+
+
+# Where labels go.
+
+LABEL = re.compile(r'<text class="label (\w+)" x="([-\d.]+)" y="([-\d.]+)">([^<]*)</text>')
+
+
+def busy(events: int) -> Run:
+    """Many members, messages and commits in a short time."""
+
+    def add(at: float, process: str, kind: Any, **details: Any) -> None:
+        story.append(Event(at, process, kind, {"topic": "T", "group": "G", **details}))
+
+    story: list[Event] = []
+    place = {"broker_name": "broker-a", "queue_id": 0}
+    add(0.0, "admin", Lab.RESET_STARTED, mode="fenced", offset=0, **place)
+    add(0.1, "broker-a", Point.OFFSET_RESET, queue_id=0, offset=0)
+    add(0.2, "admin", Lab.RESET_ACKNOWLEDGED, mode="fenced", targets=[["broker-a", 0, 0]])
+    for number in range(events // 5):
+        at = 1.0 + number * 0.01
+        who = f"consumer-{'ABCDEF'[number % 6]}"
+        offset = {"offset": number, **place, "chain": 1}
+        add(at, who, Point.PULL_SENT, **offset)
+        add(at, who, Point.QUEUE_ADDED, **offset)
+        add(at, who, Point.LISTENER_CALLED, **offset, offsets=[number])
+        add(at, who, Point.COMMIT_SENT, **offset)
+        add(
+            at + 0.002,
+            "broker-a",
+            Point.COMMIT_RECEIVED,
+            queue_id=0,
+            offset=number,
+            stored=number - 1,
+            carrier=15,
+        )
+    history = History(story)
+    return Run(history, judge(history), META)
+
+
+def test_labels_do_not_lie_on_each_other_however_much_happens() -> None:
+    run = busy(600)
+    scene = make_scene(run.history, run.verdict)
+    assert len(scene.arrows) > 100
+    found = LABEL.findall(Drawing(scene).html())
+    assert len(found) > 50
+    boxes = [
+        Box(float(x), float(y) - 9, float(x) + len(text) * CHARACTER_PIXELS, float(y))
+        for tone, x, y, text in found
+        if tone != "bad"
+    ]
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+    # The offending step has its label all the same.
+    assert [tone for tone, *_ in found].count("bad") == 1
+
+
+def test_no_label_is_clipped(lost: Run) -> None:
+    html = Drawing(make_scene(lost.history, lost.verdict)).html()
+    width = float(re.findall(r'<svg width="(\d+)"', html)[0])
+    for _, x, _, text in LABEL.findall(html):
+        assert float(x) >= 0
+        assert float(x) + len(text) * CHARACTER_PIXELS <= width + 1
+
+
+def test_the_picture_is_well_formed(lost: Run) -> None:
+    for picture in re.findall(r"<svg.*?</svg>", Drawing(make_scene(lost.history, lost.verdict)).html()):
+        ET.fromstring(picture)
+
+
+def test_time_never_runs_backwards_and_quiet_stretches_are_short() -> None:
+    times = [0.0, 0.0, 0.001, 0.002, 10.0, 10.001, 300.0]
+    axis = TimeAxis(times)
+    places = [axis.place(time) for time in (-1.0, *times, 400.0)]
+    assert places == sorted(places)
+    assert (places[0], places[-1]) == (0.0, axis.width)
+    assert [round(gap.seconds) for gap in axis.gaps()] == [10, 290]
+    one, long = axis.place(0.002) - axis.place(0.001), axis.place(300) - axis.place(10.001)
+    assert one < long < 5 * one
+    assert axis.place(5) == pytest.approx((axis.place(0.002) + axis.place(10)) / 2, abs=1)
+
+
+# The text.
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_text_keeps_its_width_and_marks_the_step(lost: Run, width: int) -> None:
+    lines = render_text(*lost, width=width).splitlines()
+    assert max(len(line) for line in lines) <= max(width, 60)
+    (marked,) = [line for line in lines if line.startswith(">> ")]
+    assert f"{lost.verdict.violations[0].at:.3f}" in marked
+    assert marked.split()[-2:] == ["10", "4"]
+
+
+def test_the_text_tells_the_story_in_order(lost: Run) -> None:
+    text = render_text(*lost, width=100)
+    steps = [
+        "reset to 0",
+        "─ 222 ─",
+        "─ 220 ─",
+        "dropped",
+        "wait over",
+        "─ 15(0) ─",
+        "late nothing →10",
+        ">> ",
+    ]
+    positions = [text.index(step) for step in steps]
+    assert positions == sorted(positions)
+
+
+# Several runs, and where they go.
+
+
+def test_a_comparison_has_every_run(lost: Run) -> None:
+    kept = Run(History(), Verdict(frozenset(), ()), ReportMeta("another"))
+    page = Page(render_comparison("Three runs", [lost, kept, lost], "Side by side."))
+    assert page.words.count("The reset was lost: L1") == 4
+    assert page.words.count("The reset was kept") == 2
+    links = {attributes["href"] for tag, attributes in page.tags if tag == "a"}
+    assert links == {"#run-1", "#run-2", "#run-3"}
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    write_report(path, "one")
+    write_report(path, "two – more")
+    assert path.read_text(encoding="utf-8") == "two – more"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(RaceError, match=r"cannot write .*none/r.html: No such file or directory"):
+        write_report(tmp_path / "none" / "r.html", "x")
+    with pytest.raises(RaceError, match="it is a directory"):
+        write_report(tmp_path, "x")
+    with pytest.raises(RaceError, match="cannot write"):
+        write_report(path / "below-a-file", "x")
