@@ -52,7 +52,11 @@ class Hold(Protocol):
         """How many were caught so far."""
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
-        """Wait until ``count`` are caught. RaceError when that takes longer than ``seconds`` (protocol)."""
+        """Wait until ``count`` are caught.
+
+        RaceError when that takes longer than ``seconds``, which no time scale shortens, or when it catches
+        nothing more.
+        """
 
     def release(self) -> None:
         """Let everything caught go on, in order, and catch nothing more."""

@@ -69,6 +69,7 @@ class Drawing:
         for delivery in scene.deliveries:
             yield self._draw_delivery(delivery)
         for arrow in scene.arrows:
+            self._keep_clear(arrow)
             yield self._draw_arrow(arrow)
         for mark in scene.marks:
             yield self._draw_mark(mark)
@@ -135,6 +136,18 @@ class Drawing:
         path = f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2 - shift:.1f}"
         return f'<path class="arrow {tone}" d="{path}" marker-end="url(#head-{tone})">{title}</path>'
 
+    def _keep_clear(self, arrow: Arrow) -> None:
+        """No label of a step lies on an arrow that begins or ends beside it."""
+        if arrow.source not in self._lane_y or arrow.target not in self._lane_y:
+            return
+        x1, y1 = self._x(arrow.sent_at), self._lane_y[arrow.source]
+        x2, y2 = self._x(arrow.at), self._lane_y[arrow.target]
+        for distance in range(4, 28, 4):
+            share = min(distance / max(abs(y2 - y1), 1.0), 0.5)
+            for part in (share, 1 - share):
+                x, y = x1 + part * (x2 - x1), y1 + part * (y2 - y1)
+                self._labels.block(Box(x - 1, y - 2, x + 1, y + 2))
+
     def _label_arrow(self, arrow: Arrow) -> str:
         if arrow.source not in self._lane_y or arrow.target not in self._lane_y:
             return ""
@@ -164,7 +177,8 @@ class Drawing:
     def _label_mark(self, mark: Mark) -> str:
         x, y = self._x(mark.at), self._lane_y[mark.process]
         size = len(mark.label) * CHARACTER_PIXELS
-        places = [(x - size * share, y - level) for level in (9, 22, 35) for share in (0.5, 0.1, 0.9)]
+        shares = (0.5, 0.25, 0.75, 0.0, 1.0)
+        places = [(x - size * share, y - level) for level in (9, 22, 35) for share in shares]
         tone = "bad" if self._is_offending(mark.index) else str(mark.tone)
         return self._label(mark.label, places, tone, must=self._is_offending(mark.index))
 
