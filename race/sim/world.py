@@ -152,11 +152,8 @@ class World:
         return self._hosts[host]
 
     def _make_loop(self) -> VirtualLoop:
-        self._loop = self._new_loop()
+        self._loop = VirtualLoop()
         return self._loop
-
-    def _new_loop(self) -> VirtualLoop:
-        return VirtualLoop()
 
     def _new_fabric(self, rng: random.Random, latency: tuple[float, float]) -> Fabric:
         return Fabric(rng, latency)

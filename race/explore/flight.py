@@ -1,0 +1,174 @@
+"""Messages in flight: which there are, what they are called, and whether their order matters to a reset."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand
+from rewindmq.protocol.frame import FrameDecoder
+from rewindmq.race.sim.network import Fabric, SimTransport
+
+# Requests whose order makes a difference to a reset. Everything else arrives at once: heartbeats, who is in
+# the group, routes, sends.
+_CHOSEN: Final = frozenset(
+    {
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.PULL_MESSAGE,
+    }
+)
+# Ext fields that tell one message from another, and what the names of transitions call them.
+_SHOWN: Final = MappingProxyType(
+    {
+        "timestamp": "timestamp",
+        "queueId": "queue",
+        "queueOffset": "offset",
+        "commitOffset": "commit",
+        "offset": "offset",
+        "nextBeginOffset": "next",
+        "epoch": "epoch",
+    }
+)
+
+
+@dataclass(slots=True)
+class Message:
+    """What one write holds, in flight.
+
+    Attributes:
+        name: of what kind, and what tells it from others: ``response PULL_MESSAGE next=4``; frames of one
+            write are joined by ``+``.
+        is_chosen: when it arrives is a choice; others arrive as soon as they can.
+        born: number of the step that sent it.
+    """
+
+    name: str
+    is_chosen: bool
+    born: int = 0
+
+
+class Lane:
+    """One direction of one connection: what was written first arrives first.
+
+    Attributes:
+        name: ``broker-a->consumer-A``.
+        receiver: the host messages arrive at.
+        late: time has passed over its first message.
+    """
+
+    def __init__(self, end: SimTransport, name: str) -> None:
+        self._end = end
+        self.name = name
+        self.sender = end.owner.host
+        self.receiver = end.remote[0]
+        self.messages: deque[Message] = deque()
+        self.late = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in flight that can arrive: a broken connection and a killed host lose it."""
+        return not self._end.travelling or not self._end.peer.owner.is_alive
+
+    def deliver(self) -> None:
+        """Have the first message arrive."""
+        self.messages.popleft()
+        self.late = False
+        self._end.arrive()
+
+
+class ExploredFabric(Fabric):
+    """A network on which nothing arrives by itself.
+
+    Args:
+        name_of: what to call a host.
+    """
+
+    def __init__(self, name_of: Callable[[str], str], topic: str) -> None:
+        super().__init__(random.Random(0), (0.0, 0.0))
+        self._name_of = name_of
+        self._topic = topic
+        self._lanes: dict[SimTransport, Lane] = {}
+        # What was asked on a connection, by the end that asked and its number; oneway requests are not.
+        self._asked: dict[tuple[SimTransport, int], Message] = {}
+        self.in_flight: dict[Lane, None] = {}
+        # Of the step being taken.
+        self.step_number = 0
+
+    def delay(self) -> float:
+        """Connections are made, and break, at once."""
+        return 0.0
+
+    def carry(self, end: SimTransport) -> None:
+        """Put what was written last in line."""
+        lane = self._lanes.get(end)
+        if lane is None:
+            lane = self._lanes[end] = Lane(
+                end, f"{self._name_of(end.owner.host)}->{self._name_of(end.remote[0])}"
+            )
+        data = end.travelling[-1]
+        message = Message("end", False) if data is None else self._describe(end, data)
+        message.born = self.step_number
+        lane.messages.append(message)
+        self.in_flight[lane] = None
+
+    def lanes(self) -> list[Lane]:
+        """Those with something in flight, in the order of their first message."""
+        for lane in [lane for lane in self.in_flight if lane.is_empty]:
+            lane.messages.clear()
+            lane.late = False
+            del self.in_flight[lane]
+        return list(self.in_flight)
+
+    def deliver(self, lane: Lane) -> None:
+        """Have the first message of a lane arrive; the lane goes behind the others."""
+        del self.in_flight[lane]
+        if len(lane.messages) > 1:
+            self.in_flight[lane] = None
+        lane.deliver()
+
+    def remove(self, end: SimTransport) -> None:
+        super().remove(end)
+        self._lanes.pop(end, None)
+
+    def _describe(self, end: SimTransport, data: bytes) -> Message:
+        frames = [self._frame(end, command) for command in FrameDecoder().feed(data)]
+        if len(frames) == 1:
+            return frames[0]
+        return Message(" + ".join(frame.name for frame in frames), any(frame.is_chosen for frame in frames))
+
+    def _frame(self, end: SimTransport, command: RemotingCommand) -> Message:
+        if command.is_response:
+            asked = self._asked.pop((end.peer, command.opaque), _UNKNOWN)
+            # The answer to a reset arrives at once: what it promises is judged from the earliest moment.
+            if not asked.is_chosen or asked.name.startswith(_RESET):
+                return Message("response", False)
+            return Message(f"response {asked.name.split()[1]}{_code(command)}{_fields(command)}", True)
+        if command.code not in _CHOSEN or command.ext.get("topic") != self._topic:
+            message = Message(f"request {command.code}", False)
+        else:
+            form = "oneway" if command.flag & FLAG_ONEWAY else "request"
+            message = Message(f"{form} {RequestCode(command.code).name}{_fields(command)}", True)
+        if not command.flag & FLAG_ONEWAY:
+            self._asked[end, command.opaque] = message
+        return message
+
+
+def _fields(command: RemotingCommand) -> str:
+    ext = command.ext
+    return "".join(f" {shown}={ext[name]!s}" for name, shown in _SHOWN.items() if name in ext)
+
+
+def _code(command: RemotingCommand) -> str:
+    return f" code={command.code}" if command.code else ""
+
+
+_RESET: Final = f"request {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET.name}"
+_UNKNOWN: Final = Message("response", False)

@@ -1,0 +1,42 @@
+"""One step of a schedule: something that may happen next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+# Where a step that has to do with every host takes place.
+EVERYWHERE = "*"
+
+
+class StepKind(Enum):
+    """What makes a step happen."""
+
+    DELIVER = "a message arrives"
+    FIRE = "timers of a host fire"
+    TICK = "time passes"
+    ACT = "the model does something"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that is possible now.
+
+    Attributes:
+        name: unlike that of any other step possible at the same time.
+        host: where it takes place; ``EVERYWHERE`` for those that depend on all others.
+        cost: how many messages it makes late.
+        lane: of a message; "" for other steps.
+        born: number of the step that made it possible.
+        is_free: it may as well come later, however much time passes: actions, and messages that are late.
+    """
+
+    kind: StepKind
+    name: str
+    host: str
+    run: Callable[[], None]
+    cost: int = 0
+    lane: str = ""
+    born: int = 0
+    is_free: bool = False
