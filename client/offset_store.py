@@ -128,7 +128,8 @@ class RemoteOffsetStore(OffsetMemory):
     nobody waits for the answer, so that no dead broker holds anything up.
 
     Args:
-        on_fenced: see ``OnFenced``; without it the offset in memory is forgotten.
+        on_fenced: see ``OnFenced``; without it the offset in memory is forgotten, unless it is of a newer
+            epoch.
     """
 
     def __init__(
@@ -143,6 +144,13 @@ class RemoteOffsetStore(OffsetMemory):
 
     async def load(self) -> None:
         """Nothing: every queue is asked for when it is taken over."""
+
+    def learn_epoch(self, queue: MessageQueue, epoch: int) -> None:
+        """Note what the broker told. Progress of the epoch before is forgotten: it must not be committed
+        under the new one."""
+        if self._epochs.get(queue, epoch) != epoch:
+            self.forget(queue)
+        super().learn_epoch(queue, epoch)
 
     async def read(self, queue: MessageQueue) -> int:
         """The offset in memory, else the broker's, which is then in memory too; -1 when there is none.
@@ -230,7 +238,7 @@ class RemoteOffsetStore(OffsetMemory):
         )
         if self._on_fenced is not None:
             self._on_fenced(queue, epoch, held)
-        else:
+        elif self.epoch(queue) == epoch:
             self.forget(queue)
 
     def _commit_details(self, queue: MessageQueue, offset: int, epoch: int | None) -> dict[str, Any]:

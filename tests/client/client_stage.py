@@ -169,10 +169,11 @@ class Cluster:
         await self._exits.enter_async_context(admin)
         return admin
 
-    async def pull_consumer(self, group: str = "G", **options: Any) -> PullConsumer:
-        consumer = PullConsumer(
-            group, self.namesrv, runtime=self.runtime()[0], profile=self.profile, **options
-        )
+    async def pull_consumer(
+        self, group: str = "G", *, stall: Stall | None = None, **options: Any
+    ) -> PullConsumer:
+        runtime = self.runtime(stall)[0]
+        consumer = PullConsumer(group, self.namesrv, runtime=runtime, profile=self.profile, **options)
         await self._exits.enter_async_context(consumer)
         return consumer
 

@@ -21,11 +21,14 @@ from race_props import (
     since,
 )
 
-from rewindmq.client import PullStatus
+from rewindmq.client import ConsumeFromWhere, PullStatus
 from rewindmq.protocol.body.fenced_commit import FencedCommit
-from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.offset import QueryConsumerOffsetRequestHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.reset_mode import ResetMode
 
 ROUND_TRIPS = 0.02
@@ -307,6 +310,44 @@ def test_a_dead_broker_does_not_hold_up_the_commits_at_others(tmp_path: Path) ->
     play_any(scene, tmp_path, Profile.EPOCH, brokers=2, reset_mode=ResetMode.FENCED)
 
 
+def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_an_epoch(
+    tmp_path: Path,
+) -> None:
+    """The client goes on at the end, as v49 does; its pull carries no epoch it was told, and is sent back."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        async with cluster.push_consumer(SlowListener()):
+            await until(lambda: cluster.stored() == {0: 100})
+        start = await reset(cluster)
+        handlers = cluster.brokers["broker-a"]._handlers
+        ask = handlers[RequestCode.QUERY_CONSUMER_OFFSET]
+        refused = []
+
+        def busy_once(connection: Connection, request: RemotingCommand) -> Reply:
+            if request.decode_header(QueryConsumerOffsetRequestHeader).topic != "T":
+                return ask(connection, request)
+            handlers[RequestCode.QUERY_CONSUMER_OFFSET] = ask
+            refused.append(request)
+            return RemotingCommand(ResponseCode.SYSTEM_BUSY)
+
+        handlers[RequestCode.QUERY_CONSUMER_OFFSET] = busy_once
+        listener = SlowListener(0.1)
+        await cluster.consume(
+            listener,
+            name="c2",
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            consume_thread_max=1,
+        )
+        await until(lambda: cluster.stored() == {0: 100})
+        assert len(refused) == 1
+        assert set(listener.offsets) == set(range(100))
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
 # Consumers that pull by hand.
 
 
@@ -334,6 +375,54 @@ def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(tmp_path: Path)
         newcomer = await cluster.pull_consumer()
         found = await newcomer.pull(queue, "*", 90, 10)
         assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 100)
+
+    play(scene, tmp_path)
+
+
+def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is_told(tmp_path: Path) -> None:
+    """Else the next commit would carry it under the new epoch."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        consumer = await cluster.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        assert (await consumer.pull(queue, "*", 40, 10)).next_begin_offset == 50
+        consumer.update_consume_offset(queue, 50)
+        await consumer.persist_consume_offset(queue)
+        await until(lambda: cluster.stored() == {0: 50})
+        consumer.update_consume_offset(queue, 60)
+        await reset(cluster)
+        assert (await consumer.pull(queue, "*", 60, 10)).status is PullStatus.OFFSET_ILLEGAL
+        await consumer.persist_consume_offset(queue)
+        await asyncio.sleep(1)
+        assert cluster.stored() == {0: 0}
+        assert await consumer.fetch_consume_offset(queue) == 0
+
+    play(scene, tmp_path)
+
+
+def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(100)
+        stall = Stall()
+        consumer = await cluster.pull_consumer(stall=stall)
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        await consumer.pull(queue, "*", 40, 10)
+        consumer.update_consume_offset(queue, 50)
+        stall.arm(Point.COMMIT_READ)
+        late = asyncio.create_task(consumer.persist_consume_offset(queue))
+        await until(lambda: stall.is_caught)
+        await reset(cluster)
+        assert (await consumer.pull(queue, "*", 50, 10)).epoch == 1
+        consumer.update_consume_offset(queue, 10)
+        stall.release()
+        await late
+        await until(lambda: [commit.offset for commit in fenced(cluster)] == [50])
+        await asyncio.sleep(1)
+        await consumer.persist_consume_offset(queue)
+        await until(lambda: cluster.stored() == {0: 10})
 
     play(scene, tmp_path)
 
