@@ -17,6 +17,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.commands.list_races import outcome_text
 
 if TYPE_CHECKING:
+    from rewindmq.race.report.meta import ReportMeta
     from rewindmq.race.run import Outcome, Plan
 
 EPILOG: Final = """\
@@ -30,6 +31,8 @@ examples:
 exit codes: 0 the documented outcome every time, 1 another one or it could not be played, 2 wrong usage,
 130 interrupted
 """
+_MAX_WIDTH: Final = 120
+_SHOWN_NUMBERS: Final = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         RaceError: there is no such race, or not for this profile and mode; the report cannot be written.
     """
     from rewindmq.race.commands.report_path import require_writable
+    from rewindmq.race.run import play_simulated
     from rewindmq.race.run_many import default_jobs, play_many
 
     plan = _plan(arguments)
@@ -77,6 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     with _progress(plan, len(numbers), is_silent=arguments.json) as on_done:
         outcomes = play_many(plan, numbers, jobs, on_done)
     shown = next((outcome for outcome in outcomes if not outcome.is_documented), outcomes[0])
+    if not len(shown.history):
+        # It stayed in the process that simulated it.
+        shown = play_simulated(plan, shown.number)
     if arguments.report is not None:
         _write_report(arguments.report, shown)
     if arguments.json:
@@ -124,38 +131,41 @@ def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[
         yield note
 
 
-def _write_report(path: Path, outcome: Outcome) -> None:
-    from rewindmq.race.report.html import render_html
+def _meta(outcome: Outcome) -> ReportMeta:
     from rewindmq.race.report.meta import ReportMeta
-    from rewindmq.race.report.output import write_report
-    from rewindmq.race.run import play_simulated
 
     plan, scenario = outcome.plan, outcome.plan.scenario
-    if not len(outcome.history):
-        # It stayed in the process that simulated it.
-        outcome = play_simulated(plan, outcome.number)
     facts = {
         "profile": str(plan.profile),
         "mode": str(plan.mode),
         "stage": str(plan.staging),
+        "seed" if plan.staging == "simulated" else "run": str(outcome.number),
         "documented": outcome_text(plan.documented),
-        "section": scenario.section,
     }
-    facts["seed" if plan.staging == "simulated" else "run"] = str(outcome.number)
     text = f"In {scenario.versions}. Closed by {scenario.closed_by}."
-    meta = ReportMeta(f"{scenario.id}: {scenario.title}", facts, text)
-    write_report(path, render_html(outcome.history, outcome.verdict, meta))
+    return ReportMeta(f"{scenario.id}: {scenario.title} ({scenario.section})", facts, text)
+
+
+def _write_report(path: Path, outcome: Outcome) -> None:
+    from rewindmq.race.report.html import render_html
+    from rewindmq.race.report.output import write_report
+
+    write_report(path, render_html(outcome.history, outcome.verdict, _meta(outcome)))
 
 
 def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]:
-    scenario = plan.scenario
-    lines = [f"{scenario.id}: {scenario.title} ({scenario.section})"]
+    import shutil
+
+    from rewindmq.race.report.text import render_text
+
+    lines: list[str] = []
+    if shown.error is None and (len(outcomes) == 1 or not shown.is_documented):
+        width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+        lines.append(render_text(shown.history, shown.verdict, _meta(shown), width))
     if len(outcomes) == 1:
-        lines.append(f"{_setting(plan)}: {_result(shown)}, {shown.seconds:.2f} s")
+        lines.append(f"{plan.scenario_id}, {_setting(plan)}: {_result(shown)}, {shown.seconds:.2f} s")
     else:
         lines += _summary(plan, outcomes)
-    if shown.error is None:
-        lines += [f"  {violation.at:8.3f} s  {violation.text}" for violation in shown.verdict.violations]
     return lines
 
 
@@ -178,16 +188,14 @@ def _summary(plan: Plan, outcomes: Sequence[Outcome]) -> list[str]:
     seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
     slowest = max(outcome.seconds for outcome in outcomes)
     documented = f"{good} of {len(outcomes)} as documented ({outcome_text(plan.documented)})"
-    lines = [f"{_setting(plan)}: {documented}, {seconds:.3f} s each, the slowest {slowest:.3f} s"]
+    times = f"{seconds:.3f} s each, the slowest {slowest:.3f} s"
+    lines = [f"{plan.scenario_id}, {_setting(plan)}: {documented}, {times}"]
     others = Counter(_result(outcome) for outcome in outcomes if not outcome.is_documented)
     for result, count in others.most_common():
         numbers = [str(outcome.number) for outcome in outcomes if _result(outcome) == result]
         which = " ".join(numbers[:_SHOWN_NUMBERS]) + (" ..." if len(numbers) > _SHOWN_NUMBERS else "")
         lines.append(f"  {count} times {result}: {which}")
     return lines
-
-
-_SHOWN_NUMBERS: Final = 8
 
 
 def _to_json(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
