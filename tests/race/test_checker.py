@@ -198,6 +198,33 @@ def test_a_correction_told_to_a_fresh_pull_may_be_stored() -> None:
     assert lost(story.judge(is_at_rest=True)) == set()
 
 
+def test_a_correction_may_lie_before_the_target() -> None:
+    story = begun(target=8, until=5)
+    story.drop(1)
+    story.pull(2, 8)
+    story.answer(2, 3, "OFFSET_ILLEGAL")
+    story.commit(3)
+    assert lost(story.judge()) == set()
+    story.commit(4)
+    assert lost(story.judge()) == {Loss.L2}
+
+
+@pytest.mark.parametrize(("first", "last"), [(5, 2), (2, 5)])
+def test_two_resets_at_once_are_told_apart_by_their_targets(first: int, last: int) -> None:
+    story = Story()
+    story.sent(OLD)
+    story.pull(1, OLD)
+    story.commit(OLD)
+    story.ask(2)
+    story.ask(5)
+    for target in (first, last):
+        story.reset_record(target)
+        story.done(target)
+    # The one asked for last is judged, whichever was answered last.
+    assert lost(story.judge()) == ({Loss.L2} if last == 2 else set())
+    assert lost(story.judge(reset=0)) == ({Loss.L2} if last == 5 else set())
+
+
 def test_a_crash_after_the_acknowledgement_loses_nothing_that_is_stored() -> None:
     story = begun()
     story.add("consumer-A", Lab.PROCESS_KILLED)

@@ -59,6 +59,7 @@ class Venue:
         self._world = world
         self._exits = exits
         self._hosts = 0
+        self.is_simulated = world is not None
         self.history = History()
         self._clock = self.place()[0].clock
 
@@ -506,6 +507,32 @@ def test_a_client_that_goes_leaves_its_held_request_behind(play: Play) -> None:
         hold.release()
         await venue.until(lambda: offsets.heard == [1] and gone)
         await server.close()
+
+    play(scene)
+
+
+def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
+    async def scene(venue: Venue) -> None:
+        offsets = Offsets()
+        proxy = await venue.proxy(await venue.server(offsets.handlers()))
+        hold = proxy.hold(FramePattern(COMMIT, Form.RESPONSE))
+        client = venue.client(wire=SerializeType.MSGPACK)
+        call = client.invoke(proxy.address, commit(1))
+        await hold.wait()
+        for connection in client.connections:
+            connection.abort()
+        with pytest.raises(ConnectionLostError):
+            await call
+        # On sockets the proxy may learn it as an end of the stream, and at its first write.
+        await venue.place()[0].timers.sleep(0.05)
+        if venue.is_simulated:
+            assert hold.kept == ()
+        hold.release()
+        await client.invoke(proxy.address, commit(2))
+        assert offsets.heard == [1, 2]
+        if venue.is_simulated:
+            (dropped,) = venue.frames(Lab.FRAME_DROPPED, COMMIT)
+            assert dropped["reason"] == "its receiver is gone"
 
     play(scene)
 
