@@ -20,14 +20,14 @@ async def play(stage: Stage) -> None:
     # A consumer starts on an offset that its queue has not reached: the answer to its pull is 21 ...
     await stale_offset(stage, _COUNT)
     illegal = stage.hold(pull(STALE * _COUNT, form=Form.RESPONSE), member="B")
-    await stage.member("B", listener=ListenerPlan(seconds=1.0), options=ONE_THREAD)
+    await stage.member("B", listener=ListenerPlan(seconds=3.0), options=ONE_THREAD)
     # ... and is under way when the reset comes.
     await illegal.wait()
     await stage.reset(0)
     await wait_begun(stage, name="B")
-    # It arrives 1 s into the wait. 10 s later, so 1 s after it, a task sets the "corrected" offset, commits
+    # It arrives 4 s into the wait. 10 s later, so 4 s after it, a task sets the "corrected" offset, commits
     # it, and takes the queue just rebuilt away; the next rebalance begins there.
-    await stage.sleep(1)
+    await stage.sleep(4)
     illegal.release()
 
 

@@ -94,6 +94,14 @@ async def wait_over(stage: Stage, *, name: str = "A") -> None:
         await stage.sleep(RESET_WAIT)
 
 
+async def replay_begun(stage: Stage, *, name: str = "A") -> None:
+    """Until, after a classic wait, a member has taken queue 0 over anew; elsewhere 10 s pass."""
+    if stage.mode is ResetMode.CLASSIC:
+        await since_reset(stage, Point.QUEUE_ADDED, process=consumer_process(name), topic=TOPIC, queue_id=0)
+    else:
+        await stage.sleep(RESET_WAIT)
+
+
 async def begun_again(stage: Stage, member: Member, *, queue: int = 0) -> None:
     """Until a member has given up the queue it was consuming and begun it anew.
 

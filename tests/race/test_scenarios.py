@@ -1,0 +1,110 @@
+"""Every race of the catalogue comes out as documented."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.run import HELD_TIME_SCALE, Outcome, Plan, Staging, choose_case, play_simulated
+from rewindmq.race.run_many import default_jobs, play_many
+from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE, find_scenario
+from rewindmq.race.scenario.scenario import KEPT
+
+CASES = [
+    pytest.param(scenario.id, profile, mode, id=f"{scenario.id}-{profile}-{mode}")
+    for scenario in SCENARIOS.values()
+    for profile, mode in scenario.cases
+]
+# What `race run ID` plays when nothing else is asked for, and the same race in the mode that closes it.
+SHOWN = [
+    pytest.param(scenario.id, *case, id=f"{scenario.id}-{case[0]}-{case[1]}")
+    for scenario in SCENARIOS.values()
+    for case in dict.fromkeys([choose_case(scenario, None, None), (Profile.EPOCH, ResetMode.FENCED)])
+    if case in scenario.cases
+]
+HELD_SECONDS = 2.0
+
+
+def _say(outcome: Outcome) -> str:
+    losses = ", ".join(sorted(outcome.verdict.losses)) or "kept"
+    reasons = "; ".join(violation.text for violation in outcome.verdict.violations)
+    return f"{outcome.number}: {outcome.error or losses} ({reasons})"
+
+
+def _undocumented(outcomes: list[Outcome]) -> list[str]:
+    return [_say(outcome) for outcome in outcomes if not outcome.is_documented]
+
+
+@pytest.mark.parametrize(("scenario_id", "profile", "mode"), CASES)
+def test_every_case_comes_out_as_documented(scenario_id: str, profile: Profile, mode: ResetMode) -> None:
+    plan = Plan(scenario_id, profile, mode)
+    assert _undocumented([play_simulated(plan, seed) for seed in (1, 2)]) == []
+
+
+@pytest.mark.parametrize(("scenario_id", "profile", "mode"), CASES)
+@pytest.mark.long
+def test_every_case_comes_out_as_documented_with_more_seeds(
+    scenario_id: str, profile: Profile, mode: ResetMode
+) -> None:
+    plan = Plan(scenario_id, profile, mode)
+    assert _undocumented([play_simulated(plan, seed) for seed in range(100, 120)]) == []
+
+
+@pytest.mark.parametrize(("scenario_id", "profile", "mode"), SHOWN)
+@pytest.mark.long
+def test_1_000_of_1_000_seeds_come_out_as_documented(
+    scenario_id: str, profile: Profile, mode: ResetMode
+) -> None:
+    plan = Plan(scenario_id, profile, mode)
+    outcomes = play_many(plan, range(1000), default_jobs(plan, 1000), lambda outcome: None)
+    assert len(outcomes) == 1000
+    assert _undocumented(outcomes) == []
+
+
+@pytest.mark.parametrize("scenario_id", SCENARIOS)
+@pytest.mark.long
+def test_20_of_20_held_runs_come_out_as_documented_in_2_seconds(scenario_id: str) -> None:
+    profile, mode = choose_case(SCENARIOS[scenario_id], None, None)
+    plan = Plan(scenario_id, profile, mode, Staging.HELD, HELD_TIME_SCALE)
+    outcomes = play_many(plan, range(20), 1, lambda outcome: None)
+    assert _undocumented(outcomes) == []
+    assert max(outcome.seconds for outcome in outcomes) < HELD_SECONDS
+
+
+def test_E28_with_clients_that_know_epochs_no_fenced_reset_is_ever_lost() -> None:
+    fenced = (Profile.EPOCH, ResetMode.FENCED)
+    outcomes = {scenario.id: scenario.cases.get(fenced) for scenario in SCENARIOS.values()}
+    # A broadcasting member's offsets are not the broker's, so there is nothing to fence.
+    assert outcomes.pop("BROADCAST") is None
+    assert set(outcomes.values()) == {KEPT}
+
+
+def test_the_catalogue_has_every_race_of_the_reference() -> None:
+    named = {"SEED", "STALL", "PERSIST", "UNASSIGNED", "PULL", "BROADCAST", "ORDERLY"}
+    numbered = {"R1", "R2", "R3a", "R3b", "R4", "R5", "R6", "R6b", "R7", "R7b", "R8", "R8-KILL"}
+    numbered |= {"R9", "R9b", "R10", "R11", *(f"S{number}" for number in range(1, 8))}
+    known = {*SCENARIOS, *(unplayable.id for unplayable in UNPLAYABLE)}
+    assert known >= named | numbered
+    assert all(unplayable.reason for unplayable in UNPLAYABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("R99", "there is no race 'R99'; did you mean"),
+        ("nonsense", "there is no race 'nonsense'; `rewindmq race list` names them all"),
+        ("s6", "S6 cannot be played: there is no lite pull consumer yet"),
+    ],
+)
+def test_an_unknown_race_is_refused_in_one_line(name: str, text: str) -> None:
+    with pytest.raises(RaceError) as caught:
+        find_scenario(name)
+    assert str(caught.value).startswith(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_ids_are_found_in_any_case() -> None:
+    assert find_scenario("r8-kill") is SCENARIOS["R8-KILL"]
+    assert find_scenario("R3A") is SCENARIOS["R3a"]
