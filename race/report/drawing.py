@@ -20,6 +20,8 @@ _SIDE: Final = 118
 _TICK_PIXELS: Final = 72.0
 _IMPORTANT: Final = {Tone.RESET: 0, Tone.END: 1, Tone.COMMIT: 2, Tone.PULL: 3, Tone.STEP: 4}
 _MAX_OFFSET_TICKS: Final = 5
+_SMALL_WIDTH: Final = 320
+_SMALL_HEIGHT: Final = 130
 
 
 class Drawing:
@@ -239,6 +241,42 @@ class Drawing:
             path += f"M{x:.1f} {y:.1f}" if last is None else f"H{x:.1f}V{y:.1f}"
             last = value
         return path + (f"H{self._x(self._scene.end):.1f}" if path else "")
+
+
+def small_chart(scene: Scene) -> str:
+    """The chart alone, small enough for several beside each other."""
+    low, high = _offset_range(scene)
+    times = [time for time in scene.times() if time >= scene.start]
+    axis = TimeAxis(times)
+
+    def point(at: float, offset: float) -> tuple[float, float]:
+        share = (offset - low) / (high - low)
+        across = axis.place(max(at, scene.start)) / axis.width
+        return 6 + across * (_SMALL_WIDTH - 12), 8 + (1 - share) * (_SMALL_HEIGHT - 16)
+
+    def steps(values: list[tuple[float, int | None]]) -> str:
+        path = ""
+        for at, value in values:
+            if value is not None:
+                x, y = point(at, value)
+                path += f"H{x:.1f}V{y:.1f}" if path else f"M{x:.1f} {y:.1f}"
+        return path + (f"H{_SMALL_WIDTH - 6}" if path else "")
+
+    parts = [
+        f'<svg class="small" viewBox="0 0 {_SMALL_WIDTH} {_SMALL_HEIGHT}" role="img" aria-label="offsets">'
+    ]
+    if scene.target is not None:
+        _, y = point(scene.start, scene.target)
+        parts.append(f'<line class="target" x1="0" x2="{_SMALL_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+    moments = scene.moments
+    parts.append(f'<path class="progress" d="{steps([(m.at, m.finished_until) for m in moments])}"/>')
+    parts.append(f'<path class="stored" d="{steps([(m.at, m.stored) for m in moments])}"/>')
+    if scene.offending is not None:
+        stored = [m.stored for m in moments if m.event_index <= scene.offending]
+        if stored and stored[-1] is not None:
+            x, y = point(scene.offending_at, stored[-1])
+            parts.append(f'<circle class="offence-point" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
+    return "".join(parts) + "</svg>"
 
 
 def _offset_range(scene: Scene) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from rewindmq.race.checker import Verdict
 from rewindmq.race.history import Event, History, Lab
-from rewindmq.race.report.drawing import Drawing
+from rewindmq.race.report.drawing import Drawing, small_chart
 from rewindmq.race.report.meta import LOSS_TEXTS, ReportMeta, headline
 from rewindmq.race.report.scene import make_scene
 
@@ -30,18 +30,21 @@ def render_html(history: History, verdict: Verdict, meta: ReportMeta) -> str:
 
 
 def render_comparison(title: str, runs: Sequence[Run], text: str = "") -> str:
-    """The page of several runs, one below the other, with a table of them at the top."""
-    rows = "".join(
-        f'<tr><th scope="row"><a href="#run-{number}">{escape(run.meta.title)}</a></th>'
-        f"<td>{_badge(run.verdict)}</td><td>{escape(_first_violation(run.verdict))}</td></tr>"
-        for number, run in enumerate(runs, 1)
-    )
-    table = f'<div class="scroll"><table class="runs">{rows}</table></div>'
+    """The page of several runs: their charts side by side, then each as a whole."""
+    cards = "".join(_card(number, run) for number, run in enumerate(runs, 1))
     sections = "".join(
         f'<section id="run-{number}">{_section(run, 2)}</section>' for number, run in enumerate(runs, 1)
     )
     paragraph = f"<p>{escape(text)}</p>" if text else ""
-    return _page(title, f"<h1>{escape(title)}</h1>{paragraph}{table}{sections}")
+    return _page(title, f'<h1>{escape(title)}</h1>{paragraph}<div class="cards">{cards}</div>{sections}')
+
+
+def _card(number: int, run: Run) -> str:
+    chart = small_chart(make_scene(run.history, run.verdict))
+    return (
+        f'<div class="card"><a href="#run-{number}">{escape(run.meta.title)}</a>{_badge(run.verdict)}'
+        f"{chart}<p>{escape(_first_violation(run.verdict))}</p></div>"
+    )
 
 
 def _page(title: str, body: str) -> str:
@@ -199,7 +202,10 @@ color:var(--soft);font-size:.85rem}
 .legend li{display:flex;align-items:center;gap:.5em}
 table{border-collapse:collapse;font-size:.85rem}
 th,td{text-align:left;padding:.25em .8em .25em 0;vertical-align:top;border-bottom:1px solid var(--grid)}
-.runs{margin:.8em 0;font-size:.95rem;min-width:620px}.runs td:nth-child(2){white-space:nowrap}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(260px,1fr));gap:14px;margin:1em 0}
+.card{display:flex;flex-direction:column;gap:.5em;align-items:flex-start;padding:14px;background:var(--card);
+border:1px solid var(--line);border-radius:8px}
+.card a{font-weight:600}.card p{font-size:.9rem;color:var(--soft)}.card .small{width:100%;height:auto}
 .events{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:nowrap}
 .events .bad td{color:var(--bad);font-weight:700}
 details{margin:.6em 0}summary{cursor:pointer;color:var(--soft)}

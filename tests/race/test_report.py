@@ -277,6 +277,8 @@ def test_a_comparison_has_every_run(lost: Run) -> None:
     assert page.words.count("The reset was kept") == 2
     links = {attributes["href"] for tag, attributes in page.tags if tag == "a"}
     assert links == {"#run-1", "#run-2", "#run-3"}
+    charts = [attributes for tag, attributes in page.tags if attributes.get("class") == "small"]
+    assert len(charts) == 3
 
 
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
