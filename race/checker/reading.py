@@ -69,6 +69,7 @@ class Reading:
             Lab.RESET_ACKNOWLEDGED: self._reset_acknowledged,
             Lab.FRAME_SENT: self._frame_sent,
             Lab.FRAME_ARRIVED: self._frame_arrived,
+            Lab.FRAME_DROPPED: self._frame_dropped,
         }
 
     def read(self, events: Sequence[Event], until: int, first: int = 0) -> None:
@@ -187,6 +188,11 @@ class Reading:
             self._unsure.add(process)
         for key in [key for key in self._chains if key[0] == process]:
             self._chains.pop(key).is_alive = False
+        for place, case in self._cases.items():
+            if place[1] == process:
+                # A broker that is gone answers no pull; each will be sent again.
+                for chain in case.chains:
+                    chain.is_waiting = False
 
     def _reset_started(self, index: int, event: Event) -> None:
         if index == self._started:
@@ -237,6 +243,19 @@ class Reading:
             if details["fields"]["sysFlag"] & _COMMIT_FLAG if is_pull else details["form"] == "oneway":
                 self._frame_stores(index, event, target, "commitOffset", _ON_REQUEST[code])
 
+    def _frame_dropped(self, index: int, event: Event) -> None:
+        """A pull that was lost on its way, or its answer, will be sent again."""
+        details = event.details
+        source, target = details["source"], details["target"]
+        is_answer = details["form"] == "response"
+        client, broker = (target, source) if is_answer else (source, target)
+        if details["code"] != RequestCode.PULL_MESSAGE or not self._is_silent(client):
+            return
+        case = self._frame_case(details, broker)
+        for chain in reversed(case.chains) if case is not None else ():
+            if chain.process == client and chain.offset == details["fields"]["queueOffset"]:
+                chain.is_waiting = False
+
     def _frame_case(self, details: Mapping[str, Any], broker: str) -> Case | None:
         fields = details["fields"]
         return self._cases.get((fields["consumerGroup"], broker, fields["topic"], fields["queueId"]))
@@ -265,7 +284,8 @@ class Reading:
     def _infer_chain(self, case: Case, process: str, offset: int) -> object:
         """The chain that goes on at ``offset``, else a new one."""
         for chain in reversed(case.chains):
-            if chain.process == process and not chain.is_waiting and chain.offset == offset:
+            goes_on = chain.is_alive and not chain.is_waiting and chain.offset == offset
+            if goes_on and chain.process == process:
                 return chain.name
         self._inferred += 1
         return f"seen {self._inferred}"

@@ -589,6 +589,32 @@ def test_frames_alone_show_a_wrong_mark() -> None:
     assert "only the messages before 5 had been delivered again" in verdict.violations[0].text
 
 
+def test_frames_alone_show_that_a_chain_told_to_move_has_ended() -> None:
+    story = reset_of_strangers()
+    # The pull held since before the reset; what follows begins where it was told to go on.
+    story.response(11, 21, nextBeginOffset=0, offsets=[], queueOffset=OLD, commitOffset=OLD, sysFlag=3)
+    story.pull_frames(0, 5)
+    story.pull_frames(5, OLD, commit=5)
+    assert lost(story.judge()) == set()
+
+
+def test_frames_alone_do_not_take_a_pull_sent_again_for_a_second_chain() -> None:
+    story = reset_of_strangers()
+    story.response(11, 21, nextBeginOffset=0, offsets=[], queueOffset=OLD, commitOffset=OLD, sysFlag=3)
+    story.pull_frames(0, OLD)
+    asked = {"queueOffset": OLD, "commitOffset": 0, "sysFlag": 2}
+    for lost_by in ("broker", "proxy", "broker"):
+        story.request(11, **asked)
+        if lost_by == "broker":
+            story.add("broker-a", Lab.PROCESS_KILLED)
+            story.add("broker-a", Lab.PROCESS_STARTED)
+        else:
+            story.frame(Lab.FRAME_DROPPED, "consumer-A", "broker-a", 11, "request", reason="gone", **asked)
+    for _ in range(3):
+        story.pull_frames(OLD, OLD)
+    assert lost(story.judge()) == set()
+
+
 def test_frames_alone_show_two_chains() -> None:
     story = reset_of_strangers()
     story.pull_frames(0, OLD)
