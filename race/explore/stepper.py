@@ -5,7 +5,8 @@ A state is a moment at which nothing is ready on any host. From there,
 * the first message of each lane (a direction of a connection) may arrive;
 * timers that are due may fire, all of one host together, before or after messages arrive there;
 * an action of the model may happen, if anything worth knowing happened since it was offered last;
-* time may pass to the next timer. That makes every message late that is still in flight. At most ``budget``
+* time may pass to the next timer that does anything worth knowing, or to those of several hosts. That makes
+  every message late that is still in flight. At most ``budget``
   lanes may become late in a schedule; a late message may then arrive at any moment, after anything worth
   knowing, and those behind it in its lane wait for it.
 
@@ -127,7 +128,23 @@ class Stepper:
                 self._touched.add(host)
                 self._loop.fire(host)
                 return True
-        return False
+        return self._pass_idle_time()
+
+    def _pass_idle_time(self) -> bool:
+        """Go on with the step in which time passes, until there is something to choose."""
+        if self._is_noted or self._fresh or any(not lane.late for lane in self._fabric.lanes()):
+            return False
+        due = self._loop.due_hosts()
+        if len(due) > 1:
+            return False
+        if due:
+            self._loop.fire(due[0])
+            return True
+        moment = self._loop.next_moment
+        if moment is None or moment > self._until:
+            return False
+        self._loop.pass_time()
+        return True
 
     def _choose(self, chooser: Chooser) -> None:
         if self._is_noted:

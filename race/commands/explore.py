@@ -1,0 +1,263 @@
+"""``rewindmq race explore``: search the interleavings of a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+
+if TYPE_CHECKING:
+    from rewindmq.race.explore.pool import Setting
+    from rewindmq.race.explore.run import Outcome
+    from rewindmq.race.explore.search import Findings
+
+DEFAULT_SCHEDULES: Final = 1_000
+
+EPILOG: Final = """\
+Without MODEL the models are listed. Profiles unless given: classic v49, server v53, fenced epoch.
+
+examples:
+  rewindmq race explore one-reset --exhaustive
+  rewindmq race explore two-resets --mode fenced --exhaustive --late 1
+  rewindmq race explore large --mode fenced --schedules 5000 --seed 7
+  rewindmq race explore one-reset --save lost.schedule
+  rewindmq race explore crash-broker --mode fenced --fault flush
+
+exit codes: 0 as expected (classic and server break a law, fenced does not, any --fault is found), 1 otherwise
+or an error, 2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="what to explore")
+    parser.add_argument(
+        "--mode",
+        choices=[str(mode) for mode in ResetMode],
+        help="how resets are made (default: classic, with --fault: fenced)",
+    )
+    parser.add_argument("--profile", choices=[str(profile) for profile in Profile], help="of the consumers")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--exhaustive", action="store_true", help="every schedule that makes a difference")
+    how.add_argument(
+        "--schedules", type=_count, metavar="N", help=f"so many by chance (default: {DEFAULT_SCHEDULES})"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of chance (default: 1)")
+    parser.add_argument(
+        "--late", type=_count, metavar="K", help="how many messages of a schedule may be late"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_count,
+        metavar="N",
+        default=os.cpu_count() or 1,
+        help="processes (default: one per core)",
+    )
+    parser.add_argument("--fault", metavar="NAME", help="break the fencing on purpose; 'list' lists how")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the shortest failing schedule")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write it as HTML")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search; returns the exit code.
+
+    Raises:
+        RaceError: no such model or fault, or two runs of one schedule differed.
+        OSError: a file cannot be written.
+    """
+    if arguments.fault == "list":
+        return _list_faults(arguments)
+    if arguments.model is None:
+        return _list_models(arguments)
+    from rewindmq.race.commands.report_path import require_writable
+    from rewindmq.race.explore.expectation import Expectation, expected
+    from rewindmq.race.explore.search import Search
+
+    setting = _setting(arguments)
+    for path in (arguments.save, arguments.report):
+        if path is not None:
+            require_writable(path)
+    progress = _Progress(is_silent=arguments.json)
+    search = Search(setting, max(1, arguments.jobs), progress.show, stop_at_first=arguments.fault is not None)
+    if arguments.exhaustive:
+        findings = search.run_all()
+    else:
+        count = DEFAULT_SCHEDULES if arguments.schedules is None else arguments.schedules
+        findings = search.run_some(count, arguments.seed)
+    progress.end()
+    shortest = _shorten(arguments, setting, findings)
+    wanted = expected(setting.mode, setting.profile, arguments.fault)
+    found = Expectation.BROKEN if findings.bad else Expectation.KEPT
+    is_expected = wanted is None or found is wanted
+    _print(arguments, setting, findings, shortest, is_expected=is_expected)
+    return 0 if is_expected else 1
+
+
+def _count(text: str) -> int:
+    """A whole number, 0 or more; of jobs and schedules 0 counts as none."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
+def _setting(arguments: argparse.Namespace) -> Setting:
+    from contextlib import nullcontext
+
+    from rewindmq.race.explore.faults import find_fault
+    from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
+    from rewindmq.race.explore.pool import Setting
+
+    model = find_model(arguments.model)
+    fault = None if arguments.fault is None else find_fault(arguments.fault)
+    mode = ResetMode(arguments.mode or (ResetMode.CLASSIC if fault is None else ResetMode.FENCED))
+    profile = fault.profile if fault is not None else DEFAULT_PROFILES[mode]
+    return Setting(
+        model,
+        mode,
+        Profile(arguments.profile) if arguments.profile is not None else profile,
+        model.budget if arguments.late is None else arguments.late,
+        nullcontext if fault is None else fault.enter,
+    )
+
+
+def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings) -> Outcome | None:
+    """The shortest failing schedule, written where asked; None when there is none."""
+    from rewindmq.race.explore.pool import Job, Pool
+    from rewindmq.race.explore.shrink import prescribed, shrink
+    from rewindmq.race.explore.transcript import save_report
+
+    if findings.first is None:
+        return None
+    with Pool(setting, max(1, arguments.jobs)) as pool:
+        shortest = shrink(pool, findings.first)
+        if arguments.report is not None:
+            (told,) = pool.run([Job(names=prescribed(shortest), is_strict=True, with_account=True)])
+            save_report(arguments.report, told, setting)
+    if arguments.save is not None:
+        from rewindmq.race.explore.schedule import NO_FAULT, Schedule, code_fingerprint
+
+        schedule = Schedule(
+            setting.model.name,
+            setting.mode,
+            setting.profile,
+            setting.budget,
+            arguments.fault or NO_FAULT,
+            code_fingerprint(),
+            _sentence(shortest),
+            prescribed(shortest),
+        )
+        arguments.save.write_text(schedule.to_text(), "utf-8")
+    return shortest
+
+
+def _sentence(outcome: Outcome) -> str:
+    broken = outcome.broken[0]
+    return f"{broken.law}: {broken.text}"
+
+
+class _Progress:
+    """One line that changes, where there is a terminal to show it."""
+
+    def __init__(self, *, is_silent: bool) -> None:
+        self._is_shown = not is_silent and sys.stderr.isatty()
+        self._next = 0.0
+
+    def show(self, findings: Findings) -> None:
+        """So far."""
+        if self._is_shown and findings.seconds >= self._next:
+            self._next = findings.seconds + 0.2
+            text = f"{findings.schedules:,} schedules, {findings.rate:.0f}/s, {findings.bad:,} break a law"
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave nothing of it."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _print(
+    arguments: argparse.Namespace,
+    setting: Setting,
+    findings: Findings,
+    shortest: Outcome | None,
+    *,
+    is_expected: bool,
+) -> None:
+    from rewindmq.race.explore.shrink import prescribed
+
+    if arguments.json:
+        value: dict[str, Any] = {
+            "model": setting.model.name,
+            "mode": str(setting.mode),
+            "profile": str(setting.profile),
+            "late": setting.budget,
+            "fault": arguments.fault,
+            "schedules": findings.schedules,
+            "explored_elsewhere": findings.blocked,
+            "complete": findings.is_complete,
+            "run_twice": findings.repeated,
+            "seconds": round(findings.seconds, 3),
+            "per_second": round(findings.rate, 1),
+            "broken": dict(sorted(findings.broken.items())),
+            "found": None if shortest is None else _sentence(shortest),
+            "steps": None if shortest is None else prescribed(shortest),
+            "expected": is_expected,
+        }
+        print(json.dumps(value))
+        return
+    every = "every schedule" if findings.is_complete else "some schedules"
+    fault = "" if arguments.fault is None else f", fault {arguments.fault}"
+    print(
+        f"{setting.model.name}, {setting.mode}, {setting.profile}{fault}: {every},"
+        f" at most {setting.budget} messages late in each"
+    )
+    print(
+        f"{findings.schedules:,} schedules ({findings.blocked:,} more given up as explored elsewhere) in"
+        f" {findings.seconds:.1f} s, {findings.rate:.0f}/s; {findings.repeated} of them run twice, byte-identical"
+    )
+    if shortest is None:
+        print("no law broken")
+    else:
+        laws = ", ".join(f"{law} {count:,}" for law, count in sorted(findings.broken.items()))
+        print(f"{findings.bad:,} break a law ({laws}), the first was number {findings.first_number:,}")
+        print(_sentence(shortest))
+        steps = prescribed(shortest)
+        print(f"shortest schedule, {shortest.deviations} of {len(steps)} choices against the usual order:")
+        for name, index in zip(steps, shortest.taken, strict=False):
+            print(f"  {'*' if index else ' '} {name}")
+        if not steps:
+            print("    everything in its usual order")
+    if not is_expected:
+        print("not as expected: " + ("a law was broken" if findings.bad else "no law was broken"))
+
+
+def _list_models(arguments: argparse.Namespace) -> int:
+    from rewindmq.race.explore.models import MODELS
+
+    return _list({name: model.title for name, model in MODELS.items()}, is_json=arguments.json)
+
+
+def _list_faults(arguments: argparse.Namespace) -> int:
+    from rewindmq.race.explore.faults import FAULTS
+
+    titles = {name: f"{fault.title} (found in {fault.model})" for name, fault in FAULTS.items()}
+    return _list(titles, is_json=arguments.json)
+
+
+def _list(titles: dict[str, str], *, is_json: bool) -> int:
+    if is_json:
+        print(json.dumps(titles))
+    else:
+        width = max(map(len, titles))
+        for name, title in titles.items():
+            print(f"{name:<{width}}  {title}")
+    return 0

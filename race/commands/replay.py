@@ -1,0 +1,96 @@
+"""``rewindmq race replay``: run a schedule file again, step for step."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rewindmq.race.explore.pool import Setting
+    from rewindmq.race.explore.schedule import Schedule
+
+EPILOG: Final = """\
+Schedule files are written by: rewindmq race explore MODEL --save FILE
+
+examples:
+  rewindmq race replay lost.schedule
+  rewindmq race replay lost.schedule --report lost.html
+
+exit codes: 0 the same law is broken again, 1 it is not, a step no longer exists or the file cannot be read,
+2 wrong usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a schedule file")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the run as HTML")
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON, without the steps")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the schedule, print its steps and the verdict; returns the exit code.
+
+    Raises:
+        RaceError: the file cannot be read, or names a step that this code does not have.
+    """
+    from rewindmq.race.commands.report_path import require_writable
+    from rewindmq.race.errors import RaceError
+    from rewindmq.race.explore.pool import Job, Pool
+    from rewindmq.race.explore.schedule import code_fingerprint, read_schedule
+    from rewindmq.race.explore.transcript import describe, save_report
+
+    if arguments.report is not None:
+        require_writable(arguments.report)
+    schedule = read_schedule(arguments.file)
+    is_same_code = schedule.code == code_fingerprint()
+    setting = _setting(schedule)
+    with Pool(setting, 1) as pool:
+        (outcome,) = pool.run([Job(names=schedule.steps, is_strict=True, with_account=True)])
+    if outcome.error:
+        whence = "" if is_same_code else " (the schedule is of other code)"
+        raise RaceError(f"{arguments.file}: {outcome.error}{whence}")
+    assert outcome.account is not None
+    law = schedule.found.partition(":")[0]
+    is_again = law in outcome.laws
+    found = [f"{broken.law}: {broken.text}" for broken in outcome.broken]
+    if arguments.json:
+        verdict = {
+            "found": found,
+            "again": is_again,
+            "same_code": is_same_code,
+            "digest": outcome.account.digest,
+        }
+        print(json.dumps(verdict))
+    else:
+        for line in describe(outcome.account):
+            print(line)
+        print(*(found or ["no law broken"]), sep="\n")
+        print(
+            f"trace {outcome.account.digest}"
+            + ("" if is_same_code else ", by other code than the schedule's")
+        )
+        if not is_again:
+            print(f"not as before: {schedule.found}")
+    if arguments.report is not None:
+        save_report(arguments.report, outcome, setting)
+    return 0 if is_again else 1
+
+
+def _setting(schedule: Schedule) -> Setting:
+    from contextlib import nullcontext
+
+    from rewindmq.race.explore.faults import find_fault
+    from rewindmq.race.explore.models import find_model
+    from rewindmq.race.explore.pool import Setting
+    from rewindmq.race.explore.schedule import NO_FAULT
+
+    return Setting(
+        find_model(schedule.model),
+        schedule.mode,
+        schedule.profile,
+        schedule.late,
+        nullcontext if schedule.fault == NO_FAULT else find_fault(schedule.fault).enter,
+    )

@@ -1,0 +1,247 @@
+"""Deliberate faults in the fencing, to show that the search would find them.
+
+Each replaces something of the real classes, inside the processes of an exploration only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from rewindmq.broker.fencing import Fencing
+from rewindmq.broker.offset_commit import Commit, OffsetCommitter
+from rewindmq.broker.offset_flush import OffsetFlush, ResetPlan
+from rewindmq.broker.pull_fence import PullFence, Redirect
+from rewindmq.broker.store import consumer_offset
+from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable, OffsetRecord
+from rewindmq.client.consume_service import ConsumeConcurrentlyService
+from rewindmq.client.offset_store import OffsetMemory
+from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.errors import RaceError
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way to break the fencing.
+
+    Attributes:
+        title: what is wrong, one line.
+        model: in which the search finds it.
+        profile: of the consumers that suffer from it.
+        enter: puts it into the code.
+    """
+
+    name: str
+    title: str
+    model: str
+    enter: Callable[[], AbstractContextManager[None]]
+    profile: Profile = Profile.EPOCH
+
+
+@contextmanager
+def _replaced(owner: Any, **members: Any) -> Iterator[None]:
+    kept = {name: getattr(owner, name) for name in members}
+    for name, member in members.items():
+        setattr(owner, name, member)
+    try:
+        yield
+    finally:
+        for name, member in kept.items():
+            setattr(owner, name, member)
+
+
+def _epoch_not_flushed() -> AbstractContextManager[None]:
+    def reset(self: OffsetFlush, plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
+        plan().apply()
+        self._offsets._is_saved = False
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    return _replaced(OffsetFlush, reset=reset)
+
+
+def _commits_unchecked(carrier: RequestCode) -> AbstractContextManager[None]:
+    real = OffsetCommitter.commit
+
+    def commit(self: OffsetCommitter, commit: Commit) -> OffsetRecord | None:
+        if commit.carrier == carrier:
+            commit = commit._replace(epoch=self._offsets.epoch(commit.group, commit.topic, commit.queue_id))
+        return real(self, commit)
+
+    return _replaced(OffsetCommitter, commit=commit)
+
+
+def _epochs_lost_at_restart() -> AbstractContextManager[None]:
+    real = consumer_offset._read_document
+    return _replaced(consumer_offset, _read_document=lambda document: (real(document)[0], {}))
+
+
+def _second_reset_keeps_epoch() -> AbstractContextManager[None]:
+    def next_epochs(self: ConsumerOffsetTable, key: str, targets: Mapping[int, int]) -> dict[int, int]:
+        return dict.fromkeys(targets, 1)
+
+    return _replaced(ConsumerOffsetTable, _next_epochs=next_epochs)
+
+
+def _offset_not_saved_with_epoch() -> AbstractContextManager[None]:
+    real = ConsumerOffsetTable.take_text_of_reset
+
+    def take_text_of_reset(
+        self: ConsumerOffsetTable, group: str, topic: str, targets: Mapping[int, int]
+    ) -> str:
+        stored = {queue_id: self.query(group, topic, queue_id) for queue_id in targets}
+        return real(self, group, topic, stored)
+
+    return _replaced(ConsumerOffsetTable, take_text_of_reset=take_text_of_reset)
+
+
+def _client_keeps_offset() -> AbstractContextManager[None]:
+    def begin_again(self: OffsetMemory, queue: MessageQueue, offset: int, epoch: int) -> None:
+        self._epochs[queue] = epoch
+
+    return _replaced(OffsetMemory, begin_again=begin_again)
+
+
+@contextmanager
+def _client_counts_old_results() -> Iterator[None]:
+    real_init, real_update = ConsumeConcurrentlyService.__init__, OffsetMemory.update
+
+    def init(self: ConsumeConcurrentlyService, *args: Any, **options: Any) -> None:
+        real_init(self, *args, **options)
+        self._checks_dropped = False
+
+    def update(
+        self: OffsetMemory, queue: MessageQueue, offset: int, *, increase_only: bool, owner: Any = None
+    ) -> None:
+        real_update(self, queue, offset, increase_only=increase_only)
+
+    with (
+        _replaced(ConsumeConcurrentlyService, __init__=init),
+        _replaced(OffsetMemory, update=update),
+        _replaced(ProcessQueue, clear=lambda self: None),
+    ):
+        yield
+
+
+def _missing_epoch_accepted() -> AbstractContextManager[None]:
+    real = Fencing.refuse_commit
+
+    def refuse_commit(
+        self: Fencing, connection: Any, queue: Any, offset: int, epoch: Any, record: Any
+    ) -> Any:
+        return None if epoch is None else real(self, connection, queue, offset, epoch, record)
+
+    return _replaced(Fencing, refuse_commit=refuse_commit)
+
+
+def _joined_by_any_pull() -> AbstractContextManager[None]:
+    real = Fencing.admits_pull
+
+    def admits_pull(self: Fencing, connection: Any, queue: Any, offset: int, epoch: Any, record: Any) -> bool:
+        if epoch is None:
+            self.on_query(connection, queue, record._replace(offset=offset))
+        return real(self, connection, queue, offset, epoch, record)
+
+    return _replaced(Fencing, admits_pull=admits_pull)
+
+
+def _redirected_to_old_offset() -> AbstractContextManager[None]:
+    real = PullFence.redirect
+
+    def redirect(self: PullFence, connection: Any, header: Any, epoch: int) -> Redirect | None:
+        redirected = real(self, connection, header, epoch)
+        return redirected and redirected._replace(offset=header.queue_offset)
+
+    return _replaced(PullFence, redirect=redirect)
+
+
+def _epoch_raised_without_offset() -> AbstractContextManager[None]:
+    real = ConsumerOffsetTable.reset
+
+    def reset(
+        self: ConsumerOffsetTable, group: str, topic: str, targets: Mapping[int, int]
+    ) -> dict[int, int]:
+        return real(
+            self, group, topic, {queue_id: self.query(group, topic, queue_id) for queue_id in targets}
+        )
+
+    return _replaced(ConsumerOffsetTable, reset=reset)
+
+
+_FAULTS: Final = (
+    Fault("flush", "222 is answered before the epoch is on disk", "crash-broker", _epoch_not_flushed),
+    Fault(
+        "commit",
+        "the epoch of a 15 is not looked at",
+        "one-reset",
+        lambda: _commits_unchecked(RequestCode.UPDATE_CONSUMER_OFFSET),
+    ),
+    Fault(
+        "pull-commit",
+        "the epoch of what a pull commits is not looked at",
+        "one-reset",
+        lambda: _commits_unchecked(RequestCode.PULL_MESSAGE),
+    ),
+    Fault(
+        "restart", "a broker that starts has forgotten the epochs", "crash-broker", _epochs_lost_at_restart
+    ),
+    Fault("second", "a second reset does not raise the epoch", "two-resets", _second_reset_keeps_epoch),
+    Fault(
+        "file",
+        "the file gets the new epoch with the old offset",
+        "crash-broker",
+        _offset_not_saved_with_epoch,
+    ),
+    Fault(
+        "offset", "the epoch is raised, the offset is not moved", "one-reset", _epoch_raised_without_offset
+    ),
+    Fault(
+        "redirect", "a pull of an old epoch is sent on where it was", "one-reset", _redirected_to_old_offset
+    ),
+    Fault(
+        "memory",
+        "a consumer told of a new epoch keeps its old offset in mind",
+        "one-reset",
+        _client_keeps_offset,
+    ),
+    Fault(
+        "results",
+        "a consumer counts results of before the reset under the new epoch",
+        "one-reset",
+        _client_counts_old_results,
+    ),
+    Fault(
+        "missing",
+        "a commit without epoch is accepted",
+        "one-reset",
+        _missing_epoch_accepted,
+        profile=Profile.V49,
+    ),
+    Fault(
+        "joined",
+        "any pull without epoch counts as one after the reset",
+        "one-reset",
+        _joined_by_any_pull,
+        profile=Profile.V49,
+    ),
+)
+FAULTS: Final[Mapping[str, Fault]] = MappingProxyType({fault.name: fault for fault in _FAULTS})
+
+
+def find_fault(name: str) -> Fault:
+    """The fault of this name.
+
+    Raises:
+        RaceError: there is none; names those there are.
+    """
+    if name not in FAULTS:
+        raise RaceError(f"no such fault: {name!r} (there are {', '.join(FAULTS)})")
+    return FAULTS[name]

@@ -1,0 +1,53 @@
+"""What happened in a schedule, for people: step by step, and as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rewindmq.race.checker import judge
+from rewindmq.race.explore.pool import Setting
+from rewindmq.race.explore.run import Account, Outcome
+from rewindmq.race.history import Event, History
+from rewindmq.race.report import ReportMeta, render_html, write_report
+
+# Details that are the same in all events of a model, or stand in the step's name.
+_LEFT_OUT: Final = frozenset(
+    {"client_id", "client", "group", "topic", "broker", "broker_name", "count", "timestamp", "mode"}
+)
+
+
+def describe(account: Account) -> Iterator[str]:
+    """One line per step, those without alternative too, and below it what came of it."""
+    events = [event for event in History.from_lines(account.history) if event.at >= account.opened_at - 1e-9]
+    position = 0
+    steps = account.steps
+    for number, (at, name) in enumerate(steps):
+        yield f"{at - account.opened_at:8.3f}  {name}"
+        following = steps[number + 1][0] if number + 1 < len(steps) else float("inf")
+        while position < len(events) and events[position].at < following - 1e-9:
+            yield f"{'':10}  {_event_text(events[position])}"
+            position += 1
+
+
+def save_report(path: Path, outcome: Outcome, setting: Setting) -> None:
+    """One schedule as HTML.
+
+    Raises:
+        RaceError: the file cannot be written.
+    """
+    assert outcome.account is not None
+    history = History.from_lines(outcome.account.history)
+    facts = {
+        "mode": str(setting.mode),
+        "profile": str(setting.profile),
+        "late messages": f"at most {setting.budget}",
+    }
+    meta = ReportMeta(f"{setting.model.name}: {setting.model.title}", facts)
+    write_report(path, render_html(history, judge(history), meta))
+
+
+def _event_text(event: Event) -> str:
+    details = " ".join(f"{name}={value}" for name, value in event.details.items() if name not in _LEFT_OUT)
+    return f"{event.process}: {event.kind} {details}".rstrip()
