@@ -18,6 +18,9 @@ from rewindmq.race.history import History
 from rewindmq.race.scenario.catalogue import find_scenario
 from rewindmq.race.scenario.scenario import Case, Loss, Scenario
 from rewindmq.race.sim.world import World
+from rewindmq.race.stage.foreign import ALL_OURS, Outside
+from rewindmq.race.stage.frame_points import without_inferred
+from rewindmq.race.stage.outside import OutsideStage
 from rewindmq.race.stage.processes import ProcessStage
 from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.simulated import SimulatedStage
@@ -48,6 +51,7 @@ class Plan:
 
     Attributes:
         time_scale: factor on every wait; 1 under virtual time.
+        outside: what of the cast is not ours; never under virtual time.
     """
 
     scenario_id: str
@@ -55,6 +59,7 @@ class Plan:
     mode: ResetMode
     staging: Staging = Staging.SIMULATED
     time_scale: float = 1.0
+    outside: Outside = ALL_OURS
 
     @property
     def scenario(self) -> Scenario:
@@ -138,12 +143,16 @@ async def play_for_real(plan: Plan, number: int) -> Outcome:
     """One run with processes of their own; nothing of them is left, also when it is cancelled."""
     clock = SystemClock()
     began = clock.monotonic()
-    stage = ProcessStage(
-        plan.profile, plan.mode, time_scale=plan.time_scale, is_held=plan.staging is Staging.HELD
-    )
-    async with stage:
+    async with _process_stage(plan) as stage:
         error = await _play(plan.scenario, stage)
-    return _judged(plan, number, stage.history, clock.monotonic() - began, error)
+    return _judged(plan, number, without_inferred(stage.history), clock.monotonic() - began, error)
+
+
+def _process_stage(plan: Plan) -> ProcessStage:
+    if plan.outside != ALL_OURS:
+        return OutsideStage(plan.profile, plan.mode, plan.outside, time_scale=plan.time_scale)
+    is_held = plan.staging is Staging.HELD
+    return ProcessStage(plan.profile, plan.mode, time_scale=plan.time_scale, is_held=is_held)
 
 
 async def _play(scenario: Scenario, stage: Stage) -> str | None:

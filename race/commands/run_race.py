@@ -27,6 +27,7 @@ examples:
   rewindmq race run R1 --held --report r1.html     real processes, the order enforced by holding frames
   rewindmq race run R1 --real                      real processes, real time, nothing held: over a minute
   rewindmq race run R1 --profile epoch --mode fenced
+  rewindmq race run R8-KILL --held --client-command 'java -jar consumer.jar {namesrv} {topic} {group}'
 
 exit codes: 0 the documented outcome every time, 1 another one or it could not be played, 2 wrong usage,
 130 interrupted
@@ -56,6 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=positive_int, metavar="N", help="runs at a time (default: as suits the machine)"
     )
+    outside = parser.add_argument_group("with others' programs (needs --held, --scaled or --real)")
+    outside.add_argument(
+        "--client-command",
+        metavar="CMD",
+        help="the consumer to start, with {namesrv}, {topic} and {group} where they go; frames are held as"
+        " with --held, waits take as long as the program takes",
+    )
+    outside.add_argument("--namesrv", metavar="ADDR", help="a cluster to play at, which must be a new one")
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write the (first unexpected) run as HTML"
     )
@@ -97,6 +106,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     from rewindmq.race.errors import RaceError
     from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, choose_case
     from rewindmq.race.scenario.catalogue import find_scenario
+    from rewindmq.race.stage.foreign import ALL_OURS, Outside
 
     scenario = find_scenario(arguments.id)
     profile, mode = choose_case(scenario, arguments.profile, arguments.mode)
@@ -109,7 +119,15 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         staging = Staging.REAL
     if arguments.seed is not None and staging is not Staging.SIMULATED:
         raise RaceError(f"--seed is for simulated runs; --{staging} has no chance to repeat")
-    return Plan(scenario.id, profile, mode, staging, time_scale)
+    outside = Outside(arguments.client_command, arguments.namesrv)
+    if outside != ALL_OURS:
+        if staging is Staging.SIMULATED:
+            raise RaceError("others' programs do not run under virtual time: add --held or --scaled X")
+        if staging is Staging.HELD:
+            time_scale = 1.0
+        if outside.namesrv is not None and arguments.repeat > 1:
+            raise RaceError("--repeat needs a new cluster each time, and --namesrv names one")
+    return Plan(scenario.id, profile, mode, staging, time_scale, outside)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
 from rewindmq.race.stage.point_pipe import PointPipe
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, ListenerPlan, consumer_process
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, ListenerPlan, Member, consumer_process
 from rewindmq.race.stage.stall import StallHold
 from rewindmq.race.stage.worker_process import WorkerProcess
 
@@ -157,7 +157,7 @@ class ProcessStage(BaseStage):
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> _ProcessMember:
+    ) -> Member:
         """See ``Stage``."""
         worker = self._spares.pop() if self._spares else await self._launch()
         member = _ProcessMember(name, worker, self._journal, self._stall_holds)
