@@ -269,17 +269,21 @@ class Reading:
         fields = event.details["fields"]
         case = self._frame_case(event.details, broker)
         status = _STATUSES.get(event.details["response_code"])
-        if case is None or status is None:
+        for chain in case.chains if case is not None else ():
+            if chain.process == process and chain.is_waiting and chain.offset == fields["queueOffset"]:
+                break
+        else:
             return
-        asked = fields["queueOffset"]
-        for chain in case.chains:
-            if chain.process == process and chain.is_waiting and chain.offset == asked:
-                offsets = fields.get("offsets") or ()
-                case.answer(chain, status, fields["nextBeginOffset"], offsets)
-                if offsets:
-                    case.call(offsets)
-                    case.finish(chain, offsets)
-                return
+        assert case is not None
+        if status is None:
+            # Refused: the pull will be sent again.
+            chain.is_waiting = False
+            return
+        offsets = fields.get("offsets") or ()
+        case.answer(chain, status, fields["nextBeginOffset"], offsets)
+        if offsets:
+            case.call(offsets)
+            case.finish(chain, offsets)
 
     def _infer_chain(self, case: Case, process: str, offset: int) -> object:
         """The chain that goes on at ``offset``, else a new one."""

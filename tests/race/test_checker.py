@@ -603,9 +603,11 @@ def test_frames_alone_do_not_take_a_pull_sent_again_for_a_second_chain() -> None
     story.response(11, 21, nextBeginOffset=0, offsets=[], queueOffset=OLD, commitOffset=OLD, sysFlag=3)
     story.pull_frames(0, OLD)
     asked = {"queueOffset": OLD, "commitOffset": 0, "sysFlag": 2}
-    for lost_by in ("broker", "proxy", "broker"):
+    for lost_by in ("broker", "proxy", "refusal", "broker"):
         story.request(11, **asked)
-        if lost_by == "broker":
+        if lost_by == "refusal":
+            story.response(11, 24, **asked)
+        elif lost_by == "broker":
             story.add("broker-a", Lab.PROCESS_KILLED)
             story.add("broker-a", Lab.PROCESS_STARTED)
         else:
