@@ -1,0 +1,75 @@
+"""The page of each race says what its scenario says."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.commands import run_race
+from rewindmq.race.commands.list_races import outcome_text
+from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE
+from rewindmq.race.scenario.scenario import KEPT, Scenario
+
+PAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "race"
+_LINK: Final = re.compile(r"\]\(([^)#\s]+)\)")
+_RUN: Final = re.compile(r"^\$ rewindmq race run (.*)$", re.MULTILINE)
+
+
+def _row(page: str, first: str) -> list[str]:
+    """The cells of a table's row after its first one."""
+    line = next(line for line in page.splitlines() if line.startswith(f"| {first} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda scenario: str(scenario.id))
+def test_a_page_shows_the_documented_outcomes_and_commands_that_parse(scenario: Scenario) -> None:
+    page = (PAGES / f"{scenario.id}.md").read_text()
+    modes = _row(page, "profile")
+    assert modes == [mode for mode in ResetMode if any(mode is known for _, known in scenario.cases)]
+    shown = {
+        (profile, ResetMode(mode)): cell
+        for profile in Profile
+        if any(profile is known for known, _ in scenario.cases)
+        for mode, cell in zip(modes, _row(page, f"`{profile}`"), strict=True)
+        if cell != "–"
+    }
+    assert shown == {case: outcome_text(losses) for case, losses in scenario.cases.items()}
+    parser = argparse.ArgumentParser()
+    run_race.add_arguments(parser)
+    commands = _RUN.findall(page)
+    assert commands
+    for command in commands:
+        arguments = parser.parse_args(shlex.split(command))
+        mode = arguments.mode or next(iter(scenario.cases))[1]
+        profile = arguments.profile or next(profile for profile, known in scenario.cases if known == mode)
+        assert (profile, mode) in scenario.cases, command
+
+
+def test_the_index_names_every_race_and_every_link_leads_to_a_file() -> None:
+    index = (PAGES / "catalogue.md").read_text()
+    assert set(_LINK.findall(index)) >= {f"{scenario_id}.md" for scenario_id in SCENARIOS}
+    for unplayable in UNPLAYABLE:
+        assert _row(index, unplayable.id) == [unplayable.title, unplayable.reason]
+    for page in PAGES.glob("*.md"):
+        for target in _LINK.findall(page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_index_names_what_fenced_mode_does_not_promise_to_older_clients() -> None:
+    lost = {
+        scenario.id
+        for scenario in SCENARIOS.values()
+        for (profile, mode), losses in scenario.cases.items()
+        if mode is ResetMode.FENCED and profile in RELEASES and losses != KEPT
+    }
+    assert lost == {"STALL"}
+    promise = (PAGES / "catalogue.md").read_text().partition("## What fenced mode promises")[2]
+    assert _row(promise, "[STALL](STALL.md)")[0].startswith("L1")
+    assert _row(promise, "all others") == ["kept"]
