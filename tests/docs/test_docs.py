@@ -23,7 +23,7 @@ from rewindmq.client.admin.commands.table import COMMANDS as ADMIN_COMMANDS
 from rewindmq.namesrv.config import NamesrvConfig
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
