@@ -156,10 +156,12 @@ class Broker:
 
     def _connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         if self._services is not None:
-            self._services.context.long_polling.on_close(connection)
-            self._services.context.producers.on_close(connection)
-            self._services.context.consumers.on_close(connection)
-            self._services.context.fencing.forget(connection)
+            context = self._services.context
+            context.long_polling.on_close(connection)
+            context.producers.on_close(connection)
+            context.consumers.on_close(connection)
+            context.fencing.forget(connection)
+            context.reset_notices.forget(connection)
 
     def _tell_members(self, group: ConsumerGroup) -> None:
         """40 to every member (``DefaultConsumerIdsChangeListener``)."""

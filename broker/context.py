@@ -16,6 +16,7 @@ from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
 from rewindmq.broker.registration import Registration
 from rewindmq.broker.reset_marks import ResetMarks
+from rewindmq.broker.reset_notices import ResetNotices
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.send import MessageSender
 from rewindmq.broker.send_answer import SendAnswers
@@ -41,6 +42,7 @@ class BrokerContext:
     offset_flush: OffsetFlush
     marks: ResetMarks
     fencing: Fencing
+    reset_notices: ResetNotices
     fenced_commits: FencedCommits
     consumers: ConsumerManager
     producers: ProducerManager

@@ -94,8 +94,8 @@ class LongPolling:
             self._timers.call_later(0.0, self._answer_woken)
         self._woken += due
 
-    def on_reset(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
-        """Answer the group's pulls of these queues now: they are of an older epoch."""
+    def on_reset(self, group: str, topic: str, queue_ids: Collection[int]) -> list[HeldPull]:
+        """Answer the group's pulls of these queues now, and give them back: they are of an older epoch."""
         woken: list[HeldPull] = []
         for queue_id in queue_ids:
             pulls = self._held.get((topic, queue_id), [])
@@ -106,6 +106,7 @@ class LongPolling:
                 self._replace((topic, queue_id), others)
         for pull in woken:
             self._answer(pull)
+        return woken
 
     def on_close(self, connection: Connection) -> None:
         """Forget the pulls of a connection that went away."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rewindmq.broker.consumer_manager import ConsumerManager
 from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.reset_marks import ResetMarks
+from rewindmq.broker.reset_notices import ResetNotices
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
@@ -34,11 +35,13 @@ class PullFence:
         offsets: ConsumerOffsetTable,
         marks: ResetMarks,
         fencing: Fencing,
+        notices: ResetNotices,
         consumers: ConsumerManager,
     ) -> None:
         self._offsets = offsets
         self._marks = marks
         self._fencing = fencing
+        self._notices = notices
         self._consumers = consumers
 
     def epoch(self, header: PullMessageRequestHeader) -> int:
@@ -56,6 +59,8 @@ class PullFence:
         if not epoch and header.epoch is None and not self._marks:
             return None
         queue = header.consumer_group, header.topic, header.queue_id
+        if header.epoch is not None:
+            self._notices.on_pull(connection, queue)
         target = self._marks.collect(*queue)
         if target is not None:
             return Redirect(target, epoch, is_mark=True)

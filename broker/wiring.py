@@ -25,6 +25,7 @@ from rewindmq.broker.pull_gate import PullGate
 from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.registration import BrokerIdentity, Registration
 from rewindmq.broker.reset_marks import ResetMarks
+from rewindmq.broker.reset_notices import ResetNotices
 from rewindmq.broker.rules import RULES
 from rewindmq.broker.send import MessageSender
 from rewindmq.broker.send_answer import SendAnswers
@@ -98,13 +99,14 @@ def wire(
     putter = MessagePutter(store, stats, long_polling, sync_flush)
     consumers = ConsumerManager(notify, tell_broadcast_on_close=rules.tells_broadcast_on_close)
     marks, fencing, fenced_commits = ResetMarks(), Fencing(), FencedCommits()
+    reset_notices = ResetNotices(config.broker_name)
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
     puller = MessagePuller(
         runtime,
         config,
         store,
         PullGate(config, rules, topics, groups, consumers, host),
-        PullFence(offsets, marks, fencing, consumers),
+        PullFence(offsets, marks, fencing, reset_notices, consumers),
         committer,
         long_polling,
         OffsetMovedLog(putter, clock) if rules.stores_offset_moved else None,
@@ -123,6 +125,7 @@ def wire(
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
         marks=marks,
         fencing=fencing,
+        reset_notices=reset_notices,
         fenced_commits=fenced_commits,
         consumers=consumers,
         producers=ProducerManager(),

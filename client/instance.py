@@ -1,7 +1,7 @@
 """ClientInstance: what producers and consumers with one client id share (``behaviour.md`` C.1 to C.5).
 
 One connection pool, one route table, one set of timers, one rebalance service. Source: RocketMQ 4.9.4
-``MQClientInstance`` and ``ClientRemotingProcessor``.
+``MQClientInstance``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from rewindmq.client.broker_api import BrokerApi
+from rewindmq.client.broker_requests import BrokerRequests
 from rewindmq.client.callback_pool import CallbackPool
 from rewindmq.client.client_config import ClientConfig
 from rewindmq.client.periodic import PeriodicTask
@@ -23,17 +24,11 @@ from rewindmq.client.route import MASTER_ID
 from rewindmq.client.route_table import RouteTable
 from rewindmq.client.unique_id import UniqueIdGenerator
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
-from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.body_codec import decode_body
-from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError, RewindMQError
-from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
@@ -72,6 +67,9 @@ class GroupConsumer(GroupMember, Protocol):
     def resettable(self) -> ResettableConsumer | None:
         """Itself, when it is of the kind that obeys 220."""
 
+    def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
+        """A broker says that a fenced reset moved this queue."""
+
 
 class ClientInstance:
     """See the module. Made and shared by ``instance_registry``.
@@ -86,14 +84,7 @@ class ClientInstance:
         self.runtime = runtime
         self.client_id = config.client_id
         self.switches = config.switches
-        self.remoting = RemotingClient(
-            runtime,
-            {
-                RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_consumer_ids_changed,
-                RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset_offset,
-            },
-            wire=config.wire,
-        )
+        self.remoting = RemotingClient(runtime, BrokerRequests(self).handlers(), wire=config.wire)
         self.api = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
         self.routes = RouteTable(self.api, self._on_route)
         self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
@@ -172,6 +163,10 @@ class ClientInstance:
                 f"The consumer group[{consumer.group}] has been created before, specify another name please."
             )
         self._consumers[consumer.group] = consumer
+
+    def find_consumer(self, group: str) -> GroupConsumer | None:
+        """The group's consumer here."""
+        return self._consumers.get(group)
 
     def discard(self, member: object) -> None:
         """Forget a member whose start failed; brokers have not heard of it."""
@@ -257,41 +252,12 @@ class ClientInstance:
         for member in members:
             member.route_changed(topic, route)
 
-    # Requests from brokers.
-
-    def _on_consumer_ids_changed(self, connection: Connection, request: RemotingCommand) -> None:
-        """40: the members of a group changed."""
-        self.callbacks.run(self.rebalance_service.wake)
-
-    def _on_reset_offset(self, connection: Connection, request: RemotingCommand) -> None:
-        """220. An unreadable body (the C++ form) ends here, before anything is suspended.
-
-        The reset holds a slot of the callback pool from its beginning to its end, also while it waits for
-        the instance's monitor.
-        """
-        header = request.decode_header(ResetOffsetRequestHeader)
-        targets = decode_body(request, ResetOffsetBody).offset_table if request.body else {}
-        probe = self.runtime.probe
-        if probe is not None:
-            probe(
-                Point.RESET_NOTICE_RECEIVED,
-                {
-                    "client_id": self.client_id,
-                    "group": header.group,
-                    "topic": header.topic,
-                    "broker": connection.remote_address,
-                },
-            )
-        self.spawn(self._obey_reset(header.topic, header.group, targets))
-
-    async def _obey_reset(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
-        async with self.callbacks.slot():
-            await self.reset_offsets(topic, group, targets)
+    # Resets.
 
     async def reset_offsets(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
         """Carry out a reset on one consumer of this instance, see ``reset``."""
         async with self.reset_lock():
-            consumer = self._consumers.get(group)
+            consumer = self.find_consumer(group)
             resettable = consumer.resettable() if consumer is not None else None
             if resettable is None:
                 _log.info("[reset-offset] consumer dose not exist. group=%s", group)

@@ -267,6 +267,9 @@ class PullConsumer(Consumer):
     def resettable(self) -> None:
         """A reset passes it by (``behaviour.md`` D.6)."""
 
+    def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
+        """The application is told by its next pull."""
+
     async def _queues_changed(self, topic: str) -> None:
         """Nobody is told: the application asks for its queues."""
 

@@ -6,26 +6,22 @@ Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Unpack
 
-from rewindmq.client.allocate import AllocateStrategy
 from rewindmq.client.checks import make_subscription
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
 from rewindmq.client.consumer import Consumer
-from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.listener import MessageListener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.client.profile import ClientProfile
 from rewindmq.client.pull_loop import PullChain
-from rewindmq.client.push_options import PushOptions, parse_consume_timestamp
+from rewindmq.client.push_options import PushOptionKwargs, PushOptions, parse_consume_timestamp
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.reset import ResetState
 from rewindmq.client.start_offset import start_offset
 from rewindmq.protocol.body.heartbeat import (
-    ConsumeFromWhere,
     ConsumerData,
     ConsumeType,
     MessageModel,
@@ -37,24 +33,6 @@ from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.remoting.runtime import Runtime
 
 _HALF_HOUR_MS = 30 * 60 * 1000
-
-
-class PushOptionKwargs(ClientKwargs, total=False):
-    """Keyword arguments of ``PushConsumer``: those of ``PushOptions`` and of ``ClientKwargs``."""
-
-    consume_from_where: ConsumeFromWhere
-    consume_timestamp: str | int | None
-    message_model: MessageModel
-    consume_thread_max: int | None
-    consume_message_batch_max_size: int
-    pull_batch_size: int
-    pull_interval: int
-    pull_threshold_for_queue: int
-    pull_threshold_size_for_queue: int
-    consume_concurrently_max_span: int
-    max_reconsume_times: int | None
-    allocate_strategy: AllocateStrategy
-    offset_root: Path
 
 
 class PushConsumer(Consumer):
@@ -288,6 +266,12 @@ class PushConsumer(Consumer):
         """A fenced reset has moved this queue; see ``Rebalance.begin_again``."""
         if self.is_running:
             self.rebalancer.begin_again(queue, process_queue, offset, epoch)
+
+    def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
+        """See ``GroupConsumer``; an answer may have told of this reset, or of a later one, before."""
+        owner = self.process_queues.get(queue)
+        if owner is not None and owner.epoch is not None and owner.epoch < epoch:
+            self.begin_again(queue, owner, offset, epoch)
 
     def _commit_fenced(self, queue: MessageQueue, epoch: int, held: OffsetFencedResponseHeader) -> None:
         """A commit of an epoch that is over; a pull of the queue may have told so before."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rewindmq.client.allocate import AllocateAveragely, AllocateStrategy
+from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.local_offset_store import default_offset_root
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.errors import ClientError
@@ -69,6 +70,24 @@ class PushOptions:
             raise ClientError(str(error)) from None
         if self.consume_timestamp is not None:
             parse_consume_timestamp(self.consume_timestamp)
+
+
+class PushOptionKwargs(ClientKwargs, total=False):
+    """Keyword arguments of ``PushConsumer``: those of ``PushOptions`` and of ``ClientKwargs``."""
+
+    consume_from_where: ConsumeFromWhere
+    consume_timestamp: str | int | None
+    message_model: MessageModel
+    consume_thread_max: int | None
+    consume_message_batch_max_size: int
+    pull_batch_size: int
+    pull_interval: int
+    pull_threshold_for_queue: int
+    pull_threshold_size_for_queue: int
+    consume_concurrently_max_span: int
+    max_reconsume_times: int | None
+    allocate_strategy: AllocateStrategy
+    offset_root: Path
 
 
 def parse_consume_timestamp(value: str | int) -> int:

@@ -171,6 +171,7 @@ class RequestCode(IntEnum):
     BATCH_ACK_MESSAGE = 200151
     # RewindMQ's own, far from RocketMQ's ranges.
     LIST_FENCED_COMMITS = 190_001
+    NOTIFY_QUEUE_RESET = 190_002
 
 
 class ResponseCode(IntEnum):

@@ -33,6 +33,14 @@ REFUSED: Final = MappingProxyType(
         RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _NO_ACCESS_CONTROL,
     }
 )
+# What clients serve; ``client/broker_requests.py``.
+TO_CLIENTS: Final = MappingProxyType(
+    {
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: "the members of a group changed.",
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: "go where a classic reset says, in 10 s.",
+        RequestCode.NOTIFY_QUEUE_RESET: "a queue was reset in fenced mode; to clients that know epochs.",
+    }
+)
 
 _PREAMBLE: Final = """\
 # Requests
@@ -45,7 +53,7 @@ changes and refuses of RocketMQ's behaviour stands in the docstring of its modul
 
 def render() -> str:
     """The whole document."""
-    served = {*NAMESRV_HANDLERS, *BROKER_HANDLERS}
+    served = {*NAMESRV_HANDLERS, *BROKER_HANDLERS, *TO_CLIENTS}
     others = [code for code in sorted(RequestCode) if code not in served and code not in REFUSED]
     return "\n".join(
         (
@@ -54,6 +62,8 @@ def render() -> str:
             *_table("what it does", _described(NAMESRV_HANDLERS)),
             "## Served by the broker\n",
             *_table("what it does", _described(BROKER_HANDLERS)),
+            "## Sent by the broker to clients\n",
+            *_table("what it says", sorted(TO_CLIENTS.items())),
             "## Refused on purpose\n",
             *_table("why", ((code, reason) for code, reason in sorted(REFUSED.items()))),
             "## Not served\n",

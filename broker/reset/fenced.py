@@ -1,9 +1,9 @@
 """The reset that cannot be lost (``behaviour.md`` E.18, F12).
 
 Each queue's epoch goes up by one as its offset becomes the target; both are on disk before anybody hears of
-them. Then the pulls held for the queues are answered, and the administrator. From then on commits of older
-epochs are refused, so no consumer has to be stopped, told or waited for. An offline group is reset in the
-same way.
+them. Then the pulls held for the queues are answered, who pulls the others is told, and the administrator is
+answered. From then on commits of older epochs are refused, so no consumer has to be stopped or waited for. An
+offline group is reset in the same way.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rewindmq.broker.reset.targets import (
     time_target,
     unknown_group,
 )
+from rewindmq.broker.store.consumer_offset import OffsetRecord
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import ResponseCode
@@ -127,4 +128,6 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
         tell_reset(
             context, header, ResetMode.FENCED, queue_id, offset, before.get(queue_id, -1), epochs[queue_id]
         )
-    context.long_polling.on_reset(group, topic, moving)
+    answered = context.long_polling.on_reset(group, topic, moving)
+    records = {queue_id: OffsetRecord(offset, epochs[queue_id]) for queue_id, offset in moving.items()}
+    context.reset_notices.send(group, topic, records, answered)

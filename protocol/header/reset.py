@@ -1,4 +1,4 @@
-"""Headers of offset reset and its progress: 220, 221, 222, 223, 314 (``wire.md`` 3.2, 3.6)."""
+"""Headers of offset reset and its progress: 220, 221, 222, 223, 314 (``wire.md`` 3.2, 3.6), and 190002."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ class InvokeBrokerToResetOffsetResponseHeader(CommandHeader):
     """Answer to 222 from a broker of ours: the mode it used."""
 
     reset_mode: ResetMode | None = None
+
+
+class NotifyQueueResetRequestHeader(CommandHeader):
+    """A queue was reset in fenced mode, NOTIFY_QUEUE_RESET from a broker of ours to the client that pulls it.
+
+    Oneway. ``offset`` and ``epoch`` are what is stored now.
+    """
+
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: Int32
+    offset: Int64
+    epoch: Int64
 
 
 class GetConsumerStatusRequestHeader(CommandHeader):

@@ -20,6 +20,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
 from rewindmq.protocol.header.offset import OffsetFencedResponseHeader
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
+from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.sim.world import EPOCH_MS
@@ -28,6 +29,7 @@ Simulate = Callable[..., None]
 TO_THE_END = -1
 FENCED = {"reset_mode": ResetMode.FENCED}
 FENCED_CODE = ResponseCode.OFFSET_FENCED
+NOTICE = RequestCode.NOTIFY_QUEUE_RESET
 
 
 async def listed(peer: Any, group: str | None = None, topic: str | None = None) -> list[FencedCommit]:
@@ -231,6 +233,37 @@ def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(si
         assert not any(other.done() for other in others)
         for other in others:
             assert (await other)[0] == 19
+
+    simulate(scenario, **FENCED)
+
+
+def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: Simulate) -> None:
+    """Nobody else: others would not understand it, or know already."""
+
+    async def scenario(stage: Any) -> None:
+        admin = await stage.group_at(50, queues=2)
+        former, last, held, legacy, other, gone = (stage.peer(f"c{number}") for number in range(2, 8))
+        await former.pull(50, epoch=0)
+        await last.pull(50, epoch=0)
+        await legacy.pull(50)
+        await other.pull(50, epoch=0, group="Other")
+        waiting = asyncio.ensure_future(held.pull(100, queue_id=1, epoch=0, hold_ms=15_000))
+        await stage.at(3.0)
+        assert await admin.targets(EPOCH_MS) == {0: 0, 1: 0}
+        assert (await waiting).code == 21
+        await stage.at(4.0)
+        peers = (admin, former, last, held, legacy, other)
+        assert [peer.count(NOTICE) for peer in peers] == [0, 0, 1, 0, 0, 0]
+        told = (await last.hear(NOTICE)).decode_header(NotifyQueueResetRequestHeader)
+        assert told == NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, 1)
+        # It has pulled since; then it goes, and nobody is left to be told.
+        await held.pull(0, queue_id=1, epoch=1)
+        await gone.pull(0, epoch=1)
+        await gone.client.close()
+        await stage.at(5.0)
+        assert await admin.targets(EPOCH_MS) == {0: 0, 1: 0}
+        await stage.at(6.0)
+        assert [peer.count(NOTICE) for peer in (*peers, gone)] == [0, 0, 1, 1, 0, 0, 0]
 
     simulate(scenario, **FENCED)
 

@@ -26,6 +26,7 @@ from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.offset import QueryConsumerOffsetRequestHeader
+from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.connection import Connection, Reply
@@ -158,18 +159,72 @@ def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(tmp_p
     play(scene, tmp_path)
 
 
-def test_E28_a_commit_tells_of_the_reset_where_no_pull_can(tmp_path: Path) -> None:
-    """A queue over its flow-control bounds is not pulled; its next commit is refused, and it begins again."""
+async def _over_its_bounds(cluster: Cluster, listener: SlowListener) -> list[asyncio.Event]:
+    """A consumer that does not pull its one queue; its listener waits for the events."""
+    await cluster.create_topic(queues=1)
+    await cluster.fill(100)
+    held = [listener.hold(10), listener.hold(31)]
+    await cluster.consume(listener, consume_thread_max=3, consume_concurrently_max_span=20)
+    await until(lambda: 31 in listener.offsets)
+    await until(lambda: cluster.stored() == {0: 10})
+    await asyncio.sleep(6)
+    return held
 
+
+def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(tmp_path: Path) -> None:
+    """It does not pull, so nothing of it is held that could be answered."""
+
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        held = await _over_its_bounds(cluster, listener)
+        before = len(listener.offsets)
+        start = await reset(cluster)
+        await until(lambda: len(listener.offsets) > before, 1)
+        assert cluster.world.now - start < ROUND_TRIPS
+        assert listener.offsets[before] == 0
+        await until(lambda: cluster.stored() == {0: 100})
+        assert fenced(cluster) == []
+        for event in held:
+            event.set()
+        await asyncio.sleep(10)
+        assert cluster.stored() == {0: 100}
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         listener = SlowListener()
         await cluster.create_topic(queues=1)
         await cluster.fill(100)
-        held = [listener.hold(10), listener.hold(31)]
-        await cluster.consume(listener, consume_thread_max=3, consume_concurrently_max_span=20)
-        await until(lambda: 31 in listener.offsets)
-        await until(lambda: cluster.stored() == {0: 10})
-        await asyncio.sleep(6)
+        consumer = await cluster.consume(listener)
+        await until(lambda: cluster.stored() == {0: 100})
+        consumer.suspend()
+        await asyncio.sleep(30)
+        start = await reset(cluster)
+        await until(lambda: cluster.events.at(Point.QUEUE_RESTARTED, epoch=1) != [], ROUND_TRIPS)
+        await asyncio.sleep(10)
+        assert len(listener.offsets) == 100
+        assert cluster.stored() == {0: 0}
+        await consumer.resume()
+        await until(lambda: cluster.stored() == {0: 100})
+        assert len(listener.offsets) == 200
+        assert fenced(cluster) == []
+        check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(tmp_path: Path) -> None:
+    """The connection the queue was pulled on is gone: the next commit is refused, and tells it."""
+
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        held = await _over_its_bounds(cluster, listener)
+        # It forgets who pulled.
+        await cluster.restart_broker()
+        await asyncio.sleep(1)
         start = await reset(cluster)
         await until(lambda: cluster.events.at(Point.QUEUE_RESTARTED, epoch=1) != [], 5.1)
         for event in held:
@@ -177,6 +232,32 @@ def test_E28_a_commit_tells_of_the_reset_where_no_pull_can(tmp_path: Path) -> No
         await until(lambda: cluster.stored() == {0: 100})
         assert fenced(cluster)[0].carrier == RequestCode.UPDATE_CONSUMER_OFFSET
         check_stored_follows_deliveries(cluster, start)
+
+    play(scene, tmp_path)
+
+
+def test_E28_a_notice_that_comes_late_restarts_nothing(tmp_path: Path) -> None:
+    """An answer has told the client of the same reset, or of a later one, before."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        await cluster.fill(1)
+        await cluster.consume(Inbox(cluster.world))
+        await until(lambda: cluster.stored() == dict.fromkeys(range(4), 1))
+        for _ in range(2):
+            await reset(cluster)
+        await asyncio.sleep(1)
+        assert len(cluster.events.at(Point.QUEUE_RESTARTED)) == 8
+        (member,) = cluster.brokers["broker-a"].context.consumers.find("G").channels
+        for epoch in (1, 2):
+            header = NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, epoch)
+            member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
+        # Of queues and groups it does not have.
+        for group, queue_id in (("G", 7), ("Other", 0)):
+            header = NotifyQueueResetRequestHeader(group, "T", "broker-a", queue_id, 0, 9)
+            member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
+        await asyncio.sleep(1)
+        assert len(cluster.events.at(Point.QUEUE_RESTARTED)) == 8
 
     play(scene, tmp_path)
 
@@ -504,6 +585,32 @@ def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were
         assert len(listener.offsets) < 100 + 60
 
     play(scene, tmp_path)
+
+
+def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back_under_a_second_reset(
+    tmp_path: Path,
+) -> None:
+    """The other limit: the client was sent to 50, lost the queue, got it back at 10, and then commits 50."""
+
+    async def scene(cluster: Cluster) -> None:
+        listener = SlowListener()
+        await _consumed(cluster, listener, name="c2", consume_thread_max=2)
+        await before_the_answer(cluster, 13)
+        admin, address = await cluster.admin(), cluster.brokers["broker-a"].address
+        listener.seconds = 1.0
+        await admin.reset_offset_of_queue(address, "T", "G", 0, offset=50)
+        start = cluster.world.now
+        async with cluster.push_consumer(SlowListener(1.0), name="c1", consume_thread_max=1):
+            await since(cluster, start, 3)
+            await admin.reset_offset_of_queue(address, "T", "G", 0, offset=10)
+        await since(cluster, start, 9.9)
+        assert cluster.stored()[0] < 30
+        await since(cluster, start, 10.1)
+        assert cluster.stored() == {0: 50}
+        await asyncio.sleep(60)
+        assert not set(range(30, 50)) & set(listener.offsets[100:])
+
+    play_any(scene, tmp_path, Profile.V49, reset_mode=ResetMode.FENCED)
 
 
 def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(tmp_path: Path) -> None:
