@@ -66,7 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     outside.add_argument("--namesrv", metavar="ADDR", help="a cluster to play at, which must be a new one")
     parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write the (first unexpected) run as HTML"
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write the (first unexpected) run as HTML, or its picture alone where FILE ends in .svg",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object, and no text")
 
@@ -165,10 +168,10 @@ def _meta(outcome: Outcome) -> ReportMeta:
 
 
 def _write_report(path: Path, outcome: Outcome) -> None:
-    from rewindmq.race.report.html import render_html
-    from rewindmq.race.report.output import write_report
+    from rewindmq.race.report import render_html, render_svg, write_report
 
-    write_report(path, render_html(outcome.history, outcome.verdict, _meta(outcome)))
+    render = render_svg if path.suffix == ".svg" else render_html
+    write_report(path, render(outcome.history, outcome.verdict, _meta(outcome)))
 
 
 def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Final
 from rewindmq.race.report.axis import TimeAxis
 from rewindmq.race.report.labels import CHARACTER_PIXELS, Box, Labels
 from rewindmq.race.report.scene import Arrow, Delivery, Mark, Scene, Tone
+from rewindmq.race.report.style import PALETTE, PICTURE
 
 _TOP: Final = 46.0
 _LANE_HEIGHT: Final = 96.0
@@ -17,6 +18,7 @@ _CHART_HEIGHT: Final = 170.0
 _BOTTOM: Final = 34.0
 _PAD: Final = 16.0
 _SIDE: Final = 118
+_TITLE_HEIGHT: Final = 30
 _TICK_PIXELS: Final = 72.0
 _IMPORTANT: Final = {Tone.RESET: 0, Tone.END: 1, Tone.COMMIT: 2, Tone.PULL: 3, Tone.STEP: 4}
 _MAX_OFFSET_TICKS: Final = 5
@@ -46,6 +48,20 @@ class Drawing:
         picture = f'<svg width="{self._width:.0f}" {height} {label}>{body}</svg>'
         region = 'class="scroll" tabindex="0" role="region" aria-label="timeline"'
         return f'<div class="figure">{names}<div {region}>{picture}</div></div>'
+
+    def svg(self, title: str) -> str:
+        """Both as one picture that stands alone, with a title."""
+        width, height = _SIDE + self._width, self._height + _TITLE_HEIGHT
+        side, body = "".join(self._side()), "".join(self._body())
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img"'
+            f' width="{width:.0f}" height="{height:.0f}"><title>{escape(title)}</title>'
+            f"<style>{PALETTE}{PICTURE}</style>"
+            f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
+            f"{_text('title', _PAD, _TITLE_HEIGHT - 6, title, 'start')}"
+            f'<g transform="translate(0 {_TITLE_HEIGHT})">{side}'
+            f'<g transform="translate({_SIDE} 0)">{body}</g></g></svg>\n'
+        )
 
     def _x(self, at: float) -> float:
         return _PAD + self._axis.place(at)

@@ -21,6 +21,7 @@ from rewindmq.race.report import (
     Run,
     render_comparison,
     render_html,
+    render_svg,
     render_text,
     write_report,
 )
@@ -225,6 +226,16 @@ def test_no_label_is_clipped(lost: Run) -> None:
 def test_the_picture_is_well_formed(lost: Run) -> None:
     for picture in re.findall(r"<svg.*?</svg>", Drawing(make_scene(lost.history, lost.verdict)).html()):
         ET.fromstring(picture)
+
+
+def test_the_picture_stands_alone(lost: Run) -> None:
+    picture = ET.fromstring(render_svg(*lost))
+    svg = "{http://www.w3.org/2000/svg}"
+    assert picture.tag == f"{svg}svg"
+    assert picture.findtext(f"{svg}title") == lost.meta.title
+    assert "prefers-color-scheme:dark" in (picture.findtext(f"{svg}style") or "")
+    kinds = {str(element.get("class")) for element in picture.iter()}
+    assert {"lane", "stored", "progress", "target", "offence", "offence-point"} <= kinds
 
 
 def test_time_never_runs_backwards_and_quiet_stretches_are_short() -> None:
