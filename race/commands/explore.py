@@ -221,8 +221,9 @@ def _print(
         f" at most {setting.budget} messages late in each"
     )
     print(
-        f"{findings.schedules:,} schedules ({findings.blocked:,} more given up as explored elsewhere) in"
-        f" {findings.seconds:.1f} s, {findings.rate:.0f}/s; {findings.repeated} of them run twice, byte-identical"
+        f"{findings.schedules:,} schedules ({findings.blocked:,} more given up as explored elsewhere)"
+        f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
+        f" {findings.repeated} of them run twice, byte-identical"
     )
     if shortest is None:
         print("no law broken")

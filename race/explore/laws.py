@@ -11,8 +11,8 @@ from rewindmq.race.checker.resets import issued_resets
 from rewindmq.race.history import Event
 from rewindmq.race.scenario.scenario import Loss
 
-# A broker that was started again knows a member only after its next heartbeat (30 s), and the others hear of it
-# at their next rebalance (20 s); until then two of them may pull one queue.
+# A broker that was started again knows a member only after its next heartbeat (30 s), and the others hear of
+# it at their next rebalance (20 s); until then two of them may pull one queue.
 _HANDOVER_SECONDS: Final = 60.0
 
 

@@ -34,7 +34,7 @@ BATCH: Final = 32
 _AHEAD: Final = 2
 _LENGTH: Final = struct.Struct(">I")
 # The first runs of a process make what later ones find made.
-_REHEARSALS: Final = 2
+_REHEARSALS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,14 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
         with setting.fault():
             for _ in range(_REHEARSALS):
                 play_schedule(_at_rest(setting), Follower((), is_strict=False), budget=setting.budget)
-            worlds = [_at_rest(setting) for _ in range(BATCH)]
-            gc.collect()
-            gc.freeze()
+            worlds: list[Cast] = []
             gc.disable()
             while (batch := _receive(jobs)) is not None:
+                if len(worlds) < len(batch):
+                    worlds += [_at_rest(setting) for _ in range(len(batch) - len(worlds))]
+                    # The children would copy what the collector touches.
+                    gc.collect()
+                    gc.freeze()
                 child = os.fork()
                 if child == 0:
                     _send(

@@ -6,9 +6,9 @@ A state is a moment at which nothing is ready on any host. From there,
 * timers that are due may fire, all of one host together, before or after messages arrive there;
 * an action of the model may happen, if anything worth knowing happened since it was offered last;
 * time may pass to the next timer that does anything worth knowing, or to those of several hosts. That makes
-  every message late that is still in flight. At most ``budget``
-  lanes may become late in a schedule; a late message may then arrive at any moment, after anything worth
-  knowing, and those behind it in its lane wait for it.
+  every message late that is still in flight. At most ``budget`` lanes may become late in a schedule; a late
+  message may then arrive at any moment, after anything worth knowing, and those behind it in its lane wait
+  for it.
 
 Messages that have no influence on a reset are no choice: they arrive at once, in a fixed order.
 """

@@ -1,0 +1,48 @@
+"""Sanity of the search: every deliberate fault in the fencing is found."""
+
+from __future__ import annotations
+
+import pytest
+from explore_settings import setting_of
+
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.faults import FAULTS
+from rewindmq.race.explore.search import Search
+
+# How many messages have to be late, and how many schedules it took; what takes longer is not for every day.
+QUICK = {
+    "flush": (1, 100),
+    "restart": (1, 100),
+    "second": (1, 100),
+    "file": (1, 100),
+    "offset": (1, 100),
+    "redirect": (1, 100),
+    "memory": (1, 100),
+    "results": (1, 200),
+    "missing": (1, 200),
+    "joined": (1, 100),
+}
+SLOW = {"commit": (2, 6_000), "pull-commit": (2, 12_000)}
+
+
+def find(name: str, late: int, limit: int) -> None:
+    fault = FAULTS[name]
+    setting = setting_of(fault.model, ResetMode.FENCED, late=late, profile=fault.profile, fault=fault.enter)
+    findings = Search(setting, 1, stop_at_first=True).run_all(limit)
+    assert findings.first is not None, f"not found in {findings.schedules} schedules"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_fault_is_found(name: str) -> None:
+    find(name, *QUICK[name])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", SLOW)
+def test_a_fault_that_needs_two_late_messages_is_found(name: str) -> None:
+    find(name, *SLOW[name])
+
+
+def test_there_is_no_fault_that_is_not_looked_for() -> None:
+    assert {*QUICK, *SLOW} == set(FAULTS)
+    assert len(FAULTS) >= 8
