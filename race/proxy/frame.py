@@ -13,6 +13,7 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.ext_fields import ext_text
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import FrameError, RewindMQError
+from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.record import decode_records
 from rewindmq.race.proxy.pattern import Form
 
@@ -85,6 +86,20 @@ class Frame:
         if self.response_code is not None:
             details["response_code"] = self.response_code
         return details
+
+
+def as_refusal(data: bytes, code: int, remark: str) -> bytes:
+    """Another frame that answers the same request, with this response code."""
+    (answer,) = FrameDecoder().feed(data)
+    refusal = RemotingCommand(
+        code,
+        remark=remark,
+        language=answer.language,
+        version=answer.version,
+        opaque=answer.opaque,
+        flag=answer.flag,
+    )
+    return encode_frame(refusal, answer.serialize_type)
 
 
 def code_name(code: int | None) -> str:

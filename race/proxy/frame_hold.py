@@ -22,6 +22,9 @@ class Keepsake(Protocol):
     def throw_away(self, reason: str) -> None:
         """Drop it."""
 
+    def refuse(self, code: int, remark: str) -> None:
+        """Send it on as another answer."""
+
 
 class FrameHold:
     """Implements ``Hold`` for frames that pass a proxy.
@@ -102,6 +105,13 @@ class FrameHold:
         """Throw away what is caught, and catch nothing more."""
         for keepsake in self._end():
             keepsake.throw_away("dropped by the hold")
+
+    def refuse(self, code: int, remark: str) -> None:
+        """See ``Hold``."""
+        if any(frame.form is not Form.RESPONSE for frame in self._kept.values()):
+            raise RaceError("only answers can be turned into refusals")
+        for keepsake in self._end():
+            keepsake.refuse(code, remark)
 
     def _end(self) -> list[Keepsake]:
         kept = list(self._kept)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.race.history import Lab
 from rewindmq.race.proxy.cutter import FrameCutter
-from rewindmq.race.proxy.frame import Asked, Frame, describe_request, describe_response
+from rewindmq.race.proxy.frame import Asked, Frame, as_refusal, describe_request, describe_response
 from rewindmq.race.proxy.frame_hold import FrameHold
 from rewindmq.race.proxy.pattern import Form
 
@@ -214,6 +215,14 @@ class Lane:
             self._write(passage)
         self._settle()
 
+    def refuse(self, passage: _Passage, code: int, remark: str) -> None:
+        """A held answer goes on as a refusal."""
+        assert passage.frame is not None
+        passage.data = as_refusal(passage.data, code, remark)
+        asked = {name: value for name, value in passage.frame.fields.items() if name in passage.frame.ext}
+        passage.frame = replace(passage.frame, response_code=code, fields=asked)
+        self.let_go(passage)
+
     def throw_away(self, passage: _Passage, reason: str) -> None:
         """A frame is lost."""
         self._record_loss(passage, reason)
@@ -284,3 +293,6 @@ class _Passage:
 
     def throw_away(self, reason: str) -> None:
         self._lane.throw_away(self, reason)
+
+    def refuse(self, code: int, remark: str) -> None:
+        self._lane.refuse(self, code, remark)

@@ -63,3 +63,10 @@ class Hold(Protocol):
 
     def drop(self) -> None:
         """Throw away what is caught, and catch nothing more."""
+
+    def refuse(self, code: int, remark: str) -> None:
+        """Let the caught answers go on as refusals with this response code, and catch nothing more.
+
+        Raises:
+            RaceError: something else than answers is caught.
+        """

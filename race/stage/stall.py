@@ -105,3 +105,7 @@ class StallHold:
     def drop(self) -> None:
         """Raises RaceError: a step can be late, but not left out."""
         raise RaceError(f"a step stalled at {self._kind} can be released, not dropped")
+
+    def refuse(self, code: int, remark: str) -> None:
+        """Raises RaceError: a step is no answer."""
+        raise RaceError(f"a step stalled at {self._kind} can be released, not refused")

@@ -328,6 +328,25 @@ def test_E26_commits_in_the_wrong_order_leave_the_old_offset(profile: Profile) -
     assert not {offset for _, offset in told.delivered()} & set(range(6))
 
 
+@pytest.mark.parametrize("profile", RELEASES_4)
+def test_E27_a_busy_broker_makes_a_client_of_4_x_begin_at_the_end(profile: Profile) -> None:
+    history = played("ERR14", profile)
+    told = Told(history)
+    # Message 6 came during the wait: the queue ends at 7.
+    assert (10.0, 0) in told.stored()
+    assert told.added()[-1] == (10.0, 7)
+    empty = next(at for at, event in told.since(Point.PULL_ANSWERED, topic=TOPIC, code=19) if at > 10)
+    back = next(at for at, offset in told.stored() if at > 10 and offset == 7)
+    assert empty <= back <= empty + 5
+    assert told.delivered() == []
+
+
+def test_E27_a_client_of_5_3_3_asks_again() -> None:
+    told = Told(played("ERR14", Profile.V53))
+    assert [offset for _, offset in told.added()][-1] == 0
+    assert [offset for _, offset in told.delivered()] == list(range(7))
+
+
 @pytest.mark.parametrize("scenario_id", ["R1", "R4", "R5", "R6", "R8-KILL", "R9", "S3", "S4"])
 def test_E28_in_fenced_mode_what_is_stored_never_exceeds_what_was_redelivered(scenario_id: str) -> None:
     history = played(scenario_id, Profile.EPOCH, ResetMode.FENCED)

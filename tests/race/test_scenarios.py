@@ -82,7 +82,7 @@ def test_E28_with_clients_that_know_epochs_no_fenced_reset_is_ever_lost() -> Non
 
 
 def test_the_catalogue_has_every_race_of_the_reference() -> None:
-    named = {"SEED", "STALL", "PERSIST", "UNASSIGNED", "PULL", "BROADCAST", "ORDERLY"}
+    named = {"SEED", "STALL", "ERR14", "PERSIST", "UNASSIGNED", "PULL", "BROADCAST", "ORDERLY"}
     numbered = {"R1", "R2", "R3a", "R3b", "R4", "R5", "R6", "R6b", "R7", "R7b", "R8", "R8-KILL"}
     numbered |= {"R9", "R9b", "R10", "R11", *(f"S{number}" for number in range(1, 8))}
     known = {*SCENARIOS, *(unplayable.id for unplayable in UNPLAYABLE)}
