@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,6 +16,7 @@ from rewindmq.protocol import fastjson
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
 # What a reader raises for JSON of the wrong shape.
 _UNREADABLE: Final = (RewindMQError, ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError)
@@ -50,12 +52,15 @@ class ConfigFile:
         Raises:
             StoreError: names the file that cannot be read.
         """
-        problems = []
+        problems: list[str] = []
         for path in (self.path, self._backup):
             try:
                 data = self._disk.read(path) or b""
                 if data.strip():
-                    return read(fastjson.loads(data))
+                    state = read(fastjson.loads(data))
+                    if path is self._backup:
+                        self._tell_fallback(problems)
+                    return state
             except OSError as error:
                 problems.append(f"cannot read {path}: {error.strerror}")
             except _UNREADABLE as error:
@@ -66,6 +71,10 @@ class ConfigFile:
         if problems:
             raise StoreError("; ".join(problems))
         return None
+
+    def _tell_fallback(self, problems: list[str]) -> None:
+        reason = problems[0] if problems else f"{self.path} is missing or empty"
+        _log.error("%s; going on with %s, which is one save older", reason, self._backup)
 
     def save(self, value: Any) -> None:
         """Write ``value`` (see ``format_config``). StoreError when the disk refuses."""

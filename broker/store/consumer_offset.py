@@ -211,8 +211,8 @@ def _format(offsets: _Table, epochs: _Table) -> str:
 
 def _read_document(document: Any) -> tuple[_Table, _Table]:
     """Offsets and epochs of a parsed file; keys that other versions add are passed over."""
-    offsets = _read_table(document.get("offsetTable") or {}, "offset")
-    epochs = _read_table(document.get("epochTable") or {}, "epoch")
+    offsets = _read_table(document, "offsetTable", "offset")
+    epochs = _read_table(document, "epochTable", "epoch")
     for key, queues in epochs.items():
         for queue_id, epoch in queues.items():
             if not 0 < epoch <= _MAX_EPOCH:
@@ -222,7 +222,15 @@ def _read_document(document: Any) -> tuple[_Table, _Table]:
     return offsets, {key: queues for key, queues in epochs.items() if queues}
 
 
-def _read_table(table: Mapping[str, Mapping[Any, Any]], what: str) -> _Table:
+def _read_table(document: Any, member: str, what: str) -> _Table:
+    table = document.get(member)
+    if table is None:
+        return {}
+    if not isinstance(table, dict):
+        raise ValueError(f"{member} is no object")
+    for key, queues in table.items():
+        if not isinstance(queues, dict):
+            raise ValueError(f"{member}: {key} is no object of queues")
     return {key: _read_queues(queues, what) for key, queues in table.items()}
 
 

@@ -69,6 +69,8 @@ def test_every_example_parses(command):
         ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-f", "maybe"],
         ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "--mode", "fence"],
         ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-b", "a:1", "-q", "-1"],
+        ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-b", "a:1", "-q", f"{2**31}"],
+        ["resetOffsetByTime", "-g", "G", "-t", "T", "-s", "1", "-b", "a:1", "-q", "0", "-o", f"{2**63}"],
         ["skipAccumulatedMessage", "-g", "G", "-t", "T", "--mode", ""],
         ["updateTopic", "-t", "T"],
         ["updateTopic", "-t", "T", "-b", "a:1", "-c", "C"],

@@ -137,7 +137,7 @@ def test_the_backup_is_one_save_behind(path):
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"\xff\xfe", b'{"offsetTable":{"T@G":{0:1.5}}}', b"[]", b"[" * 5_000]
 )
-def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, damage):
+def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, damage, caplog):
     table = ConsumerOffsetTable(path)
     for offset in (1, 2):
         table.commit("G", "T", 0, offset)
@@ -145,6 +145,9 @@ def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, dama
     path.write_bytes(damage)
     table = load(path)
     assert table.query("G", "T", 0) == 1
+    (said,) = caplog.messages
+    assert str(path) in said
+    assert said.endswith(f"going on with {path}.bak, which is one save older")
     table.commit("G", "T", 0, 5)
     table.persist()
     assert load(path).query("G", "T", 0) == 5

@@ -96,8 +96,10 @@ def test_a_file_that_rocketmq_has_rewritten_has_lost_its_epochs(path):
         ('{"T@G":{1:1}}', "queue 1 of T@G has an epoch and no offset"),
         ('{"U@G":{0:1}}', "queue 0 of U@G has an epoch and no offset"),
         ('{"T@G":{"x":1}}', "invalid literal"),
-        ('{"T@G":3}', "consumerOffset.json"),
-        ("[1]", "consumerOffset.json"),
+        ('{"T@G":3}', "epochTable: T@G is no object of queues"),
+        ("[1]", "epochTable is no object"),
+        ("[]", "epochTable is no object"),
+        ("0", "epochTable is no object"),
     ],
 )
 def test_epochs_of_a_wrong_shape_are_refused_by_name(path, epochs, says):

@@ -39,10 +39,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-b", "--broker", metavar="HOST:PORT", help="with -q: the queue's broker")
     parser.add_argument(
-        "-q", "--queue", type=_count, metavar="N", help="this queue of -b only; not in classic mode"
+        "-q", "--queue", type=_queue_id, metavar="N", help="this queue of -b only; not in classic mode"
     )
     parser.add_argument(
-        "-o", "--offset", type=_count, metavar="N", help="with -q: to this offset, whatever -s says"
+        "-o", "--offset", type=_offset, metavar="N", help="with -q: to this offset, whatever -s says"
     )
     add_mode(parser)
 
@@ -76,9 +76,18 @@ def _mode(text: str) -> ResetMode:
         raise argparse.ArgumentTypeError(f"must be one of {', '.join(ResetMode)}, not {text!r}") from None
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
+def _queue_id(text: str) -> int:
+    return _count(text, 2**31 - 1)
+
+
+def _offset(text: str) -> int:
+    return _count(text, 2**63 - 1)
+
+
+def _count(text: str, most: int) -> int:
+    # int() has a limit of its own, 4,300 digits, and other words for it.
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {most}, not {text[:30]!r}")
     return int(text)
 
 
