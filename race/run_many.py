@@ -7,10 +7,12 @@ import logging
 import multiprocessing
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from types import FrameType
 from typing import Any, Final, TypeVar
 
@@ -21,6 +23,7 @@ from rewindmq.race.run import Outcome, Plan, Staging, play_for_real, play_simula
 
 # Seeds handed to another process at a time.
 _CHUNK: Final = 10
+_LOOK_SECONDS: Final = 0.1
 
 T = TypeVar("T")
 OnDone = Callable[[Outcome], None]
@@ -55,10 +58,14 @@ def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Ou
     """
     if plan.staging is not Staging.SIMULATED:
         return _play_for_real(plan, numbers, jobs, on_done)
-    with _stoppable():
+    with _stop_flag() as stopping:
         if jobs == 1:
-            return [_note(play_simulated(plan, seed), on_done) for seed in numbers]
-        return _play_in_pool(plan, numbers, jobs, on_done)
+            outcomes = []
+            for seed in numbers:
+                outcomes.append(_note(play_simulated(plan, seed), on_done))
+                stopping.check()
+            return outcomes
+        return _play_in_pool(plan, numbers, jobs, on_done, stopping)
 
 
 def _note(outcome: Outcome, on_done: OnDone) -> Outcome:
@@ -66,19 +73,22 @@ def _note(outcome: Outcome, on_done: OnDone) -> Outcome:
     return outcome
 
 
-def _play_in_pool(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
+def _play_in_pool(
+    plan: Plan, numbers: range, jobs: int, on_done: OnDone, stopping: _StopFlag
+) -> list[Outcome]:
     # Not forked: this process may have threads.
     context = multiprocessing.get_context("spawn")
+    chunks = iter([numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)])
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(jobs, context, initializer=_ignore_signals) as pool:
-        chunks = [numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)]
-        futures: list[Future[list[Outcome]]] = [pool.submit(_play_chunk, plan, chunk) for chunk in chunks]
-        try:
-            for future in futures:
-                outcomes += [_note(outcome, on_done) for outcome in future.result()]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        # No more than keeps them busy: what was handed over is waited for at a stop.
+        waiting = deque(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 2 * jobs))
+        while waiting:
+            done, _ = wait([waiting[0]], timeout=_LOOK_SECONDS)
+            stopping.check()
+            if done:
+                outcomes += [_note(outcome, on_done) for outcome in waiting.popleft().result()]
+                waiting.extend(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 1))
     return outcomes
 
 
@@ -93,15 +103,26 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        _ignore_signals()
-        raise StoppedError
+class _StopFlag:
+    """Whether a signal to stop came. Raising from the handler itself could hit the pool in its locks."""
 
-    before = {number: signal.signal(number, stop) for number in stop_signals()}
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self, number: int, frame: FrameType | None) -> None:
+        self._is_set = True
+
+    def check(self) -> None:
+        if self._is_set:
+            raise StoppedError
+
+
+@contextmanager
+def _stop_flag() -> Iterator[_StopFlag]:
+    flag = _StopFlag()
+    before = {number: signal.signal(number, flag.set) for number in stop_signals()}
     try:
-        yield
+        yield flag
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     with _progress(plan, len(numbers), is_silent=arguments.json) as on_done:
         outcomes = play_many(plan, numbers, jobs, on_done)
     shown = next((outcome for outcome in outcomes if not outcome.is_documented), outcomes[0])
-    if not len(shown.history):
+    if plan.staging == "simulated" and not len(shown.history):
         # It stayed in the process that simulated it.
         shown = play_simulated(plan, shown.number)
     if arguments.report is not None:

@@ -41,6 +41,7 @@ COMMANDS: Final = MappingProxyType(
         "produce": Command("rewindmq.client.produce_cli", "send messages to a topic"),
         "consume": Command("rewindmq.client.consume_cli", "print or count the messages of a topic"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, rewind and consume again, verified"),
+        "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "completion": Command("rewindmq.__main__", "print a shell's completion script"),
     }
 )
