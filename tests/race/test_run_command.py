@@ -1,0 +1,230 @@
+"""``rewindmq race list`` and ``race run``: what they print, and what they answer to bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rewindmq.__main__ import main
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.run import Plan, Staging, play_simulated
+from rewindmq.race.run_many import default_jobs, play_many
+from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE
+
+R1 = Plan("R1", Profile.V49, ResetMode.CLASSIC)
+
+
+def race(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["race", *arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_list_names_every_race_and_fits(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = race(capsys, "list")
+    assert code == 0
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not [line for line in lines if line != line.rstrip()]
+    for known in (*SCENARIOS.values(), *UNPLAYABLE):
+        assert any(line.startswith(f"{known.id} ") for line in lines), known.id
+    text = " ".join(out.split())
+    for scenario in SCENARIOS.values():
+        assert f"{scenario.section}; in {scenario.versions}" in text
+
+
+def test_the_list_as_json_holds_every_case(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = race(capsys, "list", "--json")
+    rows = {row["id"]: row for row in json.loads(out)}
+    assert code == 0
+    assert rows.keys() == {*SCENARIOS, *(known.id for known in UNPLAYABLE)}
+    assert {"profile": "v49", "mode": "classic", "outcome": ["L1"]} in rows["R1"]["cases"]
+    assert sum(len(row.get("cases", ())) for row in rows.values()) == sum(
+        len(scenario.cases) for scenario in SCENARIOS.values()
+    )
+
+
+def test_a_run_says_what_came_of_it_and_whether_that_is_documented(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = race(capsys, "run", "r1")
+    assert (code, err) == (0, "")
+    first, *rest, last = out.splitlines()
+    assert first == "R1: a pull in flight at the reset is answered after the wait (E.4)"
+    assert re.fullmatch(r"R1, v49, classic, simulated: L1, as documented, \d+\.\d\d s", last)
+    assert any("10 was stored (by a" in line for line in rest)
+    assert max(map(len, rest)) <= 120
+
+
+def test_profile_and_mode_choose_the_case(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = race(capsys, "run", "R1", "--profile", "epoch", "--mode", "fenced")
+    assert code == 0
+    assert "epoch, fenced, simulated: kept, as documented" in out
+
+
+def test_another_outcome_than_the_documented_one_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from rewindmq.race.scenario import catalogue
+
+    kept = dict.fromkeys(SCENARIOS["R1"].cases, frozenset[object]())
+    doubtful = {**SCENARIOS, "R1": replace(SCENARIOS["R1"], cases=kept)}  # type: ignore[arg-type]
+    monkeypatch.setattr(catalogue, "SCENARIOS", doubtful)
+    code, out, _ = race(capsys, "run", "R1", "--repeat", "3")
+    assert code == 1
+    assert "0 of 3 as documented (kept)" in out
+    assert "3 times L1, but kept is documented: 1 2 3" in out
+
+
+def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from rewindmq.race.errors import RaceError
+    from rewindmq.race.scenario import catalogue
+
+    async def play(stage: object) -> None:
+        raise RaceError("nothing came of it")
+
+    monkeypatch.setattr(catalogue, "SCENARIOS", {"R1": replace(SCENARIOS["R1"], play=play)})
+    code, out, _ = race(capsys, "run", "R1")
+    assert code == 1
+    assert "v49, classic, simulated: could not be played: nothing came of it" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["R1x"], "there is no race 'R1x'; did you mean R1?"),
+        (["nonsense"], "there is no race 'nonsense'; `rewindmq race list` names them all"),
+        (["orderly"], "ORDERLY cannot be played: there is no orderly consumption yet"),
+        (["S7", "--mode", "classic"], "S7 is no race for mode classic; it is for server (v42, v49, v53"),
+        (["R3b", "--profile", "unguarded"], "R3b is no race for profile unguarded; it is for classic"),
+        (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; --held has no chance to repeat"),
+        (
+            ["R1", "--report", "/no/such/folder/x.html"],
+            "cannot write /no/such/folder/x.html: there is no dir",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = race(capsys, "run", *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"rewindmq race: {text}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--held", "--real"], ["--repeat", "0"], ["--scaled", "0"], ["--mode", "x"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["race", "run", "R1", *arguments])
+    assert ended.value.code == 2
+
+
+def test_a_run_as_json_and_as_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "r1.html"
+    code, out, _ = race(capsys, "run", "R1", "--json", "--report", str(page), "--seed", "5", "--repeat", "2")
+    result = json.loads(out)
+    assert code == 0
+    assert (result["id"], result["documented"], result["asDocumented"]) == ("R1", ["L1"], 2)
+    assert [run["number"] for run in result["runs"]] == [5, 6]
+    assert result["runs"][0]["violations"][0]["law"] == "stored"
+    assert "R1: a pull in flight" in page.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["r1.html"]
+
+
+def test_many_seeds_go_to_processes_of_their_own_and_come_back_in_order() -> None:
+    done: list[int] = []
+    numbers = range(1, 26)
+    outcomes = play_many(R1, numbers, 2, lambda outcome: done.append(outcome.number))
+    assert done == [outcome.number for outcome in outcomes] == list(numbers)
+    assert all(outcome.is_documented for outcome in outcomes)
+    alone = play_simulated(R1, 17)
+    assert outcomes[16].verdict == alone.verdict
+    assert len(alone.history) > 100
+
+
+def test_jobs_suit_the_stage() -> None:
+    cores = os.cpu_count() or 1
+    assert default_jobs(R1, 1000) == cores
+    assert default_jobs(R1, 5) == 1
+    assert default_jobs(Plan("R1", Profile.V49, ResetMode.CLASSIC, Staging.HELD), 20) == 1
+    assert default_jobs(Plan("R1", Profile.V49, ResetMode.CLASSIC, Staging.REAL), 5) == min(5, 2 * cores)
+
+
+@pytest.mark.parametrize("race_id", ["R1", "SEED", "R8"])
+def test_races_are_held_on_real_sockets(race_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = race(capsys, "run", race_id, "--held", "--json")
+    assert code == 0, out
+
+
+def _interrupt(arguments: Sequence[str], number: signal.Signals, seconds: float) -> tuple[int, str, Path]:
+    """Start a command, send it a signal after a while; its exit code, what it said, its temporary files."""
+    directory = Path(tempfile.mkdtemp())
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": str(directory)},
+        start_new_session=True,
+    )
+    with process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
+    return process.returncode, out, directory
+
+
+def _descendants_gone(directory: Path) -> bool:
+    """Nothing runs any more that was started with these temporary files."""
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"TMPDIR={directory}".encode() in environ.read_bytes():
+                return False
+        except OSError:
+            continue
+    return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("arguments", "seconds"),
+    [
+        (["rewindmq", "race", "run", "R1", "--real"], 0.6),
+        (["rewindmq", "race", "run", "R1", "--real"], 1.5),
+        (["rewindmq", "race", "run", "R1", "--repeat", "100000"], 1.5),
+        (["rewindmq.race.reproduce_cli", "--json"], 2.0),
+    ],
+)
+def test_an_interrupted_run_leaves_nothing(
+    arguments: list[str], seconds: float, number: signal.Signals
+) -> None:
+    code, out, directory = _interrupt(arguments, number, seconds)
+    assert (code, out) == (130, "")
+    assert list(directory.iterdir()) == []
+    assert _descendants_gone(directory)
+    directory.rmdir()
