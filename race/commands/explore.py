@@ -30,7 +30,7 @@ examples:
   rewindmq race explore crash-broker --mode fenced --fault flush
 
 exit codes: 0 as expected (classic and server break a law, fenced does not, any --fault is found), 1 otherwise
-or an error, 2 wrong usage
+or an error, 2 wrong usage; where nothing is promised (docs/race/explore.md) 0
 """
 
 
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         findings = search.run_some(count, arguments.seed)
     progress.end()
     shortest = _shorten(arguments, setting, findings)
-    wanted = expected(setting.mode, setting.profile, arguments.fault)
+    wanted = expected(setting, arguments.fault)
     found = Expectation.BROKEN if findings.bad else Expectation.KEPT
     is_expected = wanted is None or found is wanted
     _print(arguments, setting, findings, shortest, is_expected=is_expected)

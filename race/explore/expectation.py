@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.pool import Setting
 
 
 class Expectation(StrEnum):
@@ -15,14 +16,16 @@ class Expectation(StrEnum):
     KEPT = "kept"
 
 
-def expected(mode: ResetMode, profile: Profile, fault: str | None) -> Expectation | None:
-    """What a complete search should find; None where nothing is promised.
+def expected(setting: Setting, fault: str | None) -> Expectation | None:
+    """What a search should find; None where nothing is promised.
 
-    ``classic`` and ``server`` lose resets, ``fenced`` never does, to consumers that know epochs. Of consumers
-    that do not, an old result whose offset lies within what they were given again is taken for a new one.
+    Classic resets get lost, server resets in the models that say how, and fenced ones never, to consumers
+    that know epochs. Of consumers that do not, an old result whose offset lies within what they were given
+    again is taken for a new one.
     """
     if fault is not None:
         return Expectation.BROKEN
-    if mode is not ResetMode.FENCED:
-        return Expectation.BROKEN
-    return Expectation.KEPT if profile is Profile.EPOCH else None
+    if setting.mode is ResetMode.FENCED:
+        return Expectation.KEPT if setting.profile is Profile.EPOCH else None
+    needed = setting.model.late_to_break.get(setting.mode)
+    return Expectation.BROKEN if needed is not None and setting.budget >= needed else None

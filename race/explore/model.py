@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
+from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.listener import Place
 
 
@@ -34,6 +37,8 @@ class Model:
             choice. They decide how much longer pulls will be held.
         window: seconds in which the schedule decides.
         budget: how many messages may be late in a schedule, unless told otherwise.
+        late_to_break: how many messages have to be late for a mode to break a law; others do not, or not with
+            so few late messages that every schedule can be looked at.
     """
 
     name: str
@@ -50,3 +55,6 @@ class Model:
     phases: tuple[float, ...] = (3.0, 8.0)
     window: float = 26.0
     budget: int = 1
+    late_to_break: Mapping[ResetMode, int] = field(
+        default_factory=lambda: MappingProxyType({ResetMode.CLASSIC: 0})
+    )

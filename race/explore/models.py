@@ -12,7 +12,11 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model import Model, PlannedReset
 
 _MODELS: Final = (
-    Model("one-reset", "one queue, two consumers, one reset"),
+    Model(
+        "one-reset",
+        "one queue, two consumers, one reset",
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 2}),
+    ),
     Model(
         "two-resets",
         "the same, and a second reset at any time after the first",
@@ -23,11 +27,13 @@ _MODELS: Final = (
         "one reset, and the queue's owner may be killed",
         crashes=("consumer-A",),
         window=32.0,
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 1}),
     ),
     Model(
         "crash-broker",
         "one reset, and the broker may be killed and started again",
         crashes=("broker-a",),
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 0}),
     ),
     Model(
         "join",
@@ -47,6 +53,7 @@ _MODELS: Final = (
         blocked=frozenset({(0, 2), (1, 2)}),
         window=40.0,
         budget=3,
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 0}),
     ),
 )
 MODELS: Final[Mapping[str, Model]] = MappingProxyType({model.name: model for model in _MODELS})

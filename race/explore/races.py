@@ -80,18 +80,23 @@ class _Segment:
         if not meet(one.touched, other.touched):
             return False
         if other.step.kind is StepKind.TICK:
-            # It comes before a message that is then late.
-            if one.step.kind is not StepKind.DELIVER or other.step.cost >= self._budget:
-                return False
-        elif (
-            other.step.born >= earlier
-            and (other.step.born == earlier or self._had_to_come_before(earlier, other.step.born))
-        ) or (one.step.lane and one.step.lane == other.step.lane):
+            return one.step.kind is StepKind.DELIVER and self._may_be_late(earlier, other.step)
+        if self._comes_of(other.step.born, earlier):
+            return False
+        if one.step.lane and one.step.lane == other.step.lane:
             return False
         return not any(
             self._had_to_come_before(earlier, between) and self._had_to_come_before(between, later)
             for between in range(earlier + 1, later)
         )
+
+    def _may_be_late(self, number: int, tick: Step) -> bool:
+        """Whether time may pass over the message of a step, and over those that were late anyway."""
+        others = [sent for sent in tick.delayed if not self._comes_of(sent, number)]
+        return len(others) < self._budget
+
+    def _comes_of(self, later: int, earlier: int) -> bool:
+        return later == earlier or (later > earlier and self._had_to_come_before(earlier, later))
 
     def _initials(self, earlier: int, later: int) -> tuple[int, ...]:
         """Options in place of ``earlier`` with which the other order can begin."""

@@ -26,7 +26,7 @@ class Step:
     Attributes:
         name: unlike that of any other step possible at the same time.
         host: where it takes place; ``EVERYWHERE`` for those that depend on all others.
-        cost: how many messages it makes late.
+        delayed: of the messages that it makes late, the number of the step that sent each.
         lane: of a message; "" for other steps.
         born: number of the step that made it possible.
         is_free: it may as well come later, however much time passes: actions, and messages that are late.
@@ -36,7 +36,12 @@ class Step:
     name: str
     host: str
     run: Callable[[], None]
-    cost: int = 0
+    delayed: tuple[int, ...] = ()
     lane: str = ""
     born: int = 0
     is_free: bool = False
+
+    @property
+    def cost(self) -> int:
+        """How many messages it makes late."""
+        return len(self.delayed)

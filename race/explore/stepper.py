@@ -138,11 +138,13 @@ class Stepper:
         if len(due) > 1:
             return False
         if due:
+            self._touched.add(due[0])
             self._loop.fire(due[0])
             return True
         moment = self._loop.next_moment
         if moment is None or moment > self._until:
             return False
+        self._touched.add(EVERYWHERE)
         self._loop.pass_time()
         return True
 
@@ -224,7 +226,8 @@ class Stepper:
             self._loop.pass_time()
 
         late = "".join(f", late: {lane.name} {lane.messages[0].name}" for lane in newly_late)
-        return Step(StepKind.TICK, f"time passes{late}", EVERYWHERE, tick, len(newly_late))
+        delayed = tuple(lane.messages[0].born for lane in newly_late)
+        return Step(StepKind.TICK, f"time passes{late}", EVERYWHERE, tick, delayed)
 
     def _do(self, action: Action) -> None:
         del self._actions[action.name]
