@@ -76,9 +76,8 @@ class OutsideStage(ProcessStage):
             )
             return
         if broker_config:
-            raise RaceError(
-                "this race needs brokers configured for it; it cannot be played at a foreign cluster"
-            )
+            keys = ", ".join(f"{key}={value}" for key, value in broker_config.items())
+            self._journal.note("lab", Lab.NOTE, text=f"this cluster is as it is; the race asks for {keys}")
         self._spares = [await self._launch() for _ in range(own_members)]
         self._namesrv = self._outside.namesrv
         self._exits.push_async_callback(self._close_proxies)

@@ -1,0 +1,122 @@
+"""Races with programs that are not ours: `rewindmq consume`, known by its frames alone, stands for any."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rewindmq.__main__ import main
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.history import Lab
+from rewindmq.race.run import Plan, Staging
+from rewindmq.race.run_many import play_many
+from rewindmq.race.stage.foreign import Outside, check_command
+
+SCALE = 0.03
+CONSUME = (
+    f"{sys.executable} -m rewindmq consume -n {{namesrv}} -t {{topic}} -g {{group}} --from first"
+    f" --time-scale {SCALE}"
+)
+
+
+def test_a_foreign_client_loses_a_reset_too() -> None:
+    plan = Plan(
+        "R8-KILL", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, Outside(client_command=CONSUME)
+    )
+    (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+    assert (outcome.error, outcome.is_documented) == (None, True)
+    own = [event for event in outcome.history if event.process.startswith("consumer-")]
+    # Nothing but frames is known of it, and what the laboratory did to it.
+    assert {event.kind for event in own} <= {
+        Lab.FRAME_SENT,
+        Lab.FRAME_ARRIVED,
+        Lab.PROCESS_STARTED,
+        Lab.PROCESS_KILLED,
+    }
+    assert not [event for event in outcome.history if event.details.get("inferred")]
+
+
+def test_a_race_is_played_at_a_cluster_that_is_there() -> None:
+    with LocalCluster(1, time_scale=SCALE) as cluster:
+        outside = Outside(namesrv=cluster.namesrv_address)
+        plan = Plan("R1", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
+        (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+        assert (outcome.error, outcome.is_documented) == (None, True)
+        assert not [event for event in outcome.history if str(event.kind).startswith("broker.")]
+        (again,) = play_many(plan, range(1), 1, lambda outcome: None)
+        assert again.error is not None
+        assert "has a topic RaceTopic already; a race needs a new one" in again.error
+        assert cluster.brokers["broker-a"].is_running
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--client-command", CONSUME], "others' programs do not run under virtual time"),
+        (["--held", "--client-command", "x {namesrv}"], "--client-command needs {topic}, {group} where"),
+        (["--held", "--client-command", "'"], "--client-command: No closing quotation"),
+        (["--held", "--namesrv", "nowhere"], "--namesrv: "),
+        (["--held", "--namesrv", "127.0.0.1:1", "--repeat", "2"], "--repeat needs a new cluster each time"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["race", "run", "R1", *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"rewindmq race: {text}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["--scaled", "0.03", "--client-command", "/no/such {namesrv} {topic} {group}"],
+            "cannot start /no/such",
+        ),
+        (
+            ["--scaled", "0.03", "--client-command", "false {namesrv} {topic} {group}"],
+            "false ended with code 1",
+        ),
+        (["--held", "--namesrv", "127.0.0.1:1"], "connect to 127.0.0.1:1 failed: Connection refused"),
+    ],
+)
+def test_what_is_not_there_is_said(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["race", "run", "R1", "--json", *arguments]) == 1
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert text in run["error"]
+
+
+def test_a_command_is_split_as_a_shell_would() -> None:
+    assert check_command("java -jar 'my client.jar' {namesrv} {topic}@{group}") == [
+        *("java", "-jar", "my client.jar", "{namesrv}", "{topic}@{group}")
+    ]
+    with pytest.raises(RaceError, match=r"needs \{namesrv\} where"):
+        check_command("x {topic} {group}")
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux's list of processes")
+def test_no_process_of_a_foreign_client_is_left(tmp_path: Path) -> None:
+    """A program that ignores SIGTERM, started by a script, is gone all the same."""
+    script = tmp_path / "client"
+    script.write_text(f"#!/bin/sh\ntrap '' TERM\n{CONSUME.format(namesrv='$1', topic='$2', group='$3')}\n")
+    script.chmod(0o755)
+    outside = Outside(client_command=f"{script} {{namesrv}} {{topic}} {{group}}")
+    plan = Plan("R8-KILL", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
+    (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+    assert outcome.is_documented
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        # A process may have ended since.
+        with contextlib.suppress(OSError):
+            assert str(tmp_path).encode() not in cmdline.read_bytes()
