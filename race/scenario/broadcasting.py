@@ -10,7 +10,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.race.scenario.outcomes import cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, progress, since_reset
-from rewindmq.race.stage.stage import Stage, consumer_process
+from rewindmq.race.stage.stage import TOPIC, Stage, consumer_process
 
 _OLD: Final = 6
 _NEW: Final = 3
@@ -23,16 +23,24 @@ async def play(stage: Stage) -> None:
     await before.stop()
     with tempfile.TemporaryDirectory(prefix="rewindmq-race-") as directory:
         # 1. A broadcasting member consumes what comes, and writes its progress down.
-        await stage.member("B", options={"message_model": "BROADCASTING", "offset_root": directory})
-        await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic="RaceTopic")
-        await stage.send(_NEW)
-        await progress(stage, _OLD + _NEW, name="B")
-        await stage.until(Point.PERSIST_TICK, process=consumer_process("B"))
-        # 2. The reset. After the wait the member forgets its offset, and reads it from the file again.
-        await stage.reset(0)
-        await since_reset(stage, Point.RESUMED, process=consumer_process("B"))
-        await stage.send(1)
-        await progress(stage, _OLD + _NEW + 1, name="B")
+        b = await stage.member("B", options={"message_model": "BROADCASTING", "offset_root": directory})
+        try:
+            await _replay(stage)
+        finally:
+            # Before its directory goes.
+            await b.kill()
+
+
+async def _replay(stage: Stage) -> None:
+    await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic=TOPIC)
+    await stage.send(_NEW)
+    await progress(stage, _OLD + _NEW, name="B")
+    await stage.until(Point.PERSIST_TICK, process=consumer_process("B"))
+    # 2. The reset. After the wait the member forgets its offset, and reads it from the file again.
+    await stage.reset(0)
+    await since_reset(stage, Point.RESUMED, process=consumer_process("B"))
+    await stage.send(1)
+    await progress(stage, _OLD + _NEW + 1, name="B")
 
 
 SCENARIO: Final = Scenario(

@@ -10,13 +10,11 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.proxy.pattern import Form
 from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
-from rewindmq.race.scenario.steps import committed, progress, query, wait_begun
+from rewindmq.race.scenario.steps import committed, progress, query, since_reset, wait_begun, wait_over
 from rewindmq.race.stage.stage import TOPIC, ListenerPlan, Stage, consumer_process
 
 _OLD: Final = 6
 _END: Final = 12
-# As slow as in the recorded run.
-_SLOW_QUERY: Final = 3.0
 
 
 async def play(stage: Stage) -> None:
@@ -40,12 +38,14 @@ async def play(stage: Stage) -> None:
     await wait_begun(stage)
     # 3. The answer comes: the rebalance inserts the queue, at OLD. Its pulls wait for the end of the wait.
     answer.release()
-    await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC)
+    zombie = await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC)
     if again is not None:
         # 4. The apply pass commits the target and forgets the queue, without dropping it.
-        # 5. Its chain of pulls wakes, and commits its progress before A asks where the queue stands.
+        await wait_over(stage)
         await again.wait()
-        await stage.sleep(_SLOW_QUERY)
+        # 5. Its chain of pulls wakes, and commits its progress before A asks where the queue stands.
+        if not stage.history.of(Point.QUEUE_DROPPED, chain=zombie.details["chain"], process=zombie.process):
+            await since_reset(stage, Point.PULL_HELD, topic=TOPIC, offset=_END)
         again.release()
         # 6. Two chains serve the queue now.
         await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC, count=2)
