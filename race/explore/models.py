@@ -15,7 +15,7 @@ _MODELS: Final = (
     Model(
         "one-reset",
         "one queue, two consumers, one reset",
-        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 2}),
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 1}),
     ),
     Model(
         "two-resets",

@@ -80,16 +80,21 @@ class Job:
 
 
 class _Worker:
-    """The parent's side of a worker process."""
+    """The parent's side of a worker process.
 
-    def __init__(self, setting: Setting) -> None:
+    Args:
+        others: those there are already; the new process must not hold their pipes open.
+    """
+
+    def __init__(self, setting: Setting, others: Sequence[_Worker]) -> None:
         jobs_read, self.jobs = os.pipe()
         self.results, results_write = os.pipe()
         self.waiting: list[Sequence[Job]] = []
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(self.jobs)
-            os.close(self.results)
+            for worker in (self, *others):
+                os.close(worker.jobs)
+                os.close(worker.results)
             _serve(setting, jobs_read, results_write)
         os.close(jobs_read)
         os.close(results_write)
@@ -117,8 +122,13 @@ class Pool:
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
-        for _ in range(self._count):
-            self._workers.append(_Worker(self._setting))
+        # An interrupt that meets a fork is lost in what Python does around it.
+        kept = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for _ in range(self._count):
+                self._workers.append(_Worker(self._setting, self._workers))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, kept)
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -1,0 +1,155 @@
+"""``race explore`` and ``race replay``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rewindmq.race.commands import explore, replay
+from rewindmq.race.errors import RaceError
+
+
+def run_explore(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    explore.add_arguments(parser)
+    return explore.run(parser.parse_args([*arguments, "--jobs", "1"]))
+
+
+def run_replay(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    replay.add_arguments(parser)
+    return replay.run(parser.parse_args(arguments))
+
+
+@pytest.fixture
+def saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The shortest schedule that loses an epoch that was not flushed."""
+    path = tmp_path / "lost.schedule"
+    arguments = ["crash-broker", "--fault", "flush", "--late", "0", "--exhaustive", "--save", str(path)]
+    assert run_explore(*arguments) == 0
+    assert "stored:" in capsys.readouterr().out
+    return path
+
+
+def test_without_a_model_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_explore() == 0
+    assert "one-reset" in capsys.readouterr().out
+    assert run_explore("--fault", "list", "--json") == 0
+    assert "flush" in json.loads(capsys.readouterr().out)
+
+
+def test_a_lost_reset_is_saved_and_replayed(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = saved.read_text()
+    assert "model: crash-broker\nmode: fenced\nprofile: epoch\n" in text
+    steps = text.partition("steps:\n")[2].splitlines()
+    assert steps[-1] == "broker-a is killed"
+    assert len(steps) <= 4
+    page = tmp_path / "lost.html"
+    assert run_replay(str(saved), "--report", str(page)) == 0
+    printed = capsys.readouterr().out
+    assert "broker-a is killed" in printed
+    assert "stored: queue 0 of broker-a" in printed
+    assert "other code" not in printed
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_replay_is_byte_identical(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    digests = []
+    for _ in range(2):
+        assert run_replay(str(saved), "--json") == 0
+        digests.append(json.loads(capsys.readouterr().out)["digest"])
+    assert digests[0] == digests[1]
+
+
+def test_a_schedule_of_other_code_names_the_step_that_no_longer_exists(saved: Path) -> None:
+    text = (
+        saved.read_text()
+        .replace("INVOKE_BROKER_TO_RESET_OFFSET", "RESET_EVERYTHING")
+        .replace("code: ", "code: x")
+    )
+    saved.write_text(text)
+    with pytest.raises(
+        RaceError, match=r"choice 2 of the schedule no longer exists: '.*RESET_EVERYTHING.*other code"
+    ):
+        run_replay(str(saved))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("steps:", "stops:"), "no line 'steps:'"),
+        (("model: crash-broker", "model: nix"), "no such model: 'nix'"),
+        (("mode: fenced", "mode: nix"), "'nix' is not a valid ResetMode"),
+        (("late: 0\n", ""), "does not say late"),
+        (("late: 0", "late"), "'late' is not KEY: VALUE"),
+        (("fault: flush", "fault: nix"), "no such fault: 'nix'"),
+    ],
+)
+def test_a_damaged_schedule_is_refused(saved: Path, change: tuple[str, str], complaint: str) -> None:
+    saved.write_text(saved.read_text().replace(*change))
+    with pytest.raises(RaceError, match=complaint):
+        run_replay(str(saved))
+
+
+def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RaceError, match=r"no such model: 'nix' \(there are one-reset"):
+        run_explore("nix")
+    with pytest.raises(RaceError, match="no such fault: 'nix'"):
+        run_explore("one-reset", "--fault", "nix")
+    with pytest.raises(RaceError, match="no directory"):
+        run_explore("one-reset", "--save", str(tmp_path / "no" / "file"))
+    with pytest.raises(RaceError, match="cannot read the schedule"):
+        run_replay(str(tmp_path / "none"))
+
+
+def test_a_search_that_does_not_find_what_it_should_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
+    # Nothing is ever stored in a window without a single schedule.
+    assert run_explore("one-reset", "--schedules", "0") == 1
+    assert "not as expected: no law was broken" in capsys.readouterr().out
+
+
+_SEARCH = """
+import argparse
+from rewindmq.race.commands import explore
+parser = argparse.ArgumentParser()
+explore.add_arguments(parser)
+explore.run(parser.parse_args(["large", "--schedules", "1000000", "--jobs", "2"]))
+"""
+
+
+def test_an_interrupted_search_leaves_no_process() -> None:
+    search = subprocess.Popen([sys.executable, "-c", _SEARCH], stderr=subprocess.DEVNULL)
+    workers = _wait_for_children(search.pid)
+    search.send_signal(signal.SIGINT)
+    search.wait(timeout=20)
+    deadline = time.monotonic() + 10
+    while any(map(_is_running, workers)):
+        assert time.monotonic() < deadline, "a worker is still there"
+        time.sleep(0.01)
+
+
+def _wait_for_children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    deadline = time.monotonic() + 20
+    while len(children := path.read_text().split()) < 2:
+        assert time.monotonic() < deadline, "no workers"
+        time.sleep(0.01)
+    return [int(child) for child in children]
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
