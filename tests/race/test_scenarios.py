@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from rewindmq.protocol.profile import Profile
@@ -71,6 +74,12 @@ def test_20_of_20_held_runs_come_out_as_documented_in_2_seconds(scenario_id: str
     outcomes = play_many(plan, range(20), 1, lambda outcome: None)
     assert _undocumented(outcomes) == []
     assert max(outcome.seconds for outcome in outcomes) < HELD_SECONDS
+
+
+def test_a_broadcasting_member_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    play_simulated(Plan("BROADCAST", Profile.V49, ResetMode.CLASSIC), 1)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_E28_with_clients_that_know_epochs_no_fenced_reset_is_ever_lost() -> None:
