@@ -1,23 +1,25 @@
-"""``rewindmq race list``: the catalogue."""
+"""``rewindmq race list``: the catalogue, or all that is known of some races of it."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shutil
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from rewindmq.race.scenario.catalogue import Unplayable
     from rewindmq.race.scenario.scenario import Loss, Scenario
 
 EPILOG: Final = """\
-outcomes:
-  kept  nothing is lost
-  L0    acknowledged without effect, for a while or by design
-  L1    redelivery starts at the target, but the stored offset is pushed up again
-  L2    messages from the target on are never delivered again
-  L3    two chains of pulls serve one queue, and every message comes twice
+The table is made to fit the terminal; in a file or a pipe it is complete.
 
-example:
+examples:
+  rewindmq race list              a line per race
+  rewindmq race list R1 R4        more of these two: releases, outcomes, what closes them
   rewindmq race list --json
 """
 _MAX_WIDTH: Final = 120
@@ -26,33 +28,27 @@ _MIN_WIDTH: Final = 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
+    parser.add_argument("ids", nargs="*", metavar="ID", help="tell more of these races only")
     parser.add_argument("--json", action="store_true", help="one JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it."""
-    import json
-    import shutil
+    """Print it.
 
+    Raises:
+        RaceError: there is no such race.
+    """
+    from rewindmq.race.commands.race_table import LEGEND, render_table
     from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE
 
+    chosen = [_find(name) for name in arguments.ids]
     if arguments.json:
-        rows = [_row(scenario) for scenario in SCENARIOS.values()]
-        rows += [
-            {"id": race.id, "title": race.title, "section": race.section, "unplayable": race.reason}
-            for race in UNPLAYABLE
-        ]
-        print(json.dumps(rows, indent=2))
-        return 0
-    width = max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size().columns))
-    margin = 2 + max(map(len, (*SCENARIOS, *(race.id for race in UNPLAYABLE))))
-    for scenario in SCENARIOS.values():
-        print(_paragraph(scenario.title, margin, width, scenario.id))
-        print(_paragraph(f"{scenario.section}; in {scenario.versions}", margin, width))
-        print(_paragraph(_outcomes(scenario), margin, width) + "\n")
-    for race in UNPLAYABLE:
-        print(_paragraph(race.title, margin, width, race.id))
-        print(_paragraph(f"{race.section}; cannot be played: {race.reason}", margin, width) + "\n")
+        races: list[Scenario | Unplayable] = chosen or [*SCENARIOS.values(), *UNPLAYABLE]
+        print(json.dumps([_row(race) for race in races], indent=2))
+    elif chosen:
+        print("\n\n".join(_details(race) for race in chosen))
+    else:
+        print("\n".join([*render_table(_table_width()), "", LEGEND]))
     return 0
 
 
@@ -61,16 +57,43 @@ def outcome_text(losses: Iterable[Loss]) -> str:
     return " ".join(sorted(losses)) or "kept"
 
 
-def _paragraph(text: str, margin: int, width: int, name: str = "") -> str:
+def _find(name: str) -> Scenario | Unplayable:
+    from rewindmq.race.scenario.catalogue import UNPLAYABLE, find_scenario
+
+    for race in UNPLAYABLE:
+        if race.id.casefold() == name.casefold():
+            return race
+    return find_scenario(name)
+
+
+def _table_width() -> int | None:
+    """None where nobody's terminal has to hold it."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def _details(race: Scenario | Unplayable) -> str:
+    from rewindmq.race.scenario.scenario import Scenario
+
+    facts = [f"{race.id}: {race.title}"]
+    if isinstance(race, Scenario):
+        facts += [f"releases: {race.versions}", *_outcomes(race), f"closed by: {race.closed_by}"]
+        facts.append(f"more: docs/race/{race.id}.md")
+    else:
+        facts.append(f"cannot be played: {race.reason}")
+    return "\n".join(_paragraph(fact, "  " if number else "") for number, fact in enumerate(facts))
+
+
+def _paragraph(text: str, margin: str) -> str:
     import textwrap
 
-    return textwrap.fill(
-        text, width, initial_indent=f"{name:<{margin}}", subsequent_indent=" " * (margin + 2)
-    )
+    width = max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size().columns))
+    return textwrap.fill(text, width, initial_indent=margin, subsequent_indent=margin + "  ")
 
 
-def _outcomes(scenario: Scenario) -> str:
-    """``classic: L1 v42 v49 v53, kept epoch; fenced: kept`` - profiles only where they differ."""
+def _outcomes(scenario: Scenario) -> list[str]:
+    """``classic: L1 with v42 v49 v53, kept with epoch``, by mode - profiles only where they differ."""
     from rewindmq.protocol.reset_mode import ResetMode
 
     texts = []
@@ -79,24 +102,27 @@ def _outcomes(scenario: Scenario) -> str:
         for (profile, its_mode), losses in scenario.cases.items():
             if its_mode is mode:
                 profiles.setdefault(outcome_text(losses), []).append(profile)
-        if len(profiles) == 1:
-            ((outcome, _),) = profiles.items()
-            texts.append(f"{mode}: {outcome}")
-        elif profiles:
-            parts = (f"{outcome} with {' '.join(names)}" for outcome, names in profiles.items())
-            texts.append(f"{mode}: {', '.join(parts)}")
-    return "; ".join(texts)
+        parts = [
+            outcome if len(profiles) == 1 else f"{outcome} with {' '.join(names)}"
+            for outcome, names in profiles.items()
+        ]
+        texts.append(f"{mode}: {', '.join(parts) or 'no such race'}")
+    return texts
 
 
-def _row(scenario: Scenario) -> dict[str, Any]:
+def _row(race: Scenario | Unplayable) -> dict[str, Any]:
+    from rewindmq.race.scenario.scenario import Scenario
+
+    if not isinstance(race, Scenario):
+        return {"id": race.id, "title": race.title, "section": race.section, "unplayable": race.reason}
     return {
-        "id": scenario.id,
-        "title": scenario.title,
-        "section": scenario.section,
-        "versions": scenario.versions,
-        "closedBy": scenario.closed_by,
+        "id": race.id,
+        "title": race.title,
+        "section": race.section,
+        "versions": race.versions,
+        "closedBy": race.closed_by,
         "cases": [
             {"profile": profile, "mode": mode, "outcome": sorted(losses)}
-            for (profile, mode), losses in scenario.cases.items()
+            for (profile, mode), losses in race.cases.items()
         ],
     }

@@ -30,21 +30,65 @@ def race(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, out, err
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_list_names_every_race_and_fits(
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_list_is_a_line_per_race_and_fits(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     code, out, _ = race(capsys, "list")
-    assert code == 0
     lines = out.splitlines()
+    assert code == 0
     assert max(map(len, lines)) <= width
     assert not [line for line in lines if line != line.rstrip()]
+    end = lines.index("SEED with unguarded: classic 1, server 01, fenced 1")
+    rows = {line.split()[0]: line for line in lines[2:end]}
+    assert list(rows) == [*SCENARIOS, *(known.id for known in UNPLAYABLE)]
+    assert end - 2 == len(rows)
+    assert rows["R1"].split()[-12:] == ["1", "1", "1", "·", "0", "0", "·", "0", "·", "·", "·", "·"]
+    assert rows["R4"].split()[-12:-8] == ["23", "23", "23", "·"]
+    assert rows["S1"].split()[-12:-8] == ["-"] * 4
+    assert rows["ORDERLY"].endswith("there is no orderly consumption yet")
+    assert ("releases" in lines[1]) is (width >= 120)
+    assert ("4.2.0, 4.9.4, 5.3.3 classic" in rows["R1"]) is (width >= 120)
+
+
+def test_a_list_for_a_pipe_is_complete(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    _, out, _ = race(capsys, "list")
     for known in (*SCENARIOS.values(), *UNPLAYABLE):
-        assert any(line.startswith(f"{known.id} ") for line in lines), known.id
-    text = " ".join(out.split())
-    for scenario in SCENARIOS.values():
-        assert f"{scenario.section}; in {scenario.versions}" in text
+        assert re.search(rf"^{known.id} +{re.escape(known.title)} ", out, re.MULTILINE)
+    assert "…" not in out
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_more_of_some_races_is_told_on_request(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = race(capsys, "list", "seed", "S1", "orderly")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= width
+    seed, s1, orderly = (" ".join(part.split()) for part in out.split("\n\n"))
+    assert seed.startswith(
+        f"SEED: {SCENARIOS['SEED'].title} releases: {SCENARIOS['SEED'].versions} classic: kept"
+    )
+    assert "server: L0 with v42 v49 epoch, kept with v53, L0 L1 with unguarded" in seed
+    assert "classic: no such race server: L0 fenced: kept closed by:" in s1
+    assert orderly.endswith("cannot be played: there is no orderly consumption yet")
+
+
+def test_the_list_knows_no_other_races(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = race(capsys, "list", "R1", "R1x")
+    assert (code, out) == (1, "")
+    assert err == "rewindmq race: there is no race 'R1x'; did you mean R1?\n"
+
+
+def test_some_races_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = race(capsys, "list", "r1", "S6", "--json")
+    first, second = json.loads(out)
+    assert (first["id"], second["unplayable"]) == ("R1", "there is no lite pull consumer yet")
 
 
 def test_the_list_as_json_holds_every_case(capsys: pytest.CaptureFixture[str]) -> None:
