@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ProcessPoolExecutor, wait
@@ -80,7 +81,7 @@ def _play_in_pool(
     context = multiprocessing.get_context("spawn")
     chunks = iter([numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)])
     outcomes: list[Outcome] = []
-    with ProcessPoolExecutor(jobs, context, initializer=_ignore_signals) as pool:
+    with ProcessPoolExecutor(jobs, context, initializer=_depend_on_parent) as pool:
         # No more than keeps them busy: what was handed over is waited for at a stop.
         waiting = deque(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 2 * jobs))
         while waiting:
@@ -97,10 +98,19 @@ def _play_chunk(plan: Plan, numbers: range) -> list[Outcome]:
     return [replace(play_simulated(plan, seed), history=History()) for seed in numbers]
 
 
-def _ignore_signals() -> None:
-    """Ctrl-C goes to every process of the terminal; the parent ends these."""
+def _depend_on_parent() -> None:
+    """The parent ends these processes; Ctrl-C goes to every process of the terminal, and is not for them."""
     for number in stop_signals():
         signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # Killed, it ends nobody; and each of these holds the others' pipes open.
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 class _StopFlag:
