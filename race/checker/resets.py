@@ -16,6 +16,7 @@ class Issued:
     Attributes:
         started, acknowledged: indexes of events; None as long as it was not acknowledged.
         is_refused: the administrator was told no.
+        is_given_up: its connection was lost; nobody knows what it did, and no answer to it will come.
         targets: ``[broker_name, queue_id, offset]`` each.
         until: index of a later reset's start that was not answered, so that nobody knows what it did.
     """
@@ -27,8 +28,14 @@ class Issued:
     place: list[Any]
     acknowledged: int | None = None
     is_refused: bool = False
+    is_given_up: bool = False
     targets: Sequence[Sequence[Any]] = ()
     until: int | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Its answer may still come."""
+        return self.acknowledged is None and not self.is_refused and not self.is_given_up
 
 
 def issued_resets(events: Sequence[Event]) -> list[Issued]:
@@ -43,10 +50,11 @@ def issued_resets(events: Sequence[Event]) -> list[Issued]:
             resets.append(reset)
         elif kind is Lab.RESET_ACKNOWLEDGED:
             _acknowledge(resets, index, event.details)
-        elif kind is Lab.RESET_REFUSED and event.details.get("code") is not None:
-            waiting = [reset for reset in resets if reset.acknowledged is None and not reset.is_refused]
-            if waiting:
-                waiting[0].is_refused = True
+        elif kind is Lab.RESET_REFUSED:
+            waiting = next((reset for reset in resets if reset.is_waiting), None)
+            if waiting is not None:
+                waiting.is_given_up = event.details.get("code") is None
+                waiting.is_refused = not waiting.is_given_up
     unknown = None
     for reset in reversed(resets):
         reset.until = unknown
@@ -57,7 +65,7 @@ def issued_resets(events: Sequence[Event]) -> list[Issued]:
 
 def _acknowledge(resets: list[Issued], index: int, details: Any) -> None:
     """Of several that wait for their answer, the one that asked for these targets; else the oldest."""
-    waiting = [reset for reset in resets if reset.acknowledged is None and not reset.is_refused]
+    waiting = [reset for reset in resets if reset.is_waiting]
     targets = [list(target) for target in details["targets"]]
     if not waiting:
         return

@@ -267,6 +267,23 @@ def test_what_a_reset_without_an_answer_did_is_not_held_against_the_one_before()
     assert lost(refused.judge()) == {Loss.L2}
 
 
+def test_a_reset_that_was_given_up_takes_no_later_acknowledgement() -> None:
+    story = Story()
+    story.sent(OLD)
+    story.consume(1, 0, OLD)
+    story.pull(1, OLD)
+    story.commit(OLD)
+    story.ask(0)
+    # Its connection was lost with the broker, and nobody will ever hear of it.
+    story.add("admin", Lab.RESET_REFUSED, mode="fenced", code=None, remark="the connection was lost")
+    story.commit(OLD)
+    story.reset(0)
+    story.drop(1)
+    story.consume(2, 0, OLD)
+    story.commit(OLD)
+    assert story.judge(is_at_rest=True) == Verdict(frozenset(), ())
+
+
 def test_a_queue_passes_between_members_within_a_rebalance() -> None:
     def overlap(seconds: float) -> Story:
         story = begun()
