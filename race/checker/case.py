@@ -27,6 +27,21 @@ class _Offence:
     is_healed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A store between the reset's start and its being judged.
+
+    Attributes:
+        is_anew: some chain began after the reset did, so that this shows what consumption went on with.
+    """
+
+    index: int
+    at: float
+    offset: int
+    writer: str
+    is_anew: bool
+
+
 class Case:
     """Told of everything that happens to one queue, in order; says in the end which laws were broken.
 
@@ -42,6 +57,7 @@ class Case:
 
     __slots__ = (
         "_called",
+        "_chains_before",
         "_corrections",
         "_done",
         "_filtered",
@@ -55,9 +71,10 @@ class Case:
         "_place",
         "_queue",
         "_skips",
-        "_stored_at",
+        "_told_at",
         "_turns",
         "_twins",
+        "_unjudged",
         "_writer",
         "chains",
         "effect_at",
@@ -95,7 +112,10 @@ class Case:
         self._has_started = self._is_effective = self._is_judged = False
         self._turns = 0
         self._writer = ""
-        self._stored_at = (0, 0.0)
+        # The reset's start, then its acknowledgement.
+        self._told_at = (0, 0.0)
+        self._chains_before = 0
+        self._unjudged: list[_Store] = []
         # Given to a listener since the reset took effect.
         self._called: set[int] = set()
         self._done: set[int] = set()
@@ -113,12 +133,15 @@ class Case:
 
     # What happens.
 
-    def start(self) -> None:
+    def start(self, index: int, at: float) -> None:
         """The reset is asked for."""
         self._has_started = True
+        self._told_at = (index, at)
+        self._chains_before = len(self.chains)
 
     def acknowledge(self, index: int, at: float) -> None:
         """The administrator is told that it is done."""
+        self._told_at = (index, at)
         if self._judge_from is JudgeFrom.ACKNOWLEDGED:
             if not self._is_effective:
                 self._take_effect(at)
@@ -128,7 +151,6 @@ class Case:
     def store(self, index: int, at: float, offset: int, writer: str) -> None:
         """The broker's record is now ``offset``; ``writer`` says by what, "" when it was only seen."""
         self.stored = offset
-        self._stored_at = (index, at)
         self._writer = writer
         if self._has_started and writer and offset == self.target:
             if not self._is_effective:
@@ -137,6 +159,9 @@ class Case:
                 self._is_judged = True
         if self._is_judged:
             self._check(index, at)
+        elif self._has_started and writer:
+            is_anew = len(self.chains) > self._chains_before
+            self._unjudged.append(_Store(index, at, offset, writer, is_anew))
 
     def pull(self, index: int, at: float, chain: Chain, offset: int) -> None:
         """A pull is sent."""
@@ -206,7 +231,7 @@ class Case:
             if not self._has_started:
                 return []
             self._advance()
-            self._check(*self._stored_at)
+            self._look_back()
         violations = [self._stored_violation(offence) for offence in self._offences]
         redelivery = self._redelivery_violation(index, at, is_at_rest)
         if redelivery is not None:
@@ -260,6 +285,19 @@ class Case:
         else:
             offence.latest = offset
 
+    def _look_back(self) -> None:
+        """The target was never stored: which step shows that? The first of what consumption went on with."""
+        stored = self.stored
+        if stored is None or self._is_lawful(stored):
+            return
+        signs = [store for store in self._unjudged if not self._is_lawful(store.offset)]
+        sign = next((store for store in signs if store.is_anew), signs[0] if signs else None)
+        if sign is None:
+            sign = _Store(*self._told_at, stored, "", is_anew=False)
+        self._offences.append(
+            _Offence(sign.index, sign.at, sign.offset, self.finished_until, sign.writer, stored)
+        )
+
     def _stored_violation(self, offence: _Offence) -> Violation:
         if offence.is_healed or not self.chains:
             # Without chains nobody consumes it in a way that knows of resets.
@@ -268,7 +306,11 @@ class Case:
             loss = Loss.L1 if self.is_restarted and offence.offset > self.target else Loss.L2
         by = f"by {offence.writer}" if offence.writer else "as was seen"
         what = f"{self._place}: {offence.offset} was stored ({by}) after the reset to {self.target}"
-        if offence.offset < self.target:
+        if not self._is_effective:
+            why = "which was never applied"
+            if not offence.writer:
+                what = f"{self._place}: {offence.offset} stayed stored after the reset to {self.target}"
+        elif offence.offset < self.target:
             why = "which lies before it"
         elif offence.finished_until == self.target:
             why = "and nothing had been delivered again and finished"

@@ -197,7 +197,7 @@ class Reading:
     def _reset_started(self, index: int, event: Event) -> None:
         if index == self._started:
             for case in self._cases.values():
-                case.start()
+                case.start(index, event.at)
 
     def _reset_acknowledged(self, index: int, event: Event) -> None:
         if index == self._acknowledged:

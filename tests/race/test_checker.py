@@ -356,8 +356,38 @@ def test_E17_a_reset_that_was_never_applied_is_L2() -> None:
     verdict = story.judge()
     assert lost(verdict) == {Loss.L2}
     assert set(laws(verdict)) == {Law.STORED, Law.REDELIVERED}
-    # The last commit is the offending step.
-    assert story.events[verdict.violations[0].index].kind is Point.COMMIT_RECEIVED
+    # Nobody stored anything: all there is to show is that it was called done.
+    assert story.events[verdict.violations[0].index].kind is Lab.RESET_ACKNOWLEDGED
+    assert verdict.violations[0].text == (
+        "queue 0 of broker-a: 10 stayed stored after the reset to 0, which was never applied"
+    )
+
+
+def test_E11_of_a_reset_never_applied_the_first_step_of_those_who_went_on_is_marked() -> None:
+    story = begun("classic")
+    # The timer of the member that was told, as harmless as ever.
+    story.commit(OLD)
+    story.add("consumer-A", Lab.PROCESS_KILLED)
+    story.pull(1, OLD, who="B")
+    first = len(story.events)
+    story.commit(OLD, carrier=11)
+    story.commit(OLD)
+    verdict = story.judge()
+    assert lost(verdict) == {Loss.L2}
+    assert verdict.violations[0].index == first
+    assert verdict.violations[0].text == (
+        "queue 0 of broker-a: 10 was stored (by a pull) after the reset to 0, which was never applied"
+    )
+
+
+def test_E09_of_a_reset_nobody_was_told_of_the_next_commit_is_marked() -> None:
+    story = begun("classic")
+    first = len(story.events)
+    story.commit(OLD)
+    story.commit(OLD)
+    verdict = story.judge()
+    assert lost(verdict) == {Loss.L2}
+    assert verdict.violations[0].index == first
 
 
 def test_E09_a_new_owner_that_commits_the_old_offset_is_L2() -> None:
