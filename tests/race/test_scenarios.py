@@ -10,6 +10,7 @@ import pytest
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
+from rewindmq.race.history import Lab
 from rewindmq.race.run import HELD_TIME_SCALE, Outcome, Plan, Staging, choose_case, play_simulated
 from rewindmq.race.run_many import default_jobs, play_many
 from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE, find_scenario
@@ -74,6 +75,14 @@ def test_20_of_20_held_runs_come_out_as_documented_in_2_seconds(scenario_id: str
     outcomes = play_many(plan, range(20), 1, lambda outcome: None)
     assert _undocumented(outcomes) == []
     assert max(outcome.seconds for outcome in outcomes) < HELD_SECONDS
+
+
+def test_R1_held_lets_the_notice_of_a_server_reset_through() -> None:
+    plan = Plan("R1", Profile.V53, ResetMode.SERVER, Staging.HELD, HELD_TIME_SCALE)
+    (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+    assert outcome.error is None
+    # The answer to the pull in flight is that notice. Not judged: a timer may always come in between (S1).
+    assert not [event for event in outcome.history if event.kind is Lab.FRAME_HELD]
 
 
 def test_a_broadcasting_member_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
