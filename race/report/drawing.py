@@ -83,7 +83,7 @@ class Drawing:
         yield from self._draw_lanes()
         # Lines first, so that no label lies under one; then labels by importance.
         scene = self._scene
-        yield from self._draw_offence_line()
+        yield from self._draw_offence_lines()
         for delivery in scene.deliveries:
             yield self._draw_delivery(delivery)
         for arrow in scene.arrows:
@@ -98,10 +98,7 @@ class Drawing:
         yield from self._draw_chart()
 
     def _importance(self, item: Arrow | Mark) -> tuple[bool, int, int]:
-        return (not self._is_offending(item.index), _IMPORTANT[item.tone], item.index)
-
-    def _is_offending(self, index: int) -> bool:
-        return index >= 0 and index == self._scene.offending
+        return (not self._scene.is_offending(item.index), _IMPORTANT[item.tone], item.index)
 
     # Time and lanes.
 
@@ -129,12 +126,11 @@ class Drawing:
             yield f'<line class="lane" x1="0" x2="{self._width:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             self._labels.block(Box(0, y - 1, self._width, y + 1))
 
-    def _draw_offence_line(self) -> Iterator[str]:
-        if self._scene.offending is None:
-            return
-        x = self._x(self._scene.offending_at)
+    def _draw_offence_lines(self) -> Iterator[str]:
         bottom = self._chart_top + _CHART_HEIGHT
-        yield f'<line class="offence" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 14:.1f}" y2="{bottom:.1f}"/>'
+        for offence in self._scene.offences:
+            x = self._x(offence.at)
+            yield f'<line class="offence" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 14:.1f}" y2="{bottom:.1f}"/>'
 
     # Items.
 
@@ -143,7 +139,7 @@ class Drawing:
             return ""
         x1, y1 = self._x(arrow.sent_at), self._lane_y[arrow.source]
         x2, y2 = self._x(arrow.at), self._lane_y[arrow.target]
-        tone = "bad" if self._is_offending(arrow.index) else str(arrow.tone)
+        tone = "bad" if self._scene.is_offending(arrow.index) else str(arrow.tone)
         if arrow.lost:
             # It ends half way.
             x2, y2 = x1 + 14, (y1 + y2) / 2
@@ -179,12 +175,12 @@ class Drawing:
         for share in shares:
             x, y = x1 + share * (x2 - x1), y1 + share * (y2 - y1) + 4
             places += [(x + 7, y), (x - 7 - size, y)]
-        tone = "bad" if self._is_offending(arrow.index) else str(arrow.tone)
-        return self._label(arrow.label, places, tone, must=self._is_offending(arrow.index))
+        tone = "bad" if self._scene.is_offending(arrow.index) else str(arrow.tone)
+        return self._label(arrow.label, places, tone, must=self._scene.is_offending(arrow.index))
 
     def _draw_mark(self, mark: Mark) -> str:
         x, y = self._x(mark.at), self._lane_y[mark.process]
-        tone = "bad" if self._is_offending(mark.index) else str(mark.tone)
+        tone = "bad" if self._scene.is_offending(mark.index) else str(mark.tone)
         title = f"<title>{escape(mark.label)}: {mark.at:.3f} s</title>"
         if mark.tone is Tone.END:
             return (
@@ -197,8 +193,8 @@ class Drawing:
         size = len(mark.label) * CHARACTER_PIXELS
         shares = (0.5, 0.25, 0.75, 0.0, 1.0)
         places = [(x - size * share, y - level) for level in (9, 22, 35) for share in shares]
-        tone = "bad" if self._is_offending(mark.index) else str(mark.tone)
-        return self._label(mark.label, places, tone, must=self._is_offending(mark.index))
+        tone = "bad" if self._scene.is_offending(mark.index) else str(mark.tone)
+        return self._label(mark.label, places, tone, must=self._scene.is_offending(mark.index))
 
     def _draw_delivery(self, delivery: Delivery) -> str:
         y = self._lane_y[delivery.process] + 5
@@ -239,12 +235,12 @@ class Drawing:
             yield f'<line class="target" x1="0" x2="{self._width:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<path class="progress" d="{self._steps([(m.at, m.finished_until) for m in scene.moments])}"/>'
         yield f'<path class="stored" d="{self._steps([(m.at, m.stored) for m in scene.moments])}"/>'
-        if scene.offending is not None:
-            stored = [m.stored for m in scene.moments if m.event_index <= scene.offending]
-            if stored and stored[-1] is not None:
-                x, y = self._x(scene.offending_at), self._y(stored[-1])
+        for offence in scene.offences:
+            stored = scene.stored_at(offence)
+            if stored is not None:
+                x, y = self._x(offence.at), self._y(stored)
                 yield f'<circle class="offence-point" cx="{x:.1f}" cy="{y:.1f}" r="9"/>'
-                yield _text("offence-number", x, y + 4, "1", "middle")
+                yield _text("offence-number", x, y + 4, str(offence.number), "middle")
 
     def _steps(self, values: list[tuple[float, int | None]]) -> str:
         """A line that stays where it is until the next value."""
@@ -287,10 +283,10 @@ def small_chart(scene: Scene) -> str:
     moments = scene.moments
     parts.append(f'<path class="progress" d="{steps([(m.at, m.finished_until) for m in moments])}"/>')
     parts.append(f'<path class="stored" d="{steps([(m.at, m.stored) for m in moments])}"/>')
-    if scene.offending is not None:
-        stored = [m.stored for m in moments if m.event_index <= scene.offending]
-        if stored and stored[-1] is not None:
-            x, y = point(scene.offending_at, stored[-1])
+    for offence in scene.offences:
+        stored = scene.stored_at(offence)
+        if stored is not None:
+            x, y = point(offence.at, stored)
             parts.append(f'<circle class="offence-point" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
     return "".join(parts) + "</svg>"
 

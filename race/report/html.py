@@ -10,7 +10,7 @@ from rewindmq.race.checker import Verdict
 from rewindmq.race.history import Event, History, Lab
 from rewindmq.race.report.drawing import Drawing, small_chart
 from rewindmq.race.report.meta import LOSS_TEXTS, ReportMeta, headline
-from rewindmq.race.report.scene import make_scene
+from rewindmq.race.report.scene import Scene, make_scene
 from rewindmq.race.report.style import PAGE, PALETTE, PICTURE
 
 _MAX_LISTED: Final = 1_000
@@ -71,7 +71,7 @@ def _section(run: Run, level: int) -> str:
         f"<h{level}>{escape(run.meta.title)}</h{level}>"
         f'<p class="verdict">{_badge(run.verdict)}</p>{text}<dl class="facts">{facts}</dl>'
         f"{_findings(run.verdict)}{where}{Drawing(scene).html()}{_LEGEND}"
-        f"{_event_list(run.history, scene.offending)}"
+        f"{_event_list(run.history, scene)}"
     )
 
 
@@ -95,11 +95,11 @@ def _findings(verdict: Verdict) -> str:
     return f'<ol class="findings">{items}</ol>'
 
 
-def _event_list(history: History, offending: int | None) -> str:
+def _event_list(history: History, scene: Scene) -> str:
     """Everything that was recorded but for frames passed on, for whoever wants to know exactly."""
     shown = [(index, event) for index, event in enumerate(history) if event.kind not in _FRAMES]
     left_out = max(len(shown) - _MAX_LISTED, 0)
-    rows = "".join(_row(index, event, index == offending) for index, event in shown[:_MAX_LISTED])
+    rows = "".join(_row(index, event, scene.is_offending(index)) for index, event in shown[:_MAX_LISTED])
     more = f"<p>{left_out} more are left out.</p>" if left_out else ""
     return (
         f'<details><summary>{len(shown)} events</summary><div class="scroll"><table class="events">'

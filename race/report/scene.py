@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.points import Point
-from rewindmq.race.checker import Moment, Verdict, progress
+from rewindmq.race.checker import Law, Moment, Verdict, progress
 from rewindmq.race.history import Event, History, Kind, Lab
 
 # Items shown of what came before the reset.
@@ -63,6 +63,15 @@ class Delivery:
     until: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """The step that broke a law; ``number`` is that of the finding, from 1."""
+
+    index: int
+    at: float
+    number: int
+
+
 @dataclass(slots=True)
 class Scene:
     """All of it, of one queue.
@@ -70,7 +79,8 @@ class Scene:
     Attributes:
         lanes: names of processes, from top to bottom.
         moments: how stored offset and redelivery went.
-        offending: index of the event of the first broken law; None when none was.
+        offences: steps of this queue that broke a law, in order. What was not delivered again has no step,
+            unless it is all there is to show.
     """
 
     lanes: list[str] = field(default_factory=list)
@@ -83,8 +93,7 @@ class Scene:
     target: int | None = None
     start: float = 0.0
     end: float = 0.0
-    offending: int | None = None
-    offending_at: float = 0.0
+    offences: Sequence[Offence] = ()
 
     def times(self) -> list[float]:
         """Every moment at which something shown happens, in order."""
@@ -95,9 +104,17 @@ class Scene:
         times.update(delivery.at for delivery in self.deliveries)
         times.update(delivery.until for delivery in self.deliveries if delivery.until is not None)
         times.update(moment.at for moment in self.moments)
-        if self.offending is not None:
-            times.add(self.offending_at)
+        times.update(offence.at for offence in self.offences)
         return sorted(time for time in times if self.start <= time <= self.end)
+
+    def is_offending(self, index: int) -> bool:
+        """Whether the event with this index broke a law."""
+        return any(offence.index == index for offence in self.offences)
+
+    def stored_at(self, offence: Offence) -> int | None:
+        """The stored offset after an offending step, where it is known."""
+        stored = [moment.stored for moment in self.moments if moment.event_index <= offence.index]
+        return stored[-1] if stored else None
 
 
 def make_scene(history: History, verdict: Verdict) -> Scene:
@@ -113,13 +130,23 @@ def make_scene(history: History, verdict: Verdict) -> Scene:
         ),
         None,
     )
-    if first is not None:
-        scene.offending, scene.offending_at = first.index, first.at
+    scene.offences = _offences(verdict)
     if chosen is not None:
         scene.broker_name, scene.queue_id = chosen.broker_name, chosen.queue_id
         scene.target, scene.moments = chosen.target, chosen.moments
     _Director(scene, list(history), chosen.topic if chosen is not None else None).direct()
     return scene
+
+
+def _offences(verdict: Verdict) -> list[Offence]:
+    """Those of the queue of the first violation, each step once."""
+    offences: dict[int, Offence] = {}
+    for number, violation in enumerate(verdict.violations, 1):
+        first = verdict.violations[0]
+        is_shown = (violation.broker_name, violation.queue_id) == (first.broker_name, first.queue_id)
+        if is_shown and (number == 1 or violation.law is not Law.REDELIVERED):
+            offences.setdefault(violation.index, Offence(violation.index, violation.at, number))
+    return list(offences.values())
 
 
 class _Director:
@@ -174,7 +201,7 @@ class _Director:
             if step is not None and self._is_about(event):
                 step(index, event)
         self._lose_the_rest()
-        self._show_offence()
+        self._show_offences()
         self._cut()
         self._cast()
 
@@ -244,7 +271,7 @@ class _Director:
     def _commit_received(self, index: int, event: Event) -> None:
         details = event.details
         sender = self._sender(details["offset"], details["carrier"])
-        if details["offset"] == details.get("stored") and index != self._scene.offending:
+        if details["offset"] == details.get("stored") and not self._scene.is_offending(index):
             return
         source, sent_at = sender or (event.process, event.at)
         self._commit_arrow(index, event, source, sent_at, f"{details['carrier']}({details['offset']})")
@@ -363,14 +390,13 @@ class _Director:
                 label = f"15({offset}) lost"
                 self._scene.arrows.append(Arrow(-1, source, target, at, at, Tone.END, label, True))
 
-    def _show_offence(self) -> None:
-        """The offending step is shown, whatever it is."""
-        index = self._scene.offending
-        if index is None or index in {item.index for item in self._items()}:
-            return
-        event = self._events[index]
-        label = "pulls again" if event.kind is Point.PULL_SENT else event.kind.value.rpartition(".")[2]
-        self._mark(index, event, Tone.STEP, label.replace("_", " "))
+    def _show_offences(self) -> None:
+        """Offending steps are shown, whatever they are."""
+        shown = {item.index for item in self._items()}
+        for index in [offence.index for offence in self._scene.offences if offence.index not in shown]:
+            event = self._events[index]
+            label = "pulls again" if event.kind is Point.PULL_SENT else event.kind.value.rpartition(".")[2]
+            self._mark(index, event, Tone.STEP, label.replace("_", " "))
 
     def _items(self) -> list[Arrow | Mark]:
         return [*self._scene.arrows, *self._scene.marks]
@@ -398,9 +424,8 @@ class _Director:
         ends = [arrow.at for arrow in scene.arrows] + [mark.at for mark in scene.marks]
         ends += [delivery.until or delivery.at for delivery in scene.deliveries]
         ends += [moment.at for moment in scene.moments]
+        ends += [offence.at for offence in scene.offences]
         scene.end = max(ends, default=scene.start + 1.0)
-        if scene.offending is not None:
-            scene.end = max(scene.end, scene.offending_at)
 
     def _cast(self) -> None:
         scene = self._scene

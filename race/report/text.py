@@ -26,11 +26,11 @@ class _Line:
 
 
 def render_text(history: History, verdict: Verdict, meta: ReportMeta, width: int = 100) -> str:
-    """The run as lines of at most ``width`` characters (60 at least), the offending step marked ``>>``."""
+    """The run as lines of at most ``width`` characters (60 at least), offending steps marked ``>>``."""
     width = max(width, 60)
     scene = make_scene(history, verdict)
     facts = "  ".join(f"{name} {value}" for name, value in meta.facts.items())
-    lines = [meta.title, *_wrapped(facts, width), headline(verdict)]
+    lines = [*_wrapped(meta.title, width), *_wrapped(facts, width), headline(verdict)]
     for violation in verdict.violations:
         lines += _wrapped(f"{violation.loss} at {violation.at:.3f} s: {violation.text}.", width, "  ")
         lines += _wrapped(f"({LOSS_TEXTS[violation.loss]})", width, "     ")
@@ -62,7 +62,7 @@ class _Table:
             previous = line.at
             moment = self._moment(line)
             values = (None, None) if moment is None else (moment.stored, moment.finished_until)
-            mark = _MARKER if line.index >= 0 and line.index == self._scene.offending else ""
+            mark = _MARKER if self._scene.is_offending(line.index) else ""
             time = f"{line.at:.3f}"
             text = f"{mark:<3}{time:>{_TIME_COLUMNS - 5}}  {line.cells:{self._room}}"
             if values != shown:
@@ -77,8 +77,9 @@ class _Table:
         lines += [_Line(mark.at, mark.index, self._cell(mark.process, mark.label)) for mark in scene.marks]
         lines += self._deliveries(scene.deliveries, [line.index for line in lines])
         shown = {line.index for line in lines}
-        if scene.offending is not None and scene.offending not in shown:
-            lines.append(_Line(scene.offending_at, scene.offending, self._empty()))
+        for offence in scene.offences:
+            if offence.index not in shown:
+                lines.append(_Line(offence.at, offence.index, self._empty()))
         return sorted(lines, key=lambda line: (line.at, line.index))
 
     def _deliveries(self, deliveries: Sequence[Delivery], others: Sequence[int]) -> list[_Line]:
@@ -146,8 +147,11 @@ class _Table:
                 body.reverse()
         else:
             body[-1 if target > source else 0] = ">" if target > source else "<"
-        text = f" {arrow.label} "
-        text = text if len(text) <= len(body) - 2 else text[: max(len(body) - 2, 0)]
+        room = max(len(body) - 2, 0)
+        text = f" {arrow.label} " if len(arrow.label) + 2 <= room else arrow.label
+        if len(text) > room:
+            # Nothing is better than half an offset.
+            text = text[: max(room - 1, 0)].rstrip("0123456789→( ") + "…"
         start = 1 + (len(body) - 2 - len(text)) // 2
         drawn = "".join(body[:start]) + text + "".join(body[start + len(text) :])
         return line[: left + 1] + drawn + line[right:]

@@ -13,7 +13,9 @@ import pytest
 from stages import simulate
 
 from rewindmq.protocol.points import Point
-from rewindmq.race.checker import Verdict, judge
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.checker import Law, Verdict, judge
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, History, Lab
 from rewindmq.race.report import (
@@ -29,6 +31,7 @@ from rewindmq.race.report.axis import TimeAxis
 from rewindmq.race.report.drawing import Drawing
 from rewindmq.race.report.labels import CHARACTER_PIXELS, Box
 from rewindmq.race.report.scene import make_scene
+from rewindmq.race.run import Plan, play_simulated
 from rewindmq.race.scenario import pull_in_flight
 from rewindmq.race.scenario.scenario import Loss
 from rewindmq.race.stage.settle import settle
@@ -125,6 +128,34 @@ def test_the_page_says_what_was_lost_and_where(lost: Run) -> None:
     assert arrow["marker-end"] == "url(#head-bad)"
     for lane in ("admin", "broker-a", "consumer-A"):
         assert lane in page.words
+
+
+def test_every_step_that_broke_a_law_is_marked_with_the_number_of_its_finding() -> None:
+    outcome = play_simulated(Plan("R4", Profile.V49, ResetMode.CLASSIC), 1)
+    stored, twins, redelivered = outcome.verdict.violations
+    assert [stored.law, twins.law, redelivered.law] == [Law.STORED, Law.ONE_CHAIN, Law.REDELIVERED]
+    scene = make_scene(outcome.history, outcome.verdict)
+    # What was not delivered again is nobody's step.
+    assert [(offence.index, offence.number) for offence in scene.offences] == [
+        (stored.index, 1),
+        (twins.index, 2),
+    ]
+    page = render_html(outcome.history, outcome.verdict, META)
+    assert re.findall(r'class="offence-number"[^>]*>(\d)<', page) == ["1", "2", "1"]  # the last: the legend
+    assert page.count('<tr class="bad">') == 2
+    text = render_text(outcome.history, outcome.verdict, META, 80)
+    marked = [line.split()[1] for line in text.splitlines() if line.startswith(">>")]
+    assert marked == [f"{stored.at:.3f}", f"{twins.at:.3f}"]
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 100, 120])
+def test_a_label_without_room_is_cut_where_one_sees_it_and_no_offset_is(width: int) -> None:
+    outcome = play_simulated(Plan("R4", Profile.V49, ResetMode.CLASSIC), 1)
+    text = render_text(outcome.history, outcome.verdict, META, width)
+    _, table = text.split("redone", 1)
+    numbers = {int(number) for number in re.findall(r"→(\d+)", table)}
+    assert numbers <= {7, 12}
+    assert re.search(r"found(…| →12)", table)
 
 
 def test_names_from_a_history_are_text_and_not_markup() -> None:
