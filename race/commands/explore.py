@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process_options import positive_int
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ examples:
   rewindmq race explore crash-broker --mode fenced --fault flush
 
 exit codes: 0 as expected (classic and server break a law, fenced does not, any --fault is found), 1 otherwise
-or an error, 2 wrong usage; where nothing is promised (docs/race/explore.md) 0
+or an error, 2 wrong usage, 130 interrupted; where nothing is promised (docs/race/explore.md) 0
 """
 
 
@@ -46,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--exhaustive", action="store_true", help="every schedule that makes a difference")
     how.add_argument(
-        "--schedules", type=_count, metavar="N", help=f"so many by chance (default: {DEFAULT_SCHEDULES})"
+        "--schedules",
+        type=positive_int,
+        metavar="N",
+        help=f"so many by chance (default: {DEFAULT_SCHEDULES})",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of chance (default: 1)")
     parser.add_argument(
@@ -54,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_count,
+        type=positive_int,
         metavar="N",
         default=os.cpu_count() or 1,
         help="processes (default: one per core)",
@@ -76,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _list_faults(arguments)
     if arguments.model is None:
         return _list_models(arguments)
+    from rewindmq.cluster.signals import stopped_like_ctrl_c
     from rewindmq.race.commands.report_path import require_writable
     from rewindmq.race.explore.expectation import Expectation, expected
     from rewindmq.race.explore.search import Search
@@ -85,14 +90,14 @@ def run(arguments: argparse.Namespace) -> int:
         if path is not None:
             require_writable(path)
     progress = _Progress(is_silent=arguments.json)
-    search = Search(setting, max(1, arguments.jobs), progress.show, stop_at_first=arguments.fault is not None)
-    if arguments.exhaustive:
-        findings = search.run_all()
-    else:
-        count = DEFAULT_SCHEDULES if arguments.schedules is None else arguments.schedules
-        findings = search.run_some(count, arguments.seed)
-    progress.end()
-    shortest = _shorten(arguments, setting, findings)
+    search = Search(setting, arguments.jobs, progress.show, stop_at_first=arguments.fault is not None)
+    with stopped_like_ctrl_c():
+        if arguments.exhaustive:
+            findings = search.run_all()
+        else:
+            findings = search.run_some(arguments.schedules or DEFAULT_SCHEDULES, arguments.seed)
+        progress.end()
+        shortest = _shorten(arguments, setting, findings)
     wanted = expected(setting, arguments.fault)
     found = Expectation.BROKEN if findings.bad else Expectation.KEPT
     is_expected = wanted is None or found is wanted
@@ -101,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    """A whole number, 0 or more; of jobs and schedules 0 counts as none."""
+    """A whole number, 0 or more."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number} is less than 0")
@@ -136,7 +141,7 @@ def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings
 
     if findings.first is None:
         return None
-    with Pool(setting, max(1, arguments.jobs)) as pool:
+    with Pool(setting, arguments.jobs) as pool:
         shortest = shrink(pool, findings.first)
         if arguments.report is not None:
             (told,) = pool.run([Job(names=prescribed(shortest), is_strict=True, with_account=True)])

@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
@@ -123,7 +124,7 @@ class Pool:
 
     def __enter__(self) -> Self:
         # An interrupt that meets a fork is lost in what Python does around it.
-        kept = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        kept = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
         try:
             for _ in range(self._count):
                 self._workers.append(_Worker(self._setting, self._workers))
@@ -182,7 +183,9 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
     """The worker process; does not return."""
     try:
         os.setpgid(0, 0)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in stop_signals():
+            # They go to every process of a terminal; the parent ends this one.
+            signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         logging.disable(logging.CRITICAL)
         with setting.fault():

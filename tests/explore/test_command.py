@@ -113,25 +113,29 @@ def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_search_that_does_not_find_what_it_should_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
-    # Nothing is ever stored in a window without a single schedule.
-    assert run_explore("one-reset", "--schedules", "0") == 1
+    # The usual order shows nothing: no broker is killed at the wrong moment.
+    assert run_explore("crash-broker", "--fault", "flush", "--schedules", "1") == 1
     assert "not as expected: no law was broken" in capsys.readouterr().out
 
 
 _SEARCH = """
-import argparse
+import argparse, sys
 from rewindmq.race.commands import explore
 parser = argparse.ArgumentParser()
 explore.add_arguments(parser)
-explore.run(parser.parse_args(["large", "--schedules", "1000000", "--jobs", "2"]))
+try:
+    explore.run(parser.parse_args(["large", "--schedules", "1000000", "--jobs", "2"]))
+except KeyboardInterrupt:
+    sys.exit(130)
 """
 
 
-def test_an_interrupted_search_leaves_no_process() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_search_leaves_no_process(number: signal.Signals) -> None:
     search = subprocess.Popen([sys.executable, "-c", _SEARCH], stderr=subprocess.DEVNULL)
     workers = _wait_for_children(search.pid)
-    search.send_signal(signal.SIGINT)
-    search.wait(timeout=20)
+    search.send_signal(number)
+    assert search.wait(timeout=20) == 130
     deadline = time.monotonic() + 10
     while any(map(_is_running, workers)):
         assert time.monotonic() < deadline, "a worker is still there"
