@@ -23,6 +23,7 @@ _CHOSEN: Final = frozenset(
         RequestCode.UPDATE_CONSUMER_OFFSET,
         RequestCode.QUERY_CONSUMER_OFFSET,
         RequestCode.PULL_MESSAGE,
+        RequestCode.NOTIFY_QUEUE_RESET,
     }
 )
 # Ext fields that tell one message from another, and what the names of transitions call them.
