@@ -37,7 +37,6 @@ def test_a_fault_is_found(name: str) -> None:
     find(name, *QUICK[name])
 
 
-@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("name", SLOW)
 def test_a_fault_that_takes_long_is_found(name: str) -> None:
