@@ -6,10 +6,12 @@ show them; they carry ``inferred`` and are taken out of the history again before
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.race.history import Event, History, Kind, Lab
@@ -18,7 +20,12 @@ from rewindmq.race.stage.stage import TOPIC, consumer_process
 
 _COMMIT: Final = int(PullSysFlag.COMMIT_OFFSET)
 _STATUSES: Final[Mapping[int, str]] = MappingProxyType(
-    {0: "FOUND", 19: "NO_NEW_MSG", 20: "NO_MATCHED_MSG", 21: "OFFSET_ILLEGAL"}
+    {
+        ResponseCode.SUCCESS: "FOUND",
+        ResponseCode.PULL_NOT_FOUND: "NO_NEW_MSG",
+        ResponseCode.PULL_RETRY_IMMEDIATELY: "NO_MATCHED_MSG",
+        ResponseCode.PULL_OFFSET_MOVED: "OFFSET_ILLEGAL",
+    }
 )
 # Broker name and queue id; the topic is always the race's.
 _Queue = tuple[str, int]
@@ -39,6 +46,8 @@ class FramePoints:
         self._stored: dict[_Queue, int] = {}
         # Where each consumer's chain of pulls of a queue goes on.
         self._next: dict[tuple[str, _Queue], int] = {}
+        # How many chains it has begun; what it does is taken for the newest one's.
+        self._chains: Counter[tuple[str, _Queue]] = Counter()
         self._suspended: set[str] = set()
         self._readers: dict[tuple[str, Kind, str], Callable[[Event], Iterator[Event]]] = {
             ("PULL_MESSAGE", Lab.FRAME_SENT, Form.REQUEST): self._pull_sent,
@@ -71,6 +80,7 @@ class FramePoints:
                 "topic": TOPIC,
                 "broker_name": queue[0],
                 "queue_id": queue[1],
+                "chain": self._chains[event.process, queue],
                 "inferred": True,
                 **more,
             }
@@ -84,6 +94,7 @@ class FramePoints:
         key = (event.process, queue)
         if self._next.get(key) != offset:
             self._next[key] = offset
+            self._chains[key] += 1
             yield from self._point(event, Point.QUEUE_ADDED, queue, offset=offset)
         if fields.get("sysFlag", 0) & _COMMIT:
             progress = fields["commitOffset"]

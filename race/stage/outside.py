@@ -10,16 +10,17 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.cluster.names import broker_names
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
-from rewindmq.race.history import Kind, Lab
+from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Hold
 from rewindmq.race.stage.foreign import ForeignMember, Outside, check_command
 from rewindmq.race.stage.frame_points import FramePoints
 from rewindmq.race.stage.processes import ProcessStage
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, TOPIC, ListenerPlan, Member
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, ListenerPlan, Member
 
 _MASTER: Final = 0
 
@@ -67,7 +68,7 @@ class OutsideStage(ProcessStage):
         """See ``Stage``; at a cluster that is not ours only the topic is made, and stays.
 
         Raises:
-            RaceError: that cluster has too few brokers, or has the topic already.
+            RaceError: that cluster has too few brokers, or has seen a race before.
         """
         own_members = members if self._words is None else 0
         if self._outside.namesrv is None:
@@ -138,6 +139,16 @@ class OutsideStage(ProcessStage):
         self._require_own_cluster()
         await super().start_broker(name)
 
+    async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
+        """See ``Stage``; what frames do not show does not come."""
+        try:
+            return await super().until(kind, seconds=seconds, count=count, **wanted)
+        except RaceError as error:
+            unseen = _unseen(kind, outside=self._outside)
+            if unseen is None:
+                raise
+            raise RaceError(f"{error}; of a {unseen} that is not ours only its frames are known") from None
+
     def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
         """RaceError for a client that is not ours."""
         if self._words is not None:
@@ -161,15 +172,9 @@ class OutsideStage(ProcessStage):
     async def _find_brokers(self, count: int) -> list[str]:
         """The addresses of the first masters of the cluster, which take the parts of ``broker-a``, ..."""
         async with AdminClient(self._namesrv, self._lab) as admin:
-            try:
-                await admin.examine_topic_route_info(TOPIC)
-            except ResponseError as error:
-                if error.code != ResponseCode.TOPIC_NOT_EXIST:
-                    raise
-            else:
-                raise RaceError(
-                    f"{self._namesrv} has a topic {TOPIC} already; a race needs a new one: delete it"
-                )
+            # The group's offsets outlive the race's topic; what tells of them is the group's own.
+            for topic in (TOPIC, retry_topic(GROUP)):
+                await self._require_absent(topic, admin)
             table = (await admin.examine_broker_cluster_info()).broker_addr_table
         masters = {
             name: data.broker_addrs[_MASTER]
@@ -180,6 +185,27 @@ class OutsideStage(ProcessStage):
             raise RaceError(f"this race needs {count} brokers, and {self._namesrv} knows {len(masters)}")
         self._real_names = dict(zip(broker_names(count), masters, strict=False))
         return list(masters.values())[:count]
+
+    async def _require_absent(self, topic: str, admin: AdminClient) -> None:
+        try:
+            await admin.examine_topic_route_info(topic)
+        except ResponseError as error:
+            if error.code != ResponseCode.TOPIC_NOT_EXIST:
+                raise
+        else:
+            raise RaceError(
+                f"{self._namesrv} has a topic {topic} already; a race needs a cluster that has seen none,"
+                " for offsets stay when a topic is deleted"
+            )
+
+
+def _unseen(kind: Kind, *, outside: Outside) -> str | None:
+    """Who of those that are not ours would have to tell of such a point."""
+    if str(kind).startswith("client.") and outside.client_command is not None:
+        return "client"
+    if str(kind).startswith("broker.") and outside.namesrv is not None:
+        return "broker"
+    return None
 
 
 def _check_address(namesrv: str) -> None:

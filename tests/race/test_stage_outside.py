@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from rewindmq.__main__ import main
+from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
@@ -18,6 +22,7 @@ from rewindmq.race.history import Lab
 from rewindmq.race.run import Plan, Staging
 from rewindmq.race.run_many import play_many
 from rewindmq.race.stage.foreign import Outside, check_command
+from rewindmq.race.stage.stage import GROUP
 
 SCALE = 0.03
 CONSUME = (
@@ -52,8 +57,44 @@ def test_a_race_is_played_at_a_cluster_that_is_there() -> None:
         assert not [event for event in outcome.history if str(event.kind).startswith("broker.")]
         (again,) = play_many(plan, range(1), 1, lambda outcome: None)
         assert again.error is not None
-        assert "has a topic RaceTopic already; a race needs a new one" in again.error
+        assert "has a topic RaceTopic already; a race needs a cluster that has seen none" in again.error
         assert cluster.brokers["broker-a"].is_running
+
+
+def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() -> None:
+    """Deleting a topic leaves the group's offsets of it, and its retry topic."""
+    with LocalCluster(1, time_scale=SCALE) as cluster:
+
+        async def make_retry_topic() -> None:
+            async with AdminClient(cluster.namesrv_address) as admin:
+                await admin.create_and_update_topic_config(
+                    cluster.brokers["broker-a"].address, TopicConfig(topic_name=retry_topic(GROUP))
+                )
+
+        asyncio.run(make_retry_topic())
+        outside = Outside(namesrv=cluster.namesrv_address)
+        plan = Plan("R1", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
+        (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+        assert outcome.error is not None
+        assert "has a topic %RETRY%RaceGroup already" in outcome.error
+
+
+def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() -> None:
+    outside = Outside(client_command=CONSUME)
+    plan = Plan("R5", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
+    (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+    assert (outcome.error, outcome.is_documented) == (None, True)
+
+
+@pytest.mark.realtime
+def test_what_frames_do_not_show_is_said() -> None:
+    """That a queue is given up for another member, nothing on the wire tells."""
+    outside = Outside(client_command=CONSUME)
+    plan = Plan("UNASSIGNED", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
+    (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+    assert outcome.error is not None
+    assert "client.queue_dropped" in outcome.error
+    assert outcome.error.endswith("; of a client that is not ours only its frames are known")
 
 
 @pytest.mark.parametrize(
