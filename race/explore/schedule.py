@@ -21,8 +21,9 @@ by itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -83,20 +84,28 @@ def read_schedule(path: Path) -> Schedule:
     missing = [key for key in _KEYS if key not in fields]
     if missing:
         raise RaceError(f"{path} is no schedule: it does not say {', '.join(missing)}")
-    find_model(fields["model"])
+    if not fields["late"].isdecimal():
+        raise RaceError(f"{path}: late {fields['late']!r} is no number")
     try:
         return Schedule(
-            fields["model"],
-            ResetMode(fields["mode"]),
-            Profile(fields["profile"]),
+            find_model(fields["model"]).name,
+            ResetMode(_known(fields, "mode", ResetMode)),
+            Profile(_known(fields, "profile", Profile)),
             int(fields["late"]),
             fields["fault"],
             fields["code"],
             fields["found"],
             tuple(lines[at + 1 :]),
         )
-    except ValueError as error:
-        raise RaceError(f"{path} is no schedule: {error}") from None
+    except RaceError as error:
+        raise RaceError(f"{path}: {error}") from None
+
+
+def _known(fields: Mapping[str, str], key: str, values: type[StrEnum]) -> str:
+    value = fields[key]
+    if value not in list(values):
+        raise RaceError(f"no such {key}: {value!r} (there are {', '.join(values)})")
+    return value
 
 
 def code_fingerprint() -> str:

@@ -89,7 +89,9 @@ def test_a_schedule_of_other_code_names_the_step_that_no_longer_exists(saved: Pa
     [
         (("steps:", "stops:"), "no line 'steps:'"),
         (("model: crash-broker", "model: nix"), "no such model: 'nix'"),
-        (("mode: fenced", "mode: nix"), "'nix' is not a valid ResetMode"),
+        (("mode: fenced", "mode: nix"), r"lost.*: no such mode: 'nix' \(there are classic, server, fenced\)"),
+        (("profile: epoch", "profile: nix"), r"no such profile: 'nix' \(there are v42, .*epoch"),
+        (("late: 0", "late: some"), "late 'some' is no number"),
         (("late: 0\n", ""), "does not say late"),
         (("late: 0", "late"), "'late' is not KEY: VALUE"),
         (("fault: flush", "fault: nix"), "no such fault: 'nix'"),
