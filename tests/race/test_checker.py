@@ -399,6 +399,43 @@ def test_E09_a_new_owner_that_commits_the_old_offset_is_L2() -> None:
     assert lost(story.judge()) == {Loss.L2}
 
 
+def test_what_was_delivered_before_a_reset_was_applied_is_to_be_delivered_again() -> None:
+    story = begun("classic", 4, until=4)
+    story.answer(1, 6)
+    story.call(1, 4, 5)
+    story.finish(1, 4, 5)
+    story.drop(1)
+    story.commit(4)
+    story.consume(2, 6, 8)
+    story.commit(8)
+    verdict = story.judge()
+    assert lost(verdict) == {Loss.L2}
+    assert laws(verdict) == [Law.STORED, Law.REDELIVERED]
+    assert "messages 4 to 5 were not delivered again" in verdict.violations[1].text
+
+
+def test_E09_a_chain_that_just_goes_on_will_not_ask_again_for_what_it_brought_before() -> None:
+    story = begun()
+    story.answer(1, OLD, NO_NEW)
+    story.pull(1, OLD)
+    story.commit(OLD)
+    verdict = story.judge()
+    assert lost(verdict) == {Loss.L2}
+    assert laws(verdict) == [Law.STORED, Law.REDELIVERED]
+    assert "messages 0 to 9 were not delivered again" in verdict.violations[1].text
+
+
+def test_a_chain_that_stopped_pulling_is_no_second_one() -> None:
+    story = begun()
+    story.drop(1)
+    story.pull(2, 0)
+    story.consume(3, 0, 5)
+    story.consume(3, 5, OLD)
+    assert lost(story.judge()) == set()
+    story.pull(2, 0)
+    assert lost(story.judge()) == {Loss.L3}
+
+
 def test_E12_two_chains_in_one_process_are_L3() -> None:
     story = begun()
     story.consume(2, 0, OLD)
