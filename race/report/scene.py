@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.race.checker import Law, Moment, Verdict, progress
 from rewindmq.race.history import Event, History, Kind, Lab
 
@@ -163,6 +164,8 @@ class _Director:
         self._requests: list[tuple[str, float]] = []
         self._replies: list[tuple[str, float]] = []
         self._notices: list[tuple[str, float]] = []
+        # What was last committed to brokers that tell nothing.
+        self._carried: dict[str, int] = {}
         self._pulls: dict[tuple[str, Any], tuple[float, bool]] = {}
         self._seen_chains: set[tuple[str, Any]] = set()
         self._open_calls: dict[tuple[str, Any, tuple[int, ...]], Delivery] = {}
@@ -372,8 +375,18 @@ class _Director:
         if code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
             self._arrow(index, event, details["source"], event.at, Tone.RESET, "220")
         elif code == RequestCode.UPDATE_CONSUMER_OFFSET:
-            source, sent_at = self._sender(fields["commitOffset"], 15) or (details["source"], event.at)
-            self._arrow(index, event, source, sent_at, Tone.COMMIT, f"15({fields['commitOffset']})")
+            sender = self._sender(fields["commitOffset"], 15)
+            self._frame_commits(index, event, sender or (details["source"], event.at))
+        elif code == RequestCode.PULL_MESSAGE and fields["sysFlag"] & PullSysFlag.COMMIT_OFFSET:
+            self._frame_commits(index, event, (details["source"], event.at))
+
+    def _frame_commits(self, index: int, event: Event, sender: tuple[str, float]) -> None:
+        details = event.details
+        broker, offset = details["target"], details["fields"]["commitOffset"]
+        before = self._carried.get(broker)
+        self._carried[broker] = offset
+        if offset != before or self._scene.is_offending(index):
+            self._arrow(index, event, *sender, Tone.COMMIT, f"{details['code']}({offset})")
 
     def _frame_dropped(self, index: int, event: Event) -> None:
         details = event.details

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,11 @@ def test_frames_alone_have_a_report_too(lost: Run) -> None:
     labels = {(arrow.source, arrow.target, arrow.label) for arrow in scene.arrows}
     assert ("broker-a", "consumer-A", "220") in labels
     assert ("consumer-A", "broker-a", "15(0)") in labels
+    # Those that pulls carry too, and none twice: the same offset repeated every 5 s is no news.
+    commits = [arrow.label for arrow in scene.arrows if arrow.target == "broker-a"]
+    assert {label.partition("(")[0] for label in commits} == {"11", "15"}
+    offsets = [label.partition("(")[2] for label in commits]
+    assert all(before != after for before, after in pairwise(offsets))
     Page(render_html(*run))
 
 
