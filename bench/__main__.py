@@ -16,10 +16,11 @@ from typing import Any
 
 import uvloop
 
-from bench import cluster_start, consuming, echo, fenced_reset, reset_notice, searching, sending
+from bench import cluster_start, consuming, echo, fenced_reset, races, reset_notice, searching, sending
 from bench.table import Row, render, write_json
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.reset_mode import ResetMode
 
 _QUEUE_ENTRIES = 10_000_000
 _CONSUMERS = 500
@@ -174,6 +175,32 @@ def bench_search(rounds: int, scale: float) -> list[Row]:
     return list(rows.values())
 
 
+def bench_races(rounds: int, scale: float) -> list[Row]:
+    """The race laboratory."""
+    simulated = Row("race laboratory: R1 simulated, one core", "runs/s")
+    explored = {
+        mode: Row(
+            f"race laboratory: schedules of the real code, one core ({mode})",
+            "schedules/s",
+            300,
+            note="model one-reset, random search, a sample of them run twice",
+        )
+        for mode in ResetMode
+    }
+    held = Row("race laboratory: the slowest race held on real sockets", "s", 2.0, higher_is_better=False)
+    runs, schedules = max(10, int(200 * scale)), max(100, int(2_000 * scale))
+    for number in range(rounds):
+        _say(f"races, round {number + 1} of {rounds}")
+        simulated.samples.append(races.simulated_rate("R1", runs))
+        for mode, row in explored.items():
+            row.samples.append(races.explored_rate(mode, schedules, number))
+        seconds = races.held_seconds()
+        slowest = max(seconds, key=lambda race_id: seconds[race_id])
+        held.samples.append(seconds[slowest])
+        held.note = f"of {len(seconds)} races, one run each a round; {slowest} in the last"
+    return [simulated, *explored.values(), held]
+
+
 _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "start": bench_cluster_start,
     "send": bench_send,
@@ -181,6 +208,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "reset": bench_reset,
     "fenced": bench_fenced_reset,
     "search": bench_search,
+    "races": bench_races,
 }
 
 

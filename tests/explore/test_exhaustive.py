@@ -19,7 +19,13 @@ def test_one_reset_with_one_late_message(mode: ResetMode) -> None:
 
 
 @pytest.mark.parametrize("model", ["two-resets", "crash-consumer", "crash-broker", "join"])
-def test_fenced_resets_are_kept(model: str) -> None:
-    findings = Search(setting_of(model, ResetMode.FENCED), 2).run_all()
+def test_no_schedule_loses_a_fenced_reset(model: str) -> None:
+    findings = Search(setting_of(model, ResetMode.FENCED, late=1), 2).run_all()
     assert findings.is_complete
     assert findings.bad == 0
+
+
+@pytest.mark.parametrize(("model", "late"), [("crash-consumer", 1), ("crash-broker", 0)])
+def test_server_resets_are_lost_when_a_process_is_killed(model: str, late: int) -> None:
+    findings = Search(setting_of(model, ResetMode.SERVER, late=late), 2, stop_at_first=True).run_all()
+    assert findings.first is not None
