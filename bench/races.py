@@ -1,0 +1,46 @@
+"""The race laboratory: how fast it simulates, how fast it explores, and how long a held race takes."""
+
+from __future__ import annotations
+
+import time
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
+from rewindmq.race.explore.pool import Setting
+from rewindmq.race.explore.search import Search
+from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, choose_case, play_simulated
+from rewindmq.race.run_many import play_many
+from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
+
+
+def simulated_rate(race_id: str, runs: int) -> float:
+    """Runs per second of one race under virtual time, on one core."""
+    plan = Plan(race_id, *choose_case(find_scenario(race_id), None, None))
+    started = time.perf_counter()
+    for seed in range(runs):
+        play_simulated(plan, seed)
+    return runs / (time.perf_counter() - started)
+
+
+def explored_rate(mode: ResetMode, schedules: int, seed: int) -> float:
+    """Schedules per second of the model ``one-reset``, searched at random in one worker process."""
+    setting = Setting(find_model("one-reset"), mode, DEFAULT_PROFILES[mode], 1)
+    return Search(setting, 1).run_some(schedules, seed).rate
+
+
+def held_seconds() -> dict[str, float]:
+    """Race to the seconds that one held run of it takes, its processes' start and end included.
+
+    Raises:
+        RuntimeError: a race did not come out as documented.
+    """
+    seconds = {}
+    for race_id, scenario in SCENARIOS.items():
+        case: tuple[Profile, ResetMode] = choose_case(scenario, None, None)
+        plan = Plan(race_id, *case, Staging.HELD, HELD_TIME_SCALE)
+        (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
+        if not outcome.is_documented:
+            raise RuntimeError(f"{race_id} did not come out as documented")
+        seconds[race_id] = outcome.seconds
+    return seconds
