@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from rewindmq.race.checker import judge
+from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.resets import issued_resets
 from rewindmq.race.history import Event
 from rewindmq.race.scenario.scenario import Loss
@@ -29,26 +29,41 @@ class Broken:
     text: str
 
 
-def judge_run(events: Sequence[Event], *, is_at_rest: bool) -> tuple[Broken, ...]:
-    """The laws a run broke for good; what was set right by itself does not count.
+class Judged(NamedTuple):
+    """A verdict, and the events it is of: those before the next reset."""
 
-    Each acknowledged reset is judged up to the beginning of the next, because nobody knows when that took
-    effect if its answer did not come.
-    """
-    resets = issued_resets(events)
-    ends = [*(reset.started for reset in resets[1:]), len(events)]
-    broken = []
-    for reset, end in zip(resets, ends, strict=True):
-        if reset.acknowledged is None or reset.acknowledged >= end:
-            continue
-        verdict = judge(
-            events[:end],
-            is_at_rest=is_at_rest and end == len(events),
-            handover_seconds=_HANDOVER_SECONDS,
-        )
-        broken += [
+    events: Sequence[Event]
+    verdict: Verdict
+
+    @property
+    def broken(self) -> list[Broken]:
+        """What was broken for good; what was set right by itself does not count."""
+        return [
             Broken(str(violation.law), violation.text)
-            for violation in verdict.violations
+            for violation in self.verdict.violations
             if violation.loss is not Loss.L0
         ]
-    return tuple(broken)
+
+
+def judge_run(events: Sequence[Event], *, is_at_rest: bool) -> tuple[Broken, ...]:
+    """The laws a run broke for good."""
+    return tuple(broken for judged in judge_resets(events, is_at_rest=is_at_rest) for broken in judged.broken)
+
+
+def judge_resets(events: Sequence[Event], *, is_at_rest: bool) -> list[Judged]:
+    """Each acknowledged reset, judged up to the beginning of the next, because nobody knows when that took
+    effect if its answer did not come."""
+    resets = issued_resets(events)
+    ends = [*(reset.started for reset in resets[1:]), len(events)]
+    return [
+        Judged(
+            events[:end],
+            judge(
+                events[:end],
+                is_at_rest=is_at_rest and end == len(events),
+                handover_seconds=_HANDOVER_SECONDS,
+            ),
+        )
+        for reset, end in zip(resets, ends, strict=True)
+        if reset.acknowledged is not None and reset.acknowledged < end
+    ]

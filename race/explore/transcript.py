@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rewindmq.race.checker import judge
+from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
+from rewindmq.race.explore.laws import judge_resets
 from rewindmq.race.explore.pool import Setting
 from rewindmq.race.explore.run import Account, Outcome
 from rewindmq.race.history import Event, History
@@ -32,20 +33,24 @@ def describe(account: Account) -> Iterator[str]:
 
 
 def save_report(path: Path, outcome: Outcome, setting: Setting) -> None:
-    """One schedule as HTML.
+    """One schedule as HTML; of several resets the first that broke a law, up to the next, else the last.
 
     Raises:
         RaceError: the file cannot be written.
     """
     assert outcome.account is not None
-    history = History.from_lines(outcome.account.history)
+    events = list(History.from_lines(outcome.account.history))
+    judged = judge_resets(events, is_at_rest=False)
+    shown = next((one for one in judged if one.broken), judged[-1] if judged else None)
+    history = History(events if shown is None else shown.events)
+    verdict = NOTHING_TO_JUDGE if shown is None else shown.verdict
     facts = {
         "mode": str(setting.mode),
         "profile": str(setting.profile),
         "late messages": f"at most {setting.budget}",
     }
     meta = ReportMeta(f"{setting.model.name}: {setting.model.title}", facts)
-    write_report(path, render_html(history, judge(history), meta))
+    write_report(path, render_html(history, verdict, meta))
 
 
 def _event_text(event: Event) -> str:

@@ -21,6 +21,8 @@ _SIDE: Final = 118
 _TITLE_HEIGHT: Final = 30
 _TICK_PIXELS: Final = 72.0
 _IMPORTANT: Final = {Tone.RESET: 0, Tone.END: 1, Tone.COMMIT: 2, Tone.PULL: 3, Tone.STEP: 4}
+# From a mark to a label beside it, clear of arrows that end there.
+_BESIDE: Final = 6.0
 _MAX_OFFSET_TICKS: Final = 5
 _SMALL_WIDTH: Final = 320
 _SMALL_HEIGHT: Final = 130
@@ -33,7 +35,7 @@ class Drawing:
         self._scene = scene
         self._axis = TimeAxis(scene.times())
         self._width = self._axis.width + 2 * _PAD
-        self._lane_y = {name: _TOP + 40 + number * _LANE_HEIGHT for number, name in enumerate(scene.lanes)}
+        self._lane_y = {name: _TOP + 46 + number * _LANE_HEIGHT for number, name in enumerate(scene.lanes)}
         self._chart_top = _TOP + len(scene.lanes) * _LANE_HEIGHT + _CHART_GAP
         self._height = self._chart_top + _CHART_HEIGHT + _BOTTOM
         self._labels = Labels(self._width)
@@ -115,6 +117,7 @@ class Drawing:
             text = f"{gap.seconds:.1f} s"
             if width > len(text) * CHARACTER_PIXELS:
                 yield _text("tick", (left + right) / 2, _TOP - 3, text, "middle")
+                self._labels.block(Box(left, _TOP - 14, right, _TOP))
         for time, place in self._axis.ticks(_TICK_PIXELS):
             x = place + _PAD
             yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 18:.1f}" y2="{bottom:.1f}"/>'
@@ -191,8 +194,8 @@ class Drawing:
     def _label_mark(self, mark: Mark) -> str:
         x, y = self._x(mark.at), self._lane_y[mark.process]
         size = len(mark.label) * CHARACTER_PIXELS
-        shares = (0.5, 0.25, 0.75, 0.0, 1.0)
-        places = [(x - size * share, y - level) for level in (9, 22, 35) for share in shares]
+        lefts = (x - size / 2, x - size / 4, x - size * 3 / 4, x + _BESIDE, x - size - _BESIDE)
+        places = [(left, y - level) for level in (9, 23, 37) for left in lefts]
         tone = "bad" if self._scene.is_offending(mark.index) else str(mark.tone)
         return self._label(mark.label, places, tone, must=self._scene.is_offending(mark.index))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-CHARACTER_PIXELS: Final = 6.3
+# 11 px of a monospaced font; the widest common ones take 0.602 em.
+CHARACTER_PIXELS: Final = 6.65
 LINE_PIXELS: Final = 13.0
 
 

@@ -63,6 +63,18 @@ def test_a_lost_reset_is_saved_and_replayed(
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_a_report_shows_the_reset_that_was_lost_also_where_a_later_one_was_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "lost.html"
+    assert run_explore("two-resets", "--mode", "server", "--schedules", "200", "--report", str(page)) == 0
+    printed = capsys.readouterr().out
+    sentence = next(line for line in printed.splitlines() if line.startswith("stored: "))
+    assert "after the reset to 0" in sentence
+    assert sentence.removeprefix("stored: ") in page.read_text()
+    assert "The reset was lost: L2" in page.read_text()
+
+
 def test_a_replay_is_byte_identical(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     digests = []
     for _ in range(2):
