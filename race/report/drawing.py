@@ -21,6 +21,8 @@ _SIDE: Final = 118
 _TITLE_HEIGHT: Final = 30
 _TICK_PIXELS: Final = 72.0
 _IMPORTANT: Final = {Tone.RESET: 0, Tone.END: 1, Tone.COMMIT: 2, Tone.PULL: 3, Tone.STEP: 4}
+# Baselines of a mark's label, from its lane: above it, else below.
+_LEVELS: Final = (-9, -23, -37, 24, 38)
 # From a mark to a label beside it, clear of arrows that end there.
 _BESIDE: Final = 6.0
 _MAX_OFFSET_TICKS: Final = 5
@@ -195,7 +197,7 @@ class Drawing:
         x, y = self._x(mark.at), self._lane_y[mark.process]
         size = len(mark.label) * CHARACTER_PIXELS
         lefts = (x - size / 2, x - size / 4, x - size * 3 / 4, x + _BESIDE, x - size - _BESIDE)
-        places = [(left, y - level) for level in (9, 23, 37) for left in lefts]
+        places = [(left, y + level) for level in _LEVELS for left in lefts]
         tone = "bad" if self._scene.is_offending(mark.index) else str(mark.tone)
         return self._label(mark.label, places, tone, must=self._scene.is_offending(mark.index))
 

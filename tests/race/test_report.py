@@ -251,6 +251,13 @@ def test_labels_do_not_lie_on_each_other_however_much_happens() -> None:
     assert [tone for tone, *_ in found].count("bad") == 1
 
 
+def test_every_step_around_the_apply_pass_has_its_label(lost: Run) -> None:
+    labels = [match[4] for match in LABEL.finditer(render_html(*lost))]
+    for step in ("reset to 0", "dropped", "wait over", "in memory 0"):
+        assert labels.count(step) == 1, step
+    assert labels.count("queue at 0") == 2
+
+
 def test_no_label_is_clipped(lost: Run) -> None:
     html = Drawing(make_scene(lost.history, lost.verdict)).html()
     width = float(re.findall(r'<svg width="(\d+)"', html)[0])
