@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
+import sys
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -54,5 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a sub-command; returns its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Lines and dots of a picture are no reason to fail where the terminal has none.
+        sys.stdout.reconfigure(errors="replace")
     code: int = arguments._race_run(arguments)
     return code

@@ -198,6 +198,19 @@ def test_a_run_as_json_and_as_a_page(capsys: pytest.CaptureFixture[str], tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["r1.html"]
 
 
+def test_a_terminal_without_lines_and_dots_gets_the_rest() -> None:
+    for arguments in (["list"], ["run", "R1"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "rewindmq", "race", *arguments],
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "a pull in flight at the reset is answered after the wait" in done.stdout
+
+
 def test_many_seeds_go_to_processes_of_their_own_and_come_back_in_order() -> None:
     done: list[int] = []
     numbers = range(1, 26)
