@@ -15,6 +15,7 @@ from rewindmq.race.scenario.steps import caught_up, wait_begun, wait_over
 from rewindmq.race.stage.stage import TOPIC, Stage, consumer_process
 
 _OLD: Final = 6
+_REBALANCED_SECONDS: Final = 2.0
 
 
 async def play(stage: Stage) -> None:
@@ -29,6 +30,8 @@ async def play(stage: Stage) -> None:
     reader = await stage.reader("0")
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC, queue_id=1, count=2)
     await stage.until(Point.QUEUE_DROPPED, process=consumer_process("B"), topic=TOPIC, queue_id=1)
+    # A's change is announced, and answered by one more rebalance; met by the reset it would be R4.
+    await stage.sleep(_REBALANCED_SECONDS)
     # 2. The reset reaches A alone.
     await stage.reset(0)
     await wait_begun(stage)
