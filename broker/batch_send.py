@@ -11,7 +11,7 @@ from typing import Any, Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.send import refuse_unsupported, tags_code_of
+from rewindmq.broker.send import refuse_unsupported, require_keys, tags_code_of
 from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.store.model import BatchEntry, StoredMessage
@@ -68,6 +68,9 @@ class BatchSender:
             # A received body is bytes.
             body: Any = request.body or b""
             entries = _entries(body, shared)
+            if target.needs_keys:
+                for entry in entries:
+                    require_keys(entry.properties.decode("utf-8", "replace"))
             result = self._put_batch(
                 StoredMessage(
                     target.topic,

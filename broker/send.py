@@ -17,7 +17,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.properties import DELAY, PROPERTY_SEPARATOR, TRAN_MSG, WAIT, find_property
+from rewindmq.protocol.properties import DELAY, KEYS, PROPERTY_SEPARATOR, TRAN_MSG, WAIT, find_property
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.text import java_hash
@@ -58,6 +58,8 @@ class MessageSender:
             text = header.properties or ""
             if header.sys_flag & _REFUSED_FLAGS or _DELAY_MARK in text or _TRAN_MARK in text:
                 refuse_unsupported(header.sys_flag, text)
+            if target.needs_keys:
+                require_keys(text)
             text, waits = strip_wait(text)
             tags_code = tags_code_of(text)
             if text and text[-1] != PROPERTY_SEPARATOR:
@@ -132,3 +134,13 @@ def refuse_unsupported(sys_flag: int, text: str) -> None:
             ResponseCode.MESSAGE_ILLEGAL,
             f"this broker does not take delayed messages (DELAY {level}); nothing was stored",
         )
+
+
+def require_keys(text: str) -> None:
+    """Refuse a message that a compaction topic could not tell from others (5.3.3).
+
+    Raises:
+        RequestError: 13, the properties text has no KEYS.
+    """
+    if not (find_property(text, KEYS) or "").strip():
+        raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.topic_attributes import is_compacted
 from rewindmq.broker.topic_config import TopicConfigManager
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
@@ -36,6 +37,7 @@ class SendTarget(NamedTuple):
         write_queue_nums: a negative queue id becomes one of so many.
         extra_sys_flag: bits every message of the topic gets.
         is_retry: a group's retry topic, whose messages may end in its dead-letter topic.
+        needs_keys: a compaction topic, whose messages are known by their KEYS.
         planned: a topic to be created once the message is stored, so that a refused send leaves nothing.
     """
 
@@ -44,6 +46,7 @@ class SendTarget(NamedTuple):
     write_queue_nums: int
     extra_sys_flag: int
     is_retry: bool
+    needs_keys: bool = False
     planned: TopicConfig | None = None
 
 
@@ -171,6 +174,7 @@ def _target(topic: TopicConfig) -> SendTarget:
         topic.write_queue_nums,
         int(MessageSysFlag.MULTI_TAGS) if topic.topic_filter_type is TopicFilterType.MULTI_TAG else 0,
         topic.topic_name.startswith(RETRY_GROUP_TOPIC_PREFIX),
+        is_compacted(topic),
     )
 
 

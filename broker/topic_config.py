@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.limits import MAX_TOPICS, check_room
 from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.broker.topic_attributes import is_compacted
 from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.names import (
     BENCHMARK_TOPIC,
@@ -33,6 +34,8 @@ class TopicConfigManager:
 
     Attributes:
         on_change: called after each change, to register it at the name servers.
+        on_compacted: called with the topics of the compaction store, when they are known and when there is
+            another one.
         data_version: another object after each change.
     """
 
@@ -41,6 +44,7 @@ class TopicConfigManager:
         self._file = file
         self._now_ms = now_ms
         self.on_change: Callable[[], None] = _nobody_to_tell
+        self.on_compacted: Callable[[Collection[str]], None] = _nobody_who_compacts
         self._topics = {topic.topic_name: topic for topic in _built_in(config)}
         self._built_in = frozenset(self._topics)
         self.data_version = DataVersion(timestamp=now_ms())
@@ -52,6 +56,10 @@ class TopicConfigManager:
             StoreError: neither the file nor its backup can be read.
         """
         self._file.load(self._read)
+        self._tell_compacted()
+
+    def _tell_compacted(self) -> None:
+        self.on_compacted([name for name, topic in self._topics.items() if is_compacted(topic)])
 
     def _read(self, content: Any) -> None:
         table = msgspec.convert(content.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False)
@@ -164,6 +172,7 @@ class TopicConfigManager:
         save_or_refuse(self._file, content)
         self._topics = topics
         self.data_version = version
+        self._tell_compacted()
 
 
 def _to_file(topic: TopicConfig) -> dict[str, Any]:
@@ -188,6 +197,10 @@ def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
 
 def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
     return TopicConfig(name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=int(perm))
+
+
+def _nobody_who_compacts(topics: Collection[str]) -> None:
+    """Without a store."""
 
 
 def _nobody_to_tell() -> None:

@@ -84,6 +84,7 @@ def wire(
         auto_create=config.auto_create_subscription_group,
     )
     offsets = ConsumerOffsetTable(folder / "consumerOffset.json", disk)
+    topics.on_compacted = store.set_compaction_topics
     for table in (topics, groups, offsets):
         table.load()
     registration = _registration(runtime, config, client, topics, address)

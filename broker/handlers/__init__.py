@@ -21,6 +21,7 @@ from rewindmq.broker.handlers import (
     list_fenced_commits,
     pull_message,
     query_consumer_offset,
+    query_message,
     query_topic_consume_by_who,
     search_offset_by_timestamp,
     send_batch_message,
@@ -41,6 +42,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
     {
         RequestCode.SEND_MESSAGE: send_message.handle,
         RequestCode.PULL_MESSAGE: pull_message.handle,
+        RequestCode.QUERY_MESSAGE: query_message.handle,
         RequestCode.QUERY_CONSUMER_OFFSET: query_consumer_offset.handle,
         RequestCode.UPDATE_CONSUMER_OFFSET: update_consumer_offset.handle,
         RequestCode.UPDATE_AND_CREATE_TOPIC: update_and_create_topic.handle,

@@ -2,14 +2,16 @@
 
 Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateTopic``: refusal of reserved names, topics.json on disk
 and the name servers told before the answer; ``order`` is stored by v53 only. Changed: all topics are
-registered, not the new one alone. Refused with 1 (v53: 29): numbers out of range, an unknown filter type,
-which 4.9.4 takes.
+registered, not the new one alone; attributes (5.x) are taken under any profile, of them ``cleanup.policy``
+alone. Refused with 1 (v53: 29): numbers out of range, an unknown filter type, which 4.9.4 takes; other
+attributes, and another ``cleanup.policy`` than the topic was made with.
 """
 
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
+from rewindmq.broker.topic_attributes import altered_attributes
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -56,6 +58,7 @@ def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicC
         topic_filter_type=TopicFilterType(header.topic_filter_type),
         topic_sys_flag=header.topic_sys_flag or 0,
         order=header.order and context.rules.stores_topic_order,
+        attributes=altered_attributes(context.topics.find(name), header.attributes),
     )
 
 

@@ -9,6 +9,7 @@ from rewindmq.broker.store.model import (
     GetResult,
     PutResult,
     PutStatus,
+    QueryResult,
     SearchMode,
     StoredMessage,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "MessageStore",
     "PutResult",
     "PutStatus",
+    "QueryResult",
     "SearchMode",
     "StoreConfig",
     "StoreError",

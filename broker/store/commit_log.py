@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import mmap
 import struct
 import threading
@@ -11,7 +12,7 @@ from typing import Final
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.mapped_file import MappedFile, MappedFileQueue, MapPool
-from rewindmq.broker.store.record_check import StoredRecord, check_record
+from rewindmq.broker.store.record_check import StoredRecord, check_record, is_blank
 from rewindmq.protocol.record import (
     BLANK,
     BLANK_BYTES,
@@ -22,6 +23,7 @@ from rewindmq.protocol.record import (
 )
 from rewindmq.protocol.sysflag import MessageSysFlag
 
+_log = logging.getLogger(__name__)
 _INT64: Final = struct.Struct(">q")
 _BORN_V6: Final = int(MessageSysFlag.BORNHOST_V6)
 # Blocks are claimed ahead in steps of this many bytes.
@@ -132,6 +134,28 @@ class CommitLog:
             return None
         end = min(self.segment_bytes, self.max_offset - segment.base)
         return check_record(segment.open_map(), offset - segment.base, end, offset, check_crc=False)
+
+    def next_record(self, offset: int) -> StoredRecord | None:
+        """The record at ``offset``, where a record or the blank behind the last one of a segment stands.
+
+        Damage costs the rest of its segment. None at the end of the log.
+        """
+        while (segment := self.segments.find(offset)) is not None and offset < self.max_offset:
+            record = self.record_at(offset)
+            if record is not None:
+                return record
+            if not is_blank(segment.open_map(), offset - segment.base, segment.size):
+                _log.error(
+                    "no intact record at log position %d, the rest of its segment is passed over", offset
+                )
+            offset = self.next_segment_base(offset)
+        return None
+
+    def properties_of(self, record: StoredRecord) -> bytes:
+        """The properties text of a record of this log."""
+        segment = self.segments.find(record.physical_offset)
+        assert segment is not None
+        return record.properties(segment.open_map(), segment.base)
 
     def store_time(self, offset: int) -> int:
         """Store timestamp of the record at ``offset``, -1 when the position is not in the log."""

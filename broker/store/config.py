@@ -7,7 +7,9 @@ from typing import Final
 
 import msgspec
 
+from rewindmq.broker.store.compaction_layout import UNIT_BYTES
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.index_layout import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
 
 CQ_UNIT_BYTES: Final = 20
 # 4.9.4: MessageStoreConfig.messageDelayLevel.
@@ -40,6 +42,12 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_transfer_count_on_message_in_disk: int = 8
     # Percent of physical memory behind the log's tail beyond which a message counts as being on disk.
     access_message_in_memory_max_ratio: int = 40
+    message_index_enable: bool = True
+    max_hash_slot_num: int = MAX_HASH_SLOT_NUM
+    max_index_num: int = MAX_INDEX_NUM
+    # 5.x: files of the compaction store, before they are rounded.
+    compaction_mapped_file_size: int = 104_857_600
+    compaction_cq_mapped_file_size: int = 10_485_760
     # RewindMQ's own: what to take for the machine's memory; None asks the machine.
     physical_memory_bytes: int | None = None
 
@@ -54,8 +62,39 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 f"mappedFileSizeConsumeQueue is {self.mapped_file_size_consume_queue},"
                 f" it must be between {CQ_UNIT_BYTES} and 2147483647"
             )
+        if not 2 * UNIT_BYTES <= self.compaction_cq_mapped_file_size <= 0x0FFF_FFFF:
+            raise StoreError(
+                f"compactionCqMappedFileSize is {self.compaction_cq_mapped_file_size},"
+                f" it must be between {2 * UNIT_BYTES} and {0x0FFF_FFFF}"
+            )
+        if not 0 < self.compaction_mapped_file_size <= 0x3FFF_FFFF:
+            raise StoreError(
+                f"compactionMappedFileSize is {self.compaction_mapped_file_size},"
+                f" it must be between 1 and {0x3FFF_FFFF}"
+            )
+        if self.max_hash_slot_num < 1 or self.max_index_num < 2:
+            raise StoreError("maxHashSlotNum must be at least 1, and maxIndexNum at least 2")
+        if (size := file_bytes(self.max_hash_slot_num, self.max_index_num)) > 0x7FFF_FFFF:
+            raise StoreError(
+                f"maxHashSlotNum {self.max_hash_slot_num} and maxIndexNum {self.max_index_num} make index"
+                f" files of {size} bytes, the limit is 2147483647"
+            )
 
     @property
     def consume_queue_file_bytes(self) -> int:
         """``mappedFileSizeConsumeQueue`` in whole units."""
         return -(-self.mapped_file_size_consume_queue // CQ_UNIT_BYTES) * CQ_UNIT_BYTES
+
+    @property
+    def compaction_cq_file_bytes(self) -> int:
+        """``compactionCqMappedFileSize`` in whole units."""
+        return self.compaction_cq_mapped_file_size // UNIT_BYTES * UNIT_BYTES
+
+    @property
+    def compaction_log_file_bytes(self) -> int:
+        """``compactionMappedFileSize`` as 5.3.3 rounds it: a multiple of the other, 5 of them at least."""
+        unit = self.compaction_cq_file_bytes
+        count, rest = divmod(self.compaction_mapped_file_size, unit)
+        if count < 5:
+            return 5 * unit
+        return count * unit if 0 < rest < unit // 2 else (count + 1) * unit

@@ -182,6 +182,22 @@ class ConsumeQueue:
         self.min_offset = self.max_offset = queue_offset
         self.room_end = 0
 
+    def skip_to(self, queue_offset: int, now_ms: int) -> None:
+        """Let the next message be the one at ``queue_offset``; those before it are none of this queue.
+
+        Raises:
+            OSError: the disk gives no room; the queue is a queue, but may not have come that far.
+        """
+        if not self.files.files:
+            self._start_at(queue_offset, now_ms)
+            return
+        newest_end = self.max_physical_offset
+        while self.max_offset < queue_offset:
+            if self.max_offset >= self.room_end:
+                self.make_room(1, now_ms)
+            self.append(0, FILLER_SIZE, 0, now_ms)
+            self.max_physical_offset = newest_end
+
     # Reading
 
     def unit(self, index: int) -> tuple[int, int, int] | None:
@@ -241,15 +257,18 @@ class ConsumeQueue:
         last.allocated = 0
         self.files.clear_beyond(self.max_offset * CQ_UNIT_BYTES)
         self.min_offset = min(self.min_offset, self.max_offset)
-        self.max_physical_offset = -1
-        newest = self._last_unit()
-        if newest is not None and newest[1] != FILLER_SIZE:
-            self.max_physical_offset = newest[0] + newest[1]
+        self.max_physical_offset = self._newest_end()
 
-    def _last_unit(self) -> tuple[int, int, int] | None:
-        position = (self.max_offset - 1) * CQ_UNIT_BYTES
-        file = self.files.find(position)
-        return None if file is None else UNIT.unpack_from(file.open_map(), position - file.base)
+    def _newest_end(self) -> int:
+        """Log position behind the newest record, -1 when the units only fill."""
+        for index in range(self.max_offset - 1, self.files.files[0].base // CQ_UNIT_BYTES - 1, -1):
+            position = index * CQ_UNIT_BYTES
+            file = self.files.find(position)
+            assert file is not None
+            physical_offset, size, _ = UNIT.unpack_from(file.open_map(), position - file.base)
+            if size != FILLER_SIZE:
+                return int(physical_offset + size)
+        return -1
 
     def truncate(self, log_end: int) -> None:
         """Drop the units of records at or beyond ``log_end`` (``store.md`` 9.5)."""

@@ -42,7 +42,7 @@ class ConsumeQueueTable:
         """
         for topic_folder in self._disk.list_folder(self._folder):
             topic = topic_folder.path.name
-            if topic_folder.is_file or not _names_a_folder(topic):
+            if topic_folder.is_file or not names_a_queue(topic, 0):
                 continue
             for queue_folder in self._disk.list_folder(topic_folder.path):
                 name = queue_folder.path.name
@@ -54,7 +54,7 @@ class ConsumeQueueTable:
 
     def create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """A queue that has no files yet; None when topic or id can name no folder of RocketMQ's layout."""
-        if not 0 <= queue_id <= _MAX_QUEUE_ID or not _names_a_folder(topic):
+        if not names_a_queue(topic, queue_id):
             return None
         queue = self._new(topic, queue_id)
         self._queues[topic, queue_id] = queue
@@ -65,8 +65,9 @@ class ConsumeQueueTable:
         return ConsumeQueue(topic, queue_id, folder, self._file_bytes, self._disk, self._pool)
 
 
-def _names_a_folder(topic: str) -> bool:
-    if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
+def names_a_queue(topic: str, queue_id: int) -> bool:
+    """Whether topic and id can be folders of RocketMQ's layout."""
+    if not 0 <= queue_id <= _MAX_QUEUE_ID or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
         return False
     try:
         return len(topic.encode()) <= _MAX_FOLDER_NAME_BYTES

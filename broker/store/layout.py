@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
+from rewindmq.broker.store.compaction_layout import FOLDER as COMPACTION_FOLDER
 from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.time_index import FOLDER as TIME_INDEX_FOLDER
 
 _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.sst")
 _ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rdb")
@@ -20,6 +22,9 @@ class StoreLayout:
         self.root = root
         self.commit_log = root / "commitlog"
         self.consume_queue = root / "consumequeue"
+        self.compaction = root / COMPACTION_FOLDER
+        self.index = root / "index"
+        self.time_index = root / TIME_INDEX_FOLDER
         self.config = root / "config"
         self.checkpoint = root / "checkpoint"
         self.abort = root / "abort"

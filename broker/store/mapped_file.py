@@ -174,13 +174,16 @@ class MappedFileQueue:
     def clear_beyond(self, position: int) -> None:
         """Zero what the file of ``position`` holds from there on, or a later crash could bring it back."""
         file = self.find(position)
-        if file is None:
-            return
-        mapping = file.open_map()
-        at = position - file.base
-        while 0 <= (at := self._disk.data_beyond(file.path, at)) < file.size:
-            end = min(at + 1_048_576, file.size)
-            chunk = mapping[at:end]
-            if chunk.strip(b"\0"):
-                mapping[at:end] = bytes(end - at)
-            at = end
+        if file is not None:
+            clear_file_beyond(self._disk, file, position - file.base)
+
+
+def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:
+    """Zero a file from its byte ``at`` on; holes stay holes."""
+    mapping = file.open_map()
+    while 0 <= (at := disk.data_beyond(file.path, at)) < file.size:
+        end = min(at + 1_048_576, file.size)
+        chunk = mapping[at:end]
+        if chunk.strip(b"\0"):
+            mapping[at:end] = bytes(end - at)
+        at = end

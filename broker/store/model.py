@@ -110,6 +110,21 @@ class GetResult(msgspec.Struct, frozen=True, gc=False):
     message_count: int = 0
 
 
+class QueryResult(msgspec.Struct, frozen=True, gc=False):
+    """Records under a key, and how far the index has come.
+
+    Attributes:
+        body: the records back to back, as they are in the log, oldest first.
+        index_last_update_timestamp: store time of the newest message in the index, ms; 0 without an index.
+        index_last_update_phyoffset: its log position; 0 without an index.
+    """
+
+    body: bytes
+    message_count: int
+    index_last_update_timestamp: int
+    index_last_update_phyoffset: int
+
+
 class Boundary(Enum):
     """Which end of a run of equal store times a search wants (RocketMQ 5 ``BoundaryType``)."""
 

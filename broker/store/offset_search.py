@@ -2,18 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
-from rewindmq.broker.store.commit_log import CommitLog
 from rewindmq.broker.store.config import CQ_UNIT_BYTES
-from rewindmq.broker.store.consume_queue import ConsumeQueue
-from rewindmq.broker.store.mapped_file import MappedFile
-from rewindmq.broker.store.model import Boundary
+from rewindmq.broker.store.model import Boundary, SearchMode
 
 _UNREADABLE: Final = -1
 
 
-def search_nearest(queue: ConsumeQueue, log: CommitLog, timestamp: int) -> int:
+class SearchedFile(Protocol):
+    """A file of a consume queue."""
+
+    @property
+    def base(self) -> int:
+        """Position of its first byte."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def mtime_ms(self) -> int:
+        """When it was last written."""
+
+
+class SearchedFiles(Protocol):
+    """The files of a consume queue."""
+
+    @property
+    def files(self) -> Sequence[SearchedFile]:
+        """In order."""
+
+
+class SearchedQueue(Protocol):
+    """What a search reads of a consume queue: the broker's own, or a store's on any file system."""
+
+    @property
+    def min_offset(self) -> int:
+        """Index of the first message kept."""
+
+    @property
+    def max_offset(self) -> int:
+        """Index the next message gets."""
+
+    @property
+    def files(self) -> SearchedFiles:
+        """Its files."""
+
+    def unit(self, index: int) -> tuple[int, int, int] | None:
+        """Log position, size, tagsCode; None outside of [min, max)."""
+
+
+class SearchedLog(Protocol):
+    """What a search reads of the commit log."""
+
+    @property
+    def min_offset(self) -> int:
+        """Position of the first byte kept."""
+
+    def store_time(self, offset: int) -> int:
+        """Store timestamp of the record at ``offset``, -1 when it cannot be read."""
+
+
+def search_by_time(
+    queue: SearchedQueue, log: SearchedLog, timestamp: int, boundary: Boundary, mode: SearchMode
+) -> int:
+    """Queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``."""
+    if mode is SearchMode.NEAREST:
+        return search_nearest(queue, log, timestamp)
+    return search_boundary(queue, log, timestamp, boundary)
+
+
+def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> int:
     """The search of 4.2.0 to 5.1.0 (ConsumeQueue#getOffsetInQueueByTime of 4.9.4, ``store.md`` 12.1).
 
     Of several messages stored at ``timestamp`` the first one the bisection meets; in a gap the nearer
@@ -54,7 +115,7 @@ def search_nearest(queue: ConsumeQueue, log: CommitLog, timestamp: int) -> int:
     return right if timestamp - left_time > right_time - timestamp else left
 
 
-def _file_by_mtime(queue: ConsumeQueue, timestamp: int) -> MappedFile | None:
+def _file_by_mtime(queue: SearchedQueue, timestamp: int) -> SearchedFile | None:
     """The first file last written at or after ``timestamp``, else the last; None without any unit."""
     written = None
     for file in queue.files.files:
@@ -66,7 +127,7 @@ def _file_by_mtime(queue: ConsumeQueue, timestamp: int) -> MappedFile | None:
     return written
 
 
-def search_boundary(queue: ConsumeQueue, log: CommitLog, timestamp: int, boundary: Boundary) -> int:
+def search_boundary(queue: SearchedQueue, log: SearchedLog, timestamp: int, boundary: Boundary) -> int:
     """The search of 5.1.1 and later (ConsumeQueue#binarySearchInQueueByTime of 5.3.3, ``store.md`` 12.2).
 
     LOWER: the first message stored at or after ``timestamp``, max when there is none. UPPER: the last one

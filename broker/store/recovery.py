@@ -29,6 +29,9 @@ class Recovery:
     The log is cut behind the last intact record, units beyond are dropped, missing units are rebuilt.
     Better than 4.9.4 in two ways. It rebuilds from an earlier segment where units are missing, instead
     of leaving holes (``store.md`` 9.6). And units of delayed messages always carry their delivery time (9.7).
+
+    Attributes:
+        rebuilt_units: how many units were missing and have been made from the log.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Recovery:
         self._checkpoint = checkpoint
         self._coder = coder
         self._check_crc = check_crc
+        self.rebuilt_units = 0
         self._found: dict[tuple[bytes, int], ConsumeQueue | None] = {}
 
     def run(self, clean: bool) -> None:
@@ -65,6 +69,8 @@ class Recovery:
         for queue in self._queues:
             queue.truncate(end)
             queue.correct_min_offset(self._log.min_offset)
+        if self.rebuilt_units:
+            _LOG.info("%d consume queue entries rebuilt from the commit log", self.rebuilt_units)
 
     def _checkpoint_segment(self) -> int:
         """Number of the newest segment that starts with a record the checkpoint covers."""
@@ -126,11 +132,13 @@ class Recovery:
                     queue.max_offset,
                     record.physical_offset,
                 )
+        before = queue.max_offset
         properties = record.properties(scan.mapping, scan.segment.base)
         tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
         queue.build(
             record.physical_offset, record.size, tags_code, record.queue_offset, record.store_timestamp
         )
+        self.rebuilt_units += queue.max_offset != before
 
     def _find(self, key: tuple[bytes, int]) -> ConsumeQueue | None:
         topic = key[0].decode("utf-8", "replace")

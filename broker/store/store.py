@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.checkpoint import StoreCheckpoint
 from rewindmq.broker.store.commit_log import CommitLog
-from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.compaction_queue import CompactionQueue
+from rewindmq.broker.store.compaction_store import CompactionStore
+from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
+from rewindmq.broker.store.consume_queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
 from rewindmq.broker.store.disk import Disk, OsDisk
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.index_service import IndexService
 from rewindmq.broker.store.layout import StoreLayout
 from rewindmq.broker.store.mapped_file import MapPool
+from rewindmq.broker.store.message_query import query_message
 from rewindmq.broker.store.message_reader import EMPTY_QUEUE, MessageReader
 from rewindmq.broker.store.message_writer import MessageWriter
 from rewindmq.broker.store.model import (
@@ -22,14 +28,20 @@ from rewindmq.broker.store.model import (
     GetResult,
     PutResult,
     PutStatus,
+    QueryResult,
     SearchMode,
     StoredMessage,
 )
-from rewindmq.broker.store.offset_search import search_boundary, search_nearest
 from rewindmq.broker.store.recovery import Recovery
+from rewindmq.broker.store.store_times import StoreTimes
 from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
+from rewindmq.broker.store.time_index import TimeIndex
 
+_log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
+# A clean stop posts no more messages to the key index than this: a fraction of a second.
+_RECORDS_AT_CLOSE: Final = 20_000
+_NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
 _NOT_WRITABLE: Final = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
 
 
@@ -53,6 +65,14 @@ class MessageStore:
         self._log = CommitLog(self._layout.commit_log, config, disk, self._pool)
         self._queues = ConsumeQueueTable(self._layout.consume_queue, config, disk, self._pool)
         self._checkpoint = StoreCheckpoint(self._layout.checkpoint, disk)
+        self._index = IndexService(self._layout.index, config, self._log, disk, self._pool, now_ms)
+        self._compaction = CompactionStore(
+            self._layout.compaction, config, self._log, self._queues, disk, self._pool
+        )
+        self._now_ms = now_ms
+        units_per_file = config.consume_queue_file_bytes // CQ_UNIT_BYTES
+        self._time_index = TimeIndex(self._layout.time_index, units_per_file, disk, self._pool)
+        self._times = StoreTimes(self._log, self._time_index)
         self._recovery = Recovery(
             self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
         )
@@ -86,6 +106,9 @@ class MessageStore:
             self._checkpoint.load()
             clean = not self._disk.exists(layout.abort)
             self._recovery.run(clean)
+            self._compaction.load(clean=clean)
+            self._index.load(clean=clean, checkpoint=self._checkpoint)
+            self._time_index.load(self._log)
             if not clean:
                 self._log.flush()
             self._disk.touch(layout.abort)
@@ -109,12 +132,21 @@ class MessageStore:
             return
         self._is_open = self._is_writable = False
         try:
+            self._finish_index()
             self.flush_all()
             self._disk.remove(self._layout.abort)
         except OSError as error:
             raise StoreError(f"cannot remove {self._layout.abort}: {error.strerror}") from None
         finally:
             self._release()
+
+    def _finish_index(self) -> None:
+        """Post what the index lacks, if there is one and it is little."""
+        if self._index.is_present:
+            try:
+                self._index.catch_up(self._log.max_offset, _RECORDS_AT_CLOSE)
+            except OSError as error:
+                _log.error("%s is not up to date: %s", self._layout.index, error.strerror)
 
     def _release(self) -> None:
         self._pool.release_all()
@@ -126,13 +158,27 @@ class MessageStore:
         """Append one message; it can be read when this returns. Never raises for what a client sent."""
         if not self._is_writable:
             return _NOT_WRITABLE
+        if message.topic in self._compaction.topics:
+            return self._put_compacted(message, lambda: self._writer.put(message))
         return self._writer.put(message)
 
     def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
         """Append the inner messages of a batch, all or none; ``message`` gives what they share."""
         if not self._is_writable:
             return _NOT_WRITABLE
+        if message.topic in self._compaction.topics:
+            return self._put_compacted(message, lambda: self._writer.put_batch(message, entries))
         return self._writer.put_batch(message, entries)
+
+    def _put_compacted(self, message: StoredMessage, put: Callable[[], PutResult]) -> PutResult:
+        """The message behind all that its queue ever had, and copied to the compaction log."""
+        try:
+            self._compaction.prepare_put(message.topic, message.queue_id, self._now_ms())
+        except OSError:
+            return _NO_ROOM
+        result = put()
+        self._compaction.find(message.topic, message.queue_id)
+        return result
 
     def get_message(
         self, topic: str, queue_id: int, offset: int, max_count: int, tag_codes: frozenset[int] | None
@@ -143,6 +189,9 @@ class MessageStore:
             max_count: at most so many; fewer by the transfer limits. The first is returned whatever its size.
             tag_codes: only messages with one of these tagsCodes; None takes all.
         """
+        if topic in self._compaction.topics:
+            compacted = self._compaction.find(topic, queue_id)
+            return EMPTY_QUEUE if compacted is None else compacted.read(offset, max_count)
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             return EMPTY_QUEUE
@@ -159,43 +208,92 @@ class MessageStore:
     def store_host(self, value: bytes) -> None:
         self._writer.set_store_host(value)
 
+    def set_compaction_topics(self, topics: Collection[str]) -> None:
+        """Say which topics are read from the compaction store: those with ``cleanup.policy=COMPACTION``."""
+        self._compaction.set_topics(topics)
+
+    def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | CompactionQueue | None:
+        """Where a queue is read."""
+        if topic in self._compaction.topics:
+            return self._compaction.find(topic, queue_id)
+        return self._queues.get((topic, queue_id))
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Queue offset of the first message kept; 0 for an unknown queue."""
-        queue = self._queues.get((topic, queue_id))
+        queue = self._queue(topic, queue_id)
         return 0 if queue is None else queue.min_offset
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Queue offset the next message gets; 0 for an unknown queue."""
-        queue = self._queues.get((topic, queue_id))
+        queue = self._queue(topic, queue_id)
         return 0 if queue is None else queue.max_offset
 
     def search_offset(
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary, mode: SearchMode
     ) -> int:
         """Queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``; 0 if empty."""
-        queue = self._queues.get((topic, queue_id))
+        queue = self._queue(topic, queue_id)
         if queue is None:
             return 0
-        if mode is SearchMode.NEAREST:
-            return search_nearest(queue, self._log, timestamp)
-        return search_boundary(queue, self._log, timestamp, boundary)
+        if isinstance(queue, CompactionQueue):
+            return queue.search(timestamp, boundary, mode)
+        return self._times.search(queue, timestamp, boundary, mode)
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
         """Store timestamp of a message, ms; -1 when there is none at that offset."""
-        queue = self._queues.get((topic, queue_id))
+        queue = self._queue(topic, queue_id)
+        if isinstance(queue, CompactionQueue):
+            return queue.store_time(offset)
         unit = None if queue is None else queue.unit(offset)
-        return -1 if unit is None else self._log.store_time(unit[0])
+        if queue is None or unit is None:
+            return -1
+        return self._times.store_time(queue, offset, unit[0])
 
     def is_cold(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether a message counts as being on disk; False when there is none at that offset."""
-        queue = self._queues.get((topic, queue_id))
-        unit = None if queue is None else queue.unit(offset)
+        """Whether a message counts as being on disk; False when there is none at that offset.
+
+        Never in a compaction topic.
+        """
+        queue = self._queue(topic, queue_id)
+        if queue is None or isinstance(queue, CompactionQueue):
+            return False
+        unit = queue.unit(offset)
         return unit is not None and self._reader.is_cold(unit[0])
 
     def look_message(self, commit_log_offset: int) -> bytes | None:
         """The record that starts at a log position; None for every position where none does."""
         record = self._log.record_at(commit_log_offset)
         return None if record is None else self._log.read(commit_log_offset, record.size)
+
+    def update_index(self, until: int, max_records: int) -> bool:
+        """Post messages to the key index, at most ``max_records``; it is written behind, by whoever queries.
+
+        Returns:
+            Whether everything before the log position ``until`` is in it.
+
+        Raises:
+            StoreError: the disk refused; the index stays where it was, the store as it is.
+        """
+        try:
+            return self._index.catch_up(until, max_records)
+        except OSError as error:
+            raise StoreError(f"cannot write {self._layout.index}: {error.strerror}") from None
+
+    def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
+        """Messages of ``topic`` under ``key`` with a store time in [begin, end] ms, as far as the index goes.
+
+        Call ``update_index`` before. Only a hash of the key is compared: other keys may come along. Times are
+        compared in whole seconds from some message on, so one of the second of ``begin`` may be missed.
+
+        Args:
+            max_count: the newest so many are taken, never more than 64.
+        """
+        return query_message(self._index, self._log, topic, key, max_count, begin, end)
+
+    @property
+    def rebuilt_units(self) -> int:
+        """How many consume queue entries were missing when the store was opened, and made from the log."""
+        return self._recovery.rebuilt_units
 
     @property
     def min_commit_log_offset(self) -> int:
@@ -235,7 +333,7 @@ class MessageStore:
         return self._log.flushed_offset
 
     def flush_all(self) -> None:
-        """Make log, consume queues and checkpoint durable; may run on a worker thread.
+        """Make log, queues, key index and checkpoint durable; may run on a worker thread.
 
         Raises:
             StoreError: the disk refused, see ``flush``; or only the checkpoint could not be written.
@@ -244,6 +342,8 @@ class MessageStore:
         self._sync(self._log.flush)
         for queue in self._queues:
             self._sync(queue.flush)
+        self._sync(self._compaction.flush)
+        self._sync(self._flush_index)
         self._checkpoint.physic_msg_timestamp = timestamp
         self._checkpoint.logics_msg_timestamp = timestamp
         try:
@@ -251,6 +351,11 @@ class MessageStore:
             self._checkpoint.save()
         except OSError as error:
             raise StoreError(f"cannot write {self._layout.checkpoint}: {error.strerror}") from None
+
+    def _flush_index(self) -> None:
+        timestamp = self._index.flush()
+        if timestamp:
+            self._checkpoint.index_msg_timestamp = timestamp
 
     def _sync(self, make_durable: Callable[[], object]) -> None:
         if not self._sync_failure:

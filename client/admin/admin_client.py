@@ -202,3 +202,34 @@ class AdminClient:
     async def view_message(self, message_id: str) -> MessageExt:
         """The message an offset id names."""
         return await messages.view_message(self._remote, message_id)
+
+    async def query_message(
+        self,
+        topic: str,
+        key: str,
+        max_count: int = messages.MAX_COUNT,
+        begin: int = 0,
+        end: int = messages.END_OF_TIME,
+    ) -> list[MessageExt]:
+        """Messages with one of their KEYS equal to ``key``, stored in [begin, end] ms, the oldest first.
+
+        At most ``max_count``, and 64, of each broker: the newest. ``ResponseError`` 208 when there is none.
+        """
+        return await messages.query_message(
+            self._remote, topic, key, max_count, begin, end, is_unique_key=False
+        )
+
+    async def query_message_by_unique_key(self, topic: str, message_id: str) -> list[MessageExt]:
+        """Messages with the id a producer gave, the oldest first; ``ResponseError`` 208 when there is none.
+
+        There are several where a producer sent again, or the message was consumed again.
+        """
+        return await messages.query_message(
+            self._remote,
+            topic,
+            message_id,
+            messages.MAX_COUNT,
+            0,
+            messages.END_OF_TIME,
+            is_unique_key=True,
+        )

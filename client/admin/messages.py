@@ -1,14 +1,22 @@
-"""One message by its id."""
+"""Messages by id and by key."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
-from rewindmq.protocol.header.message import ViewMessageRequestHeader
+from rewindmq.protocol.header.message import QueryMessageRequestHeader, ViewMessageRequestHeader
 from rewindmq.protocol.message import MessageExt, format_host
 from rewindmq.protocol.message_id import parse_offset_message_id
-from rewindmq.protocol.record import decode_record
+from rewindmq.protocol.record import decode_record, decode_records
+
+# DefaultMQAdminExt: what a broker answers at most, the whole of time, and how long it may take.
+MAX_COUNT: Final = 64
+END_OF_TIME: Final = 0x7FFF_FFFF_FFFF_FFFF
+_QUERY_TIMEOUT: Final = 15.0
+_KEY_SEPARATOR: Final = " "
 
 
 async def view_message(remote: AdminRemote, message_id: str) -> MessageExt:
@@ -25,3 +33,44 @@ async def view_message(remote: AdminRemote, message_id: str) -> MessageExt:
     if not isinstance(answer.body, bytes):
         raise ResponseError(ResponseCode.NO_MESSAGE, f"the answer for message {message_id} is empty")
     return decode_record(answer.body)
+
+
+async def query_message(
+    remote: AdminRemote, topic: str, key: str, max_count: int, begin: int, end: int, *, is_unique_key: bool
+) -> list[MessageExt]:
+    """Code 12 at every broker of the topic; the oldest first.
+
+    A broker compares hashes only; what has another key is taken out here, as RocketMQ's clients do.
+
+    Raises:
+        ResponseError: 17, no such topic; 208, nobody has such a message.
+    """
+    found: list[MessageExt] = []
+    for name, address in await remote.brokers_of(topic):
+        header = QueryMessageRequestHeader(
+            topic=topic,
+            key=key,
+            max_num=max_count,
+            begin_timestamp=begin,
+            end_timestamp=end,
+            unique_key_query=is_unique_key,
+        )
+        command = remote.command(RequestCode.QUERY_MESSAGE, header)
+        try:
+            answer = await remote.ask_broker(address, command, _QUERY_TIMEOUT)
+        except ResponseError as refusal:
+            if refusal.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+            continue
+        if isinstance(answer.body, bytes):
+            records = decode_records(answer.body, name)
+            found += [record for record in records if _has_key(record, key, is_unique_key=is_unique_key)]
+    if not found:
+        raise ResponseError(ResponseCode.NO_MESSAGE, "query message by key finished, but no message.")
+    return sorted(found, key=lambda message: message.store_timestamp)
+
+
+def _has_key(message: MessageExt, key: str, *, is_unique_key: bool) -> bool:
+    if is_unique_key:
+        return message.msg_id == key
+    return key in (message.keys or "").split(_KEY_SEPARATOR)

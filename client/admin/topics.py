@@ -17,6 +17,7 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, GetTopicStatsInfoRequestHeader
 from rewindmq.protocol.header.namesrv import PutKVConfigRequestHeader
 from rewindmq.protocol.names import DEFAULT_TOPIC
+from rewindmq.protocol.topic_attributes import format_attributes
 
 _ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 
@@ -40,7 +41,10 @@ async def fetch_broker_runtime_stats(remote: AdminRemote, address: str) -> dict[
 
 
 async def create_and_update_topic_config(remote: AdminRemote, address: str, topic: TopicConfig) -> None:
-    """Code 17: every field is sent, so whatever the topic was before is overwritten."""
+    """Code 17: every field is sent, so whatever the topic was before is overwritten.
+
+    ``attributes`` are changes, ``+name`` to a value and ``-name`` to "" (5.x); others stay what they are.
+    """
     header = CreateTopicRequestHeader(
         topic=topic.topic_name,
         # Brokers read past it.
@@ -51,6 +55,7 @@ async def create_and_update_topic_config(remote: AdminRemote, address: str, topi
         topic_filter_type=topic.topic_filter_type,
         topic_sys_flag=topic.topic_sys_flag,
         order=topic.order,
+        attributes=format_attributes(topic.attributes) if topic.attributes else None,
     )
     await remote.ask_broker(address, remote.command(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
 

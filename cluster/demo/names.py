@@ -13,3 +13,5 @@ BROKERS: Final = 2
 QUEUES_PER_BROKER: Final = 4
 QUEUES: Final = BROKERS * QUEUES_PER_BROKER
 RESET_WAIT_SECONDS: Final = 10.0
+# Messages carry the key of an order each, so that there is something to compact and to look up.
+ORDERS: Final = 800

@@ -16,7 +16,7 @@ from typing import Any, Final
 from rewindmq.client.listener import ConsumeConcurrentlyStatus
 from rewindmq.client.producer import Producer
 from rewindmq.client.push_consumer import PushConsumer
-from rewindmq.cluster.demo.names import CONSUMER_GROUP, PRODUCER_GROUP, TAG, TOPIC
+from rewindmq.cluster.demo.names import CONSUMER_GROUP, ORDERS, PRODUCER_GROUP, TAG, TOPIC
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.message import Message, MessageExt
@@ -61,7 +61,7 @@ async def _produce(runtime: Runtime, arguments: argparse.Namespace, commands: as
 
     async def send(index: int, queue: MessageQueue | None) -> None:
         async with permits:
-            message = Message(TOPIC, b"Hello RocketMQ %d" % index, TAG)
+            message = Message(TOPIC, b"Hello RocketMQ %d" % index, TAG, f"order-{index % ORDERS}")
             result = await producer.send(message, queue=queue)
         place = result.message_queue
         _tell(

@@ -75,7 +75,12 @@ class Stage:
             bind_address=host,
             store_path_root_dir=str(self.root / name),
             profile=self.profile,
-            store=StoreConfig(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=20_000),
+            store=StoreConfig(
+                mapped_file_size_commit_log=1 << 20,
+                mapped_file_size_consume_queue=20_000,
+                max_hash_slot_num=1_000,
+                max_index_num=10_000,
+            ),
             **keys,
         )
         broker = Broker(self.world.runtime(host), config)

@@ -286,9 +286,12 @@ class Stage:
             **fields,
         }
         store_config = StoreConfig(
-            mapped_file_size_commit_log=LOG_BYTES,
-            mapped_file_size_consume_queue=60_000,
-            **{"physical_memory_bytes": MEMORY_BYTES, **(store or {})},
+            **{
+                "mapped_file_size_commit_log": LOG_BYTES,
+                "mapped_file_size_consume_queue": 60_000,
+                "physical_memory_bytes": MEMORY_BYTES,
+                **(store or {}),
+            }
         )
         broker = Broker(runtime, BrokerConfig(store=store_config, **config), disk)
         self._exits.push_async_callback(broker.close)

@@ -56,3 +56,55 @@ def test_17_changes_a_topic_and_keeps_its_messages(simulate: Simulate) -> None:
         assert stage.broker.context.store.max_offset("T", 0) == 2
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_attributes_are_kept_told_and_changed_by_nobody(simulate: Simulate, profile: str) -> None:
+    compacted = {"cleanup.policy": "COMPACTION"}
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+
+        async def update(attributes: str | None) -> Any:
+            header = msgspec.structs.replace(GOOD, attributes=attributes)
+            return await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+        (await update("+cleanup.policy=COMPACTION")).require_success()
+        (await update(None)).require_success()
+        (await update("+cleanup.policy=COMPACTION")).require_success()
+        for attributes in ("+cleanup.policy=DELETE", "-cleanup.policy"):
+            refused = await update(attributes)
+            assert refused.remark == "attempt to update an unchangeable attribute. key: cleanup.policy"
+        assert stage.broker.context.topics.find("T").attributes == compacted
+        assert stage.broker.context.topics.wrapper().topic_config_table["T"].attributes == compacted
+        await stage.broker.close()
+        broker = await stage.start_broker(profile=profile)
+        assert broker.context.topics.find("T").attributes == compacted
+        assert '"cleanup.policy":"COMPACTION"' in (stage.root / "store/config/topics.json").read_text()
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ("+cleanup.policy=OTHER", "value is not in set: DELETE, COMPACTION"),
+        ("+colour=red", "unsupported key: colour"),
+        ("-cleanup.policy", "only add attribute is supported while creating topic. key: -cleanup.policy"),
+        ("cleanup.policy=COMPACTION", "add/alter attribute format is wrong"),
+        ("+cleanup.policy=", "add/alter attribute format is wrong"),
+        ("+cleanup.policy", "delete attribute format is wrong"),
+        ("+cleanup.policy=DELETE,+cleanup.policy=DELETE", "key duplication: +cleanup.policy"),
+    ],
+)
+def test_attributes_that_no_topic_can_have_are_refused(
+    simulate: Simulate, attributes: str, words: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        header = msgspec.structs.replace(GOOD, attributes=attributes)
+        response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        assert response.code == 1
+        assert response.remark.startswith(words)
+        assert stage.broker.context.topics.find("T") is None
+
+    simulate(scenario)

@@ -22,6 +22,7 @@ from rewindmq.protocol.remoting.runtime import system_runtime
 MESSAGES = 100
 
 
+@pytest.mark.long
 @pytest.mark.realtime
 async def test_a_consumer_waits_10_s_before_it_applies_a_reset():
     moments: dict[Point, float] = {}

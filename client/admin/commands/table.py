@@ -9,6 +9,8 @@ from rewindmq.client.admin.commands import (
     consumer_connection,
     consumer_progress,
     fenced_commits,
+    query_msg_by_key,
+    query_msg_by_unique_key,
     reset_offset_by_time,
     skip_accumulated_message,
     topic_list,
@@ -28,4 +30,6 @@ COMMANDS: Final = (
     reset_offset_by_time.COMMAND,
     skip_accumulated_message.COMMAND,
     fenced_commits.COMMAND,
+    query_msg_by_key.COMMAND,
+    query_msg_by_unique_key.COMMAND,
 )

@@ -47,10 +47,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="true|false",
             help=f"{text} (default: false)",
         )
+    parser.add_argument(
+        "-a",
+        "--attributes",
+        default="",
+        metavar="TEXT",
+        help="+cleanup.policy=COMPACTION makes a topic of which the newest message of each key is kept",
+    )
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     from rewindmq.protocol.body.registration import TopicConfig
+    from rewindmq.protocol.topic_attributes import parse_attributes
 
     topic = TopicConfig(
         topic_name=arguments.topic.strip(),
@@ -59,6 +67,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         perm=arguments.perm,
         topic_sys_flag=TopicSysFlag.UNIT * arguments.unit | TopicSysFlag.UNIT_SUB * arguments.hasUnitSub,
         order=arguments.order,
+        attributes=parse_attributes(arguments.attributes.strip()) or None,
     )
     if arguments.brokerAddr is not None:
         address = arguments.brokerAddr.strip()
@@ -95,7 +104,7 @@ async def _name_of(admin: AdminClient, address: str) -> str:
 
 
 def _members(topic: TopicConfig) -> dict[str, Any]:
-    return {
+    members = {
         "topicName": topic.topic_name,
         "readQueueNums": topic.read_queue_nums,
         "writeQueueNums": topic.write_queue_nums,
@@ -104,13 +113,18 @@ def _members(topic: TopicConfig) -> dict[str, Any]:
         "topicSysFlag": topic.topic_sys_flag,
         "order": topic.order,
     }
+    return members if topic.attributes is None else {**members, "attributes": topic.attributes}
 
 
 def _describe(topic: TopicConfig) -> str:
     """``TopicConfig#toString``."""
+    from rewindmq.protocol.topic_attributes import format_attributes
+
     flags = ((Perm.READ, "R"), (Perm.WRITE, "W"), (Perm.INHERIT, "X"))
     perm = "".join(letter if topic.perm & flag else "-" for flag, letter in flags)
     members = {**_members(topic), "perm": perm, "order": java_bool(topic.order)}
+    if topic.attributes is not None:
+        members["attributes"] = f"{{{format_attributes(topic.attributes)}}}"
     return f"TopicConfig [{', '.join(f'{name}={value}' for name, value in members.items())}]"
 
 

@@ -1,0 +1,45 @@
+"""12 QUERY_MESSAGE: messages by key and store time.
+
+Kept from 4.9.4 ``QueryMessageProcessor#queryMessage``: at most 64 records, 32 with the unique-key flag; other
+keys of the same hash come along, and 22 says that there is nothing. Changed: the index is written when it is
+asked for (``index_service``), so the first query after many messages takes its time, in small steps between
+which other requests are served; a record posted twice is sent once; what a frame cannot carry is left out.
+Refused: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.message import QueryMessageRequestHeader, QueryMessageResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+# BrokerConfig.defaultQueryMaxNum, MessageStoreConfig.defaultQueryMaxNum.
+_UNIQUE_KEY_MAX_NUM: Final = 32
+# Messages posted to the index in one turn of the event loop: some milliseconds.
+_STEP: Final = 256
+
+
+async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(QueryMessageRequestHeader)
+    store = context.store
+    until = store.max_commit_log_offset
+    while not store.update_index(until, _STEP):
+        await context.runtime.timers.sleep(0)
+    result = store.query_message(
+        header.topic,
+        header.key,
+        _UNIQUE_KEY_MAX_NUM if header.unique_key_query else header.max_num,
+        header.begin_timestamp,
+        header.end_timestamp,
+    )
+    answer = QueryMessageResponseHeader(
+        result.index_last_update_timestamp, result.index_last_update_phyoffset
+    )
+    if not result.message_count:
+        remark = "can not find message, maybe time range not correct"
+        return RemotingCommand(ResponseCode.QUERY_NOT_FOUND, answer, remark=remark)
+    return RemotingCommand(ResponseCode.SUCCESS, answer, result.body)

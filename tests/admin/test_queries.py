@@ -1,0 +1,94 @@
+"""Messages by key and by unique key, as the tool prints them (``admin.md`` 3.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindmq.client import Message, Producer
+from rewindmq.protocol.errors import ResponseError, RewindMQError
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+ROW = "%-50s %4s %40s"
+
+
+async def send(stage, *keys):
+    """One message for each, in turn to the two queues of every broker; their ids."""
+    await stage.create_topic()
+    runtime = stage.world.runtime("10.0.9.2")
+    ids = []
+    async with Producer("senders", stage.namesrv, runtime=runtime, profile=stage.profile) as producer:
+        queues = await producer.fetch_publish_message_queues("TopicTest")
+        for number, key in enumerate(keys):
+            queue = queues[number % len(queues)]
+            result = await producer.send(Message("TopicTest", b"x", "TagA", key), queue=queue)
+            ids.append(result.msg_id)
+            await runtime.timers.sleep(1)
+    return ids
+
+
+def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(play):
+    async def scenario(stage):
+        ids = await send(stage, "Aa", "BB", "x Aa y", "Aa", "Aa")
+        assert await stage.run("queryMsgByKey -t TopicTest -k Aa") == [
+            ROW % ("#Message ID", "#QID", "#Offset"),
+            ROW % (ids[0], 0, 0),
+            ROW % (ids[2], 0, 0),
+            ROW % (ids[3], 1, 0),
+            ROW % (ids[4], 0, 1),
+        ]
+        rows = await stage.data("queryMsgByKey -t TopicTest -k Aa")
+        assert [(row["brokerName"], row["msgId"]) for row in rows] == [
+            ("broker-a", ids[0]),
+            ("broker-b", ids[2]),
+            ("broker-b", ids[3]),
+            ("broker-a", ids[4]),
+        ]
+
+    play(scenario, brokers=2)
+
+
+@pytest.mark.parametrize("command", ["queryMsgByKey -t TopicTest -k", "queryMsgByUniqueKey -t TopicTest -i"])
+def test_no_message_is_208(play, command):
+    async def scenario(stage):
+        await send(stage, "a")
+        with pytest.raises(ResponseError) as refused:
+            await stage.run(f"{command} nothing")
+        assert refused.value.code == 208
+
+    play(scenario)
+
+
+def test_by_unique_key_the_message_is_described(play):
+    async def scenario(stage):
+        ids = await send(stage, "a b", "c")
+        lines = await stage.run(f"queryMsgByUniqueKey -t TopicTest -i {ids[0]}")
+        assert lines[:3] == [
+            f"{'Topic:':<20} TopicTest",
+            f"{'Tags:':<20} [TagA]",
+            f"{'Keys:':<20} [a b]",
+        ]
+        assert f"{'Queue Offset:':<20} 0" in lines
+        assert lines[-1] == ""
+        assert f"{'Message Body:':<20} 1 bytes as stored" in lines
+        (row,) = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[1]} -a")
+        assert (row["msgId"], row["queueId"], row["properties"]["KEYS"]) == (ids[1], 1, "c")
+
+    play(scenario)
+
+
+def test_a_compaction_topic_is_made_and_its_attribute_shown(play):
+    async def scenario(stage):
+        made = "updateTopic -c DefaultCluster -t Prices -r 1 -w 1 -a +cleanup.policy=COMPACTION"
+        lines = await stage.run(made)
+        assert lines[-1].endswith(", attributes={+cleanup.policy=COMPACTION}]")
+        assert stage.brokers["broker-a"].context.topics.find("Prices").attributes == {
+            "cleanup.policy": "COMPACTION"
+        }
+        with pytest.raises(ResponseError) as refused:
+            await stage.run("updateTopic -c DefaultCluster -t Prices -a +cleanup.policy=DELETE")
+        assert "unchangeable attribute" in refused.value.remark
+        with pytest.raises(RewindMQError, match="format is wrong: cleanup"):
+            await stage.run("updateTopic -c DefaultCluster -t Other -a cleanup.policy=COMPACTION")
+
+    play(scenario)
