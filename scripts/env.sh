@@ -1,6 +1,8 @@
-# Sourced by the other scripts: makes the environment a lock file describes, once, and sets PYTHON.
+# Sourced by the other scripts: makes the environment a lock file describes, once, and sets PYTHON; finds Java
+# for what runs Spark.
 #
 #   make_env LOCKFILE DIRECTORY
+#   find_java                        after make_env; sets JAVA_HOME
 #
 # The directory is made again when the lock file or pyproject.toml changed since, or the clone was moved.
 # Needs Python 3.11 or newer with the venv module, and a package index that pip can reach; says so when
@@ -43,4 +45,30 @@ make_env() {
     "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ||
         fail "could not install the project itself (see pip's message above)"
     echo "$stamp" >"$directory/.stamp"
+}
+
+find_java() {
+    if ! JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java 2>/dev/null); then
+        unset JAVA_HOME
+        install_java || true
+        JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java) || fail "needs Java for the pipeline (see above)"
+    fi
+    export JAVA_HOME
+}
+
+# Where this user may install packages without being asked anything: Debian and its kin, as root or with sudo.
+install_java() {
+    local package sudo=()
+    command -v apt-get >/dev/null 2>&1 || return 1
+    if [ "$(id -u)" != 0 ]; then
+        sudo -n true 2>/dev/null || return 1
+        sudo=(sudo -n)
+    fi
+    ${sudo[@]+"${sudo[@]}"} apt-get update -qq >&2 || true
+    for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do
+        echo "${0##*/}: no Java 17 or newer; apt-get install $package" >&2
+        ${sudo[@]+"${sudo[@]}"} env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends "$package" >&2 && return
+    done
+    return 1
 }

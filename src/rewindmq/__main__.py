@@ -42,6 +42,9 @@ COMMANDS: Final = MappingProxyType(
         "consume": Command("rewindmq.client.consume_cli", "print or count the messages of a topic"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, rewind and consume again, verified"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
+        "pipeline": Command(
+            "rewindmq.pipeline.cli", "read, compact, index and check a broker's store with Spark"
+        ),
         "completion": Command("rewindmq.__main__", "print a shell's completion script"),
     }
 )

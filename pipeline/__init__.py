@@ -1,0 +1,45 @@
+"""PySpark over a broker's store: a data source, and jobs that compact, index, check and plan.
+
+Names are loaded when they are first used, so that showing a command's help loads neither Spark nor Arrow.
+The jobs themselves are ``compact.job.compact``, ``index.job.build_index``, ``index.install.install_index``,
+``replay.job.replay_plan`` and ``verify.job.verify``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rewindmq.pipeline.errors import PipelineError
+    from rewindmq.pipeline.reading import read_store
+    from rewindmq.pipeline.session import make_session, register
+    from rewindmq.pipeline.snapshot import StoreSnapshot, take_snapshot
+
+__all__ = [
+    "PipelineError",
+    "StoreSnapshot",
+    "make_session",
+    "read_store",
+    "register",
+    "take_snapshot",
+]
+
+_MODULES: Final = MappingProxyType(
+    {
+        "PipelineError": "rewindmq.pipeline.errors",
+        "StoreSnapshot": "rewindmq.pipeline.snapshot",
+        "make_session": "rewindmq.pipeline.session",
+        "read_store": "rewindmq.pipeline.reading",
+        "register": "rewindmq.pipeline.session",
+        "take_snapshot": "rewindmq.pipeline.snapshot",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
+    return value

@@ -1,0 +1,34 @@
+"""``DataFrame.mapInArrow`` without pandas, which Spark asks for there but does not use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+ArrowMap = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: str) -> DataFrame:
+    """Let a function make other batches of a frame's, partition by partition, in workers.
+
+    Args:
+        schema: of what it makes, as DDL.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas import functions as vectorized
+    from pyspark.util import PythonEvalType
+
+    # As PandasMapOpsMixin.mapInArrow of Spark 4.3 has it, but for the check that pandas is installed.
+    module: Any = vectorized
+    udf = module.vectorized_udf(
+        function, returnType=schema, functionType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    source: Any = frame
+    column = udf(*[source[name] for name in source.columns])
+    result: Any = DataFrame
+    mapped: DataFrame = result(source._jdf.mapInArrow(column._jc, False, None), source.sparkSession)
+    return mapped

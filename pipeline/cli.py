@@ -1,0 +1,73 @@
+"""``rewindmq pipeline``: Spark over a broker's store, offline."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class _SubCommand(NamedTuple):
+    module: str
+    help: str
+
+
+SUB_COMMANDS: Final = MappingProxyType(
+    {
+        "show": _SubCommand("rewindmq.pipeline.commands.show", "print the rows of a store"),
+        "compact": _SubCommand(
+            "rewindmq.pipeline.commands.compact",
+            "keep the latest value of every key, in an output of its own",
+        ),
+        "index": _SubCommand(
+            "rewindmq.pipeline.commands.index", "build time and key indexes, and lost consume queues"
+        ),
+        "install": _SubCommand(
+            "rewindmq.pipeline.commands.install", "put what index made into a stopped broker's store"
+        ),
+        "replay-plan": _SubCommand(
+            "rewindmq.pipeline.commands.replay_plan", "say what rewinding a group would redeliver"
+        ),
+        "verify": _SubCommand(
+            "rewindmq.pipeline.commands.verify", "check a store, and what a job made of it"
+        ),
+    }
+)
+
+EPILOG: Final = """\
+A store is a broker's storePathRootDir, of this project or of RocketMQ; it is only read, also while the
+broker runs. Paths are of this machine, or URIs: hdfs:, s3a:, gs:, abfs:. Needs the extra rewindmq[pipeline]
+and Java 17 or newer.
+
+examples:
+  rewindmq pipeline show ~/store --limit 10
+  rewindmq pipeline compact ~/store ~/compacted
+  rewindmq pipeline index ~/store ~/indexed
+  rewindmq pipeline replay-plan ~/store --group G --topic T --to 2026-03-01T12:00:00
+  rewindmq pipeline verify ~/store
+  rewindmq pipeline COMMAND --help
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the sub-commands."""
+    commands = parser.add_subparsers(dest="pipeline_command", metavar="COMMAND", required=True)
+    for name, command in SUB_COMMANDS.items():
+        module = importlib.import_module(command.module)
+        text = command.help
+        sub_parser = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=module.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(sub_parser)
+        sub_parser.set_defaults(_pipeline_run=module.run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a sub-command; returns its exit code."""
+    code: int = arguments._pipeline_run(arguments)
+    return code

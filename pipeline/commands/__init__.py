@@ -1,0 +1,1 @@
+"""The sub-commands of ``rewindmq pipeline``: each has ``add_arguments``, ``run`` and ``EPILOG``."""

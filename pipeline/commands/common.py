@@ -1,0 +1,149 @@
+"""What the sub-commands share: Spark's options, and the session of one command."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.progress import Progress, make_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_BYTES: Final = re.compile(r"([1-9][0-9]{0,12})([kmgKMG]?)")
+_SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30}
+_MEMORY: Final = re.compile(r"([1-9][0-9]{0,6})([mgMG])")
+# Spark refuses to start with less than 450 MiB.
+_MIN_MEMORY: Final = 512 << 20
+
+
+class Job(NamedTuple):
+    """A command's Spark session, and what shows its progress."""
+
+    spark: SparkSession
+    progress: Progress
+
+
+def add_common_arguments(
+    parser: argparse.ArgumentParser, json_help: str = "print the summary as one JSON object"
+) -> None:
+    """Define the options that every sub-command has."""
+    group = parser.add_argument_group("Spark")
+    group.add_argument(
+        "--master",
+        default="local[*]",
+        metavar="URL",
+        help="where the job runs (default: local[*], this machine's cores)",
+    )
+    group.add_argument(
+        "--memory",
+        type=_memory,
+        metavar="SIZE",
+        help="of the driver and each executor, as in 4g (default: 1g)",
+    )
+    group.add_argument(
+        "--conf",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one of Spark's own settings; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help=json_help)
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+@contextlib.contextmanager
+def running(arguments: argparse.Namespace) -> Iterator[Job]:
+    """Spark for one command; failures of its jobs are one line.
+
+    A session that this process has already is used. Else one is started, and ended with the command; what
+    Spark itself writes then goes to a file, which is kept, and named, when the job fails.
+    """
+    from rewindmq.pipeline.session import make_session, running_session, stop_session
+    from rewindmq.pipeline.spark_errors import in_one_line
+
+    progress = make_progress(sys.stderr, is_quiet=arguments.quiet)
+    spark = running_session()
+    if spark is not None:
+        with in_one_line(), _ended(progress):
+            progress.watch(spark)
+            yield Job(spark, progress)
+        return
+    settings = dict(arguments.conf)
+    with _log() as log, contextlib.ExitStack() as stack:
+        stack.enter_context(_ended(progress))
+        progress.begin("starting Spark")
+        spark = make_session(arguments.master, memory=arguments.memory, config=settings, log=log)
+        stack.callback(stop_session, spark)
+        # A Spark that is gone neither tells of its tasks nor what its errors say.
+        stack.enter_context(_ended(progress))
+        stack.enter_context(in_one_line())
+        progress.watch(spark)
+        yield Job(spark, progress)
+
+
+@contextlib.contextmanager
+def _ended(progress: Progress) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        progress.end(is_done=False)
+        raise
+    progress.end(is_done=True)
+
+
+@contextlib.contextmanager
+def _log() -> Iterator[Path]:
+    """A file for Spark's log, which stays only where an error names it."""
+    from rewindmq.pipeline.spark_errors import SparkError
+
+    descriptor, name = tempfile.mkstemp(prefix="rewindmq-spark-", suffix=".log")
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    except SparkError as error:
+        raise PipelineError(f"{error}; Spark's log: {name}") from None
+    except BaseException:
+        Path(name).unlink()
+        raise
+    Path(name).unlink()
+
+
+def positive_int(text: str) -> int:
+    """A whole number, 1 or more."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def byte_count(text: str) -> int:
+    """A number of bytes, or of KiB, MiB, GiB: ``1048576``, ``1m``."""
+    match = _BYTES.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, as in 1073741824 or 1g")
+    return int(match[1]) << _SHIFTS[match[2].lower()]
+
+
+def _memory(text: str) -> str:
+    match = _MEMORY.fullmatch(text)
+    if match is None or int(match[1]) << _SHIFTS[match[2].lower()] < _MIN_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size of memory of at least 512m, as in 4g")
+    return text
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of Spark's settings, as in spark.local.dir=/tmp")
+    return key, value

@@ -1,0 +1,196 @@
+"""``rewindmq pipeline show``: rows of a store, as a table or as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from rewindmq.pipeline.commands.checks import look_at_stores, require_topics
+from rewindmq.pipeline.commands.common import add_common_arguments, running
+from rewindmq.pipeline.commands.summary import in_words, table_lines
+from rewindmq.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VIEWS: Final = ("messages", "consumequeue", "index", "offsets", "damage")
+DEFAULT_LIMIT: Final = 20
+# What a line of a table has room for; --json tells all.
+_TABLE_COLUMNS: Final[tuple[str, ...]] = (
+    "topic", "queueId", "queueOffset", "storeTimestamp", "keys", "tag", "uniqueKey", "storeSize", "body",
+)  # fmt: skip
+# A row is counted by its shortest column.
+_COUNTED_COLUMNS: Final[dict[str, tuple[str, ...]]] = {"messages": ("physicalOffset",)}
+# The data source's options that are this command's, too; "from" is no name in Python.
+_FILTERS: Final = {"key": "key", "from": "begin", "to": "end", "index": "index"}
+# Rows that decide how wide the columns of a table are.
+_PAGE: Final = 1_000
+_MAX_CELL: Final = 48
+
+EPILOG: Final = """\
+Views: messages (the commit log), consumequeue, index (the key index), offsets (of consumer groups), damage
+(what in the log cannot be read, and where).
+
+examples:
+  rewindmq pipeline show ~/store
+  rewindmq pipeline show ~/store --topic Orders --from 2026-03-01 --to 2026-03-02 --limit 0 --json
+  rewindmq pipeline show ~/store --topic Orders --key order-4711 --index ~/indexed
+  rewindmq pipeline show ~/broker-a ~/broker-b --topic Orders --count
+  rewindmq pipeline show ~/store --view damage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.add_argument("stores", nargs="+", metavar="STORE", help="a store; several are read as one")
+    parser.add_argument("--view", choices=VIEWS, default=VIEWS[0], help="which rows (default: messages)")
+    parser.add_argument("--topic", metavar="T", help="of this topic only")
+    parser.add_argument("--key", metavar="K", help="with this key, or this unique key, only")
+    parser.add_argument(
+        "--index",
+        metavar="DIR",
+        help="where 'rewindmq pipeline index' made an index, by which key and topic are found",
+    )
+    parser.add_argument("--from", dest="begin", metavar="TIME", help="stored at this time or later")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="stored before this time")
+    parser.add_argument(
+        "--limit",
+        type=_count,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help="so many rows, 0 for all (default: 20)",
+    )
+    parser.add_argument(
+        "--count", action="store_true", help="print how many rows there are, and none of them"
+    )
+    add_common_arguments(parser, json_help="print rows as JSON, one a line")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print them.
+
+    Raises:
+        PipelineError: no store, no time, an unknown topic, or nothing of the kind in this view.
+    """
+    snapshots = look_at_stores(arguments.stores)
+    options = _options(arguments)
+    if arguments.topic is not None:
+        require_topics(snapshots, [arguments.topic])
+    with running(arguments) as (spark, progress):
+        progress.begin(f"reading {', '.join(arguments.stores)}")
+        rows = _chosen(spark, arguments, options)
+        if arguments.count:
+            count = rows.count()
+            progress.end(is_done=True)
+            print(json.dumps({"count": count}) if arguments.json else count)
+            return 0
+        pieces = _pieces(rows, arguments.limit)
+        first = next(pieces, [])
+        # Rows and bars would write over each other.
+        progress.end(is_done=True)
+        for piece in chain([first], pieces):
+            _print(piece, is_json=arguments.json)
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, str]:
+    """The data source's options, found to be right before Spark is started."""
+    from rewindmq.pipeline.options import parse_options
+    from rewindmq.pipeline.schema import VIEWS as COLUMNS
+
+    given = {name: getattr(arguments, attribute) for name, attribute in _FILTERS.items()}
+    options = {name: value for name, value in given.items() if value is not None}
+    if arguments.topic is not None:
+        if arguments.view == VIEWS[0]:
+            options["topic"] = arguments.topic
+        elif "topic" not in COLUMNS[arguments.view]:
+            raise PipelineError(f"--topic is not for the view {arguments.view}: it knows no topics")
+    parse_options({"view": arguments.view, "paths": json.dumps(arguments.stores), **options})
+    return options
+
+
+def _chosen(spark: SparkSession, arguments: argparse.Namespace, options: Mapping[str, str]) -> DataFrame:
+    from rewindmq.pipeline.reading import read_store
+
+    columns = _TABLE_COLUMNS if arguments.view == VIEWS[0] and not arguments.json else None
+    if arguments.count:
+        columns = _COUNTED_COLUMNS.get(arguments.view)
+    rows = read_store(spark, arguments.stores, view=arguments.view, columns=columns, **options)
+    if arguments.topic is not None and "topic" not in options:
+        rows = rows.where(rows.topic == arguments.topic)
+    return rows
+
+
+def _pieces(rows: DataFrame, limit: int) -> Iterator[list[dict[str, Any]]]:
+    """Pieces that fit a page; this process never holds more."""
+    chosen = (rows.limit(limit) if limit else rows).toLocalIterator()
+    while piece := [row.asDict() for row in islice(chosen, _PAGE)]:
+        yield piece
+
+
+def _print(rows: list[dict[str, Any]], *, is_json: bool) -> None:
+    if is_json:
+        for row in rows:
+            print(json.dumps(_as_json(row), ensure_ascii=False))
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = table_lines([_cells(row) for row in rows], _text) if rows else ["no rows"]
+    print("\n".join(line[:width] for line in lines))
+
+
+def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    values = {}
+    for name, value in row.items():
+        if isinstance(value, bytes | bytearray):
+            try:
+                values[name] = value.decode()
+            except UnicodeDecodeError:
+                values[f"{name}Base64"] = base64.b64encode(value).decode()
+        else:
+            values[name] = _moment(value) if isinstance(value, datetime) else value
+    return values
+
+
+def _moment(value: datetime) -> str:
+    """With the zone that it is told in: this machine's."""
+    return value.astimezone().isoformat(timespec="milliseconds")
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = [name for name in _TABLE_COLUMNS if name in row] if "body" in row else list(row)
+    return {name: _cell(row[name]) for name in names}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S.") + f"{value.microsecond // 1_000:03}"
+    if isinstance(value, bytes | bytearray):
+        value = value[: 4 * _MAX_CELL].decode("utf-8", "replace")
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    if isinstance(value, dict):
+        value = " ".join(f"{name}={item}" for name, item in value.items())
+    if isinstance(value, str):
+        value = "".join(character if character.isprintable() else "·" for character in value)
+        return value if len(value) <= _MAX_CELL else f"{value[: _MAX_CELL - 3]}..."
+    return value
+
+
+def _text(value: Any) -> str:
+    """Numbers as they can be copied into a command: without thousands apart."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else in_words(value)
+
+
+def _count(text: str) -> int:
+    """A whole number, 0 or more."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number

@@ -1,0 +1,1 @@
+"""Compaction: the newest message of each key, as a compaction store or as a fresh store."""

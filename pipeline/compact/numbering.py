@@ -1,0 +1,42 @@
+"""Whether the messages of each queue are numbered upwards, as all that a compaction decides rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from rewindmq.pipeline.compact.survivors import QueueTotals
+from rewindmq.pipeline.compact.topics import Kind
+from rewindmq.pipeline.errors import PipelineError
+
+# What has a place in a queue.
+IN_QUEUES: Final = (
+    Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.KEYLESS, Kind.DONE, Kind.OTHER, Kind.DAMAGED,
+)  # fmt: skip
+
+
+def check_numbers(totals: Sequence[QueueTotals], ends: Mapping[tuple[str, int], int]) -> None:
+    """Refuse a log in which a queue that the output shall have begins anew.
+
+    Args:
+        ends: offset behind the newest message of each queue that earlier runs read.
+
+    Raises:
+        PipelineError: a queue's offsets step back behind its newest message.
+    """
+    counted = [total for total in totals if total.kind in IN_QUEUES and total.kind is not Kind.OTHER]
+    counted.sort(key=lambda total: (total.topic, total.queue_id))
+    for (topic, queue_id), kinds in groupby(counted, lambda total: (total.topic, total.queue_id)):
+        queue = list(kinds)
+        newest = max(queue, key=lambda total: total.newest)
+        last = max(total.last for total in queue)
+        lowest = min((total.lowest for total in queue if total.lowest is not None), default=None)
+        stepped_back = 0 <= newest.newest_at < last
+        if stepped_back or (lowest is not None and lowest < ends.get((topic, queue_id), 0)):
+            raise PipelineError(
+                f"queue {queue_id} of {topic} numbers its messages anew at or before log position {last}: the"
+                " topic was deleted and made again, and older messages cannot be told from newer ones. Leave"
+                " it out by naming the others with --topic (compaction format), or wait until the log up to"
+                " there has expired"
+            )

@@ -1,0 +1,262 @@
+"""One pass over the log: a row for every message that may be kept, and for what decides about others.
+
+The data source's views have no row for a named half message or for damage, and check no CRC without copying
+bodies; a compaction needs all of it at once, and reads its log a single time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.pipeline.compact.topics import Kind, TopicRules
+from rewindmq.pipeline.decode.damage import Damage, DamageKind
+from rewindmq.pipeline.decode.gather import gather
+from rewindmq.pipeline.decode.message_columns import MessageColumns
+from rewindmq.pipeline.decode.record_block import Bools, Int64s, RecordBlock
+from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
+from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SPLIT_BYTES: Final = 64 << 20
+# Of rows that share a group with others: they are only counted.
+SHARED: Final = -1
+# ``origin`` of a message whose bytes are the source's, not those of the generation before.
+FROM_SOURCE: Final = -1
+
+# "packed" is the record's size in bytes, times two, plus one for an empty body. "origin" is a position in the
+# generation before. "alone" makes a row a group of its own.
+SCHEMA: Final = (
+    "topic string, queueId int, kind int, key string, alone bigint, queueOffset bigint,"
+    " physicalOffset bigint, packed bigint, storeTimestamp bigint, origin bigint"
+)
+ARROW_SCHEMA: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("queueId", pa.int32()),
+        ("kind", pa.int32()),
+        ("key", pa.string()),
+        ("alone", pa.int64()),
+        ("queueOffset", pa.int64()),
+        ("physicalOffset", pa.int64()),
+        ("packed", pa.int64()),
+        ("storeTimestamp", pa.int64()),
+        ("origin", pa.int64()),
+    ]
+)
+# Kinds of which a damaged body matters.
+_COUNTED: Final = (Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.DONE)
+_OUTSIDE_QUEUES: Final = (
+    int(MessageSysFlag.TRANSACTION_PREPARED),
+    int(MessageSysFlag.TRANSACTION_ROLLBACK),
+)
+
+Kinds = npt.NDArray[np.int32]
+
+
+class ScanPlan(NamedTuple):
+    """What the tasks of a scan need to know.
+
+    Attributes:
+        keep_keyless: messages of compacted topics without a key are kept whole.
+    """
+
+    files: ReadableFiles
+    segments: tuple[Segment, ...]
+    rules: TopicRules
+    keep_keyless: bool
+
+
+class Part(InputPartition):
+    """What one task reads: the records that begin in [start, stop) of a segment."""
+
+    def __init__(self, segment: Segment, start: int, stop: int) -> None:
+        super().__init__(start)
+        self.segment = segment
+        self.start = start
+        self.stop = stop
+
+
+class LogScan(DataSourceReader):
+    """The rows of a log between two positions."""
+
+    def __init__(self, plan: ScanPlan, begin: int, end: int) -> None:
+        self._plan = plan
+        self._parts = [
+            Part(segment, start, min(start + SPLIT_BYTES, segment.end, end))
+            for segment in plan.segments
+            for start in range(max(segment.base, begin), min(segment.end, end), SPLIT_BYTES)
+        ]
+        if not self._parts:
+            # Without a part Spark would make one of its own.
+            first = plan.segments[0]
+            self._parts = [Part(first, first.base, first.base)]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self._parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        met: list[Damage] = []
+        reader = SegmentReader(self._plan.files, partition.segment, met.append)
+        for block in reader.blocks(partition.start, partition.stop):
+            yield from scan_block(self._plan, partition.segment.base, block)
+        if met:
+            yield _damage_rows(met)
+
+
+def scan_log(spark: SparkSession, plan: ScanPlan, begin: int, end: int) -> DataFrame:
+    """Rows of ``SCHEMA`` for the records that begin in [begin, end), log positions."""
+
+    # Spark's other ways to get Arrow batches from Python need pandas.
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "rewindmq-compact"
+
+        def schema(self) -> str:
+            return SCHEMA
+
+        def reader(self, schema: StructType) -> DataSourceReader:
+            return LogScan(plan, begin, end)
+
+    spark.dataSource.register(Source)
+    return spark.read.format(Source.name()).load()
+
+
+def scan_block(plan: ScanPlan, base: int, block: RecordBlock) -> Iterator[pa.RecordBatch]:
+    """The rows of one block of records; ``base``: of its segment."""
+    columns = MessageColumns(block, "", base, DelayLevels(DEFAULT_DELAY_LEVELS))
+    topics = columns.column("topic").dictionary_encode()
+    topic_of = topics.indices.to_numpy()
+    names = topics.dictionary.to_pylist()
+    kinds = _kinds(plan.rules, names, topic_of, block)
+    bad = _bad_crc(block, kinds)
+    keys = columns.column("keysText")
+    kinds[(kinds == Kind.KEYED) & _is_blank(keys)] = Kind.WHOLE if plan.keep_keyless else Kind.KEYLESS
+    kinds[bad] = Kind.DAMAGED
+    yield _message_rows(block, topics, keys, kinds)
+    if bad.any():
+        yield _damage_rows(_bad_records(base, block.select(np.flatnonzero(bad))))
+    is_op = np.isin(topic_of, [place for place, name in enumerate(names) if name == TRANS_OP_HALF_TOPIC])
+    if is_op.any() and (kinds[is_op] == Kind.DONE).any():
+        yield _named_halves(block.select(np.flatnonzero(is_op & (kinds == Kind.DONE))))
+
+
+def _message_rows(
+    block: RecordBlock, topics: pa.DictionaryArray, keys: pa.Array, kinds: Kinds
+) -> pa.RecordBatch:
+    physical_offset = block.head["physical_offset"].astype(np.int64)
+    is_alone = (kinds == Kind.WHOLE) | (kinds == Kind.HALF)
+    size = block.head["total_size"].astype(np.int64)
+    return pa.RecordBatch.from_arrays(
+        [
+            topics.dictionary.take(topics.indices),
+            pa.array(block.head["queue_id"].astype(np.int32)),
+            pa.array(kinds),
+            pc.if_else(pa.array(kinds == Kind.KEYED), keys, pa.scalar(None, pa.string())),
+            pa.array(np.where(is_alone, physical_offset, SHARED)),
+            pa.array(block.head["queue_offset"].astype(np.int64)),
+            pa.array(physical_offset),
+            pa.array(2 * size + (block.tail["body_length"] == 0)),
+            pa.array(block.store_timestamp),
+            pa.array(np.full(len(block), FROM_SOURCE, np.int64)),
+        ],
+        schema=ARROW_SCHEMA,
+    )
+
+
+def _kinds(rules: TopicRules, names: list[str], topic_of: Int64s, block: RecordBlock) -> Kinds:
+    by_topic = np.asarray([rules.kind_of(name) for name in names], np.int32)
+    kinds: Kinds = by_topic[topic_of]
+    if SCHEDULE_TOPIC in names:
+        delayed = np.flatnonzero((topic_of == names.index(SCHEDULE_TOPIC)) & (kinds == Kind.WHOLE))
+        for record in delayed.tolist():
+            head = block.head[record]
+            if int(head["queue_offset"]) < rules.first_undelivered(int(head["queue_id"])):
+                kinds[record] = Kind.DONE
+    transaction = block.sys_flag & TRANSACTION_MASK
+    kinds[np.isin(transaction, _OUTSIDE_QUEUES)] = Kind.OUTSIDE
+    return kinds
+
+
+def _bad_crc(block: RecordBlock, kinds: Kinds) -> Bools:
+    """Which of the records whose bytes count have a body without its CRC."""
+    bad: Bools = np.zeros(len(block), np.bool_)
+    counted = np.flatnonzero(np.isin(kinds, _COUNTED))
+    bad[counted] = ~block.select(counted).crc_ok
+    return bad
+
+
+def _is_blank(keys: pa.Array) -> Bools:
+    """5.3.3 CompactionLog: a message whose KEYS is blank has no key."""
+    blank = pc.or_(pc.equal(keys, ""), pc.utf8_is_space(keys))
+    found: Bools = pc.fill_null(blank, True).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _bad_records(base: int, block: RecordBlock) -> list[Damage]:
+    start = block.head["physical_offset"].astype(np.int64)
+    end = start + block.head["total_size"].astype(np.int64)
+    detail = "the body does not have the CRC its record states"
+    return [
+        Damage(DamageKind.BAD_CRC, base, first, last, detail)
+        for first, last in zip(start.tolist(), end.tolist(), strict=True)
+    ]
+
+
+def _damage_rows(damage: Sequence[Damage]) -> pa.RecordBatch:
+    return _other_rows(
+        [
+            {
+                "topic": str(place.kind),
+                "queueId": 0,
+                "kind": int(Kind.DAMAGE),
+                "key": place.detail,
+                "alone": place.start,
+                "queueOffset": place.end,
+                "physicalOffset": place.start,
+            }
+            for place in damage
+        ]
+    )
+
+
+def _named_halves(ops: RecordBlock) -> pa.RecordBatch:
+    """4.x names one half message by its queue offset, 5.x several, with commas between them."""
+    rows = []
+    bodies = gather(ops.data, ops.body_at, ops.body_end).to_pylist()
+    for body, queue_id in zip(bodies, ops.head["queue_id"].tolist(), strict=True):
+        for piece in body.split(b","):
+            if piece.strip().isdigit():
+                offset = int(piece)
+                rows.append(
+                    {
+                        "topic": TRANS_HALF_TOPIC,
+                        "queueId": queue_id,
+                        "kind": int(Kind.NAMED_HALF),
+                        "key": None,
+                        "alone": offset,
+                        "queueOffset": offset,
+                        "physicalOffset": 0,
+                    }
+                )
+    return _other_rows(rows)
+
+
+def _other_rows(rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
+    rest = {"packed": 0, "storeTimestamp": 0, "origin": FROM_SOURCE}
+    return pa.RecordBatch.from_pylist([{**row, **rest} for row in rows], schema=ARROW_SCHEMA)

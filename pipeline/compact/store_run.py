@@ -1,0 +1,284 @@
+"""The steps of a compaction of one store; each is done once, however often the run is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rewindmq.broker.store.compaction_layout import FOLDER, POSITION_FILE
+from rewindmq.pipeline.compact import translate
+from rewindmq.pipeline.compact.former import carried_rows, load_files, offset_map_path, save_files
+from rewindmq.pipeline.compact.layout import FileShape, LayoutPlan, OutputFile, lay_out
+from rewindmq.pipeline.compact.numbering import IN_QUEUES, check_numbers
+from rewindmq.pipeline.compact.options import CompactOptions, Format, Keyless, Scope
+from rewindmq.pipeline.compact.scan import ScanPlan, scan_log
+from rewindmq.pipeline.compact.survivors import (
+    MAY_BE_KEPT,
+    QueueTotals,
+    damaged_places,
+    group,
+    in_order,
+    keys_of_topics,
+    queue_totals,
+    survivors,
+)
+from rewindmq.pipeline.compact.topics import Kind, TopicRules
+from rewindmq.pipeline.compact.writer import WritePlan, link_file, write_file
+from rewindmq.pipeline.identity import RecordIdentity, identify
+from rewindmq.pipeline.output import JobOutput
+from rewindmq.pipeline.progress import Tell
+from rewindmq.pipeline.snapshot import StoreSnapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAMAGE_SHOWN: Final = 100
+GROUPS_STEP: Final = "groups"
+
+
+class StoreTask(NamedTuple):
+    """One store of a compaction.
+
+    Attributes:
+        number: of the store, among those of the run.
+        folder: its place in the output: "" or "/" and its name.
+        snapshot: cut at the position up to which this run reads.
+        configuration: of the store, read before the log's end was looked for: offsets of groups and
+            deliveries point to nothing that the snapshot lacks.
+        begin: position from which it reads.
+        former: folder of the generation before, "" when the run begins afresh.
+        former_facts: what that generation's manifest tells of this store.
+    """
+
+    number: int
+    folder: str
+    snapshot: StoreSnapshot
+    configuration: translate.Configuration
+    begin: int
+    rules: TopicRules
+    shape: FileShape
+    former: str
+    former_facts: Mapping[str, Any]
+
+
+class StoreRun:
+    """Compacts one store into the draft of an output."""
+
+    def __init__(
+        self, spark: SparkSession, output: JobOutput, options: CompactOptions, task: StoreTask, tell: Tell
+    ) -> None:
+        self._spark = spark
+        self._output = output
+        self._options = options
+        self._task = task
+        self._tell = tell
+        self._root = output.draft + task.folder
+        self._is_store = options.format is Format.STORE
+
+    def run(self) -> dict[str, Any]:
+        """Do what is not done yet; gives what the manifest tells of the store."""
+        found = self._group()
+        self._select(found)
+        laid = self._lay_out(found)
+        written = self._write(laid)
+        self._configure(found, laid)
+        return {**found, "counts": laid["counts"], **written}
+
+    def _step(self, name: str) -> str:
+        return step_name(self._task.number, name)
+
+    def _group(self) -> Mapping[str, Any]:
+        """Read what is new of the log; of each key its newest message stays."""
+        output, name, task = self._output, self._step(GROUPS_STEP), self._task
+        found = output.step(name)
+        if found is not None:
+            return found
+        self._tell(f"reading the log of {task.snapshot.location}")
+        keep_keyless = self._is_store and self._options.keyless is Keyless.KEEP
+        plan = ScanPlan(task.snapshot.files, task.snapshot.segments, task.rules, keep_keyless)
+        rows = scan_log(self._spark, plan, task.begin, task.snapshot.end)
+        if task.former:
+            uri = output.uri(offset_map_path(task.former))
+            rows = rows.unionByName(carried_rows(self._spark, uri, task.rules))
+        folder = output.uri(output.folder(name))
+        group(rows).write.mode("overwrite").parquet(folder)
+        groups = self._spark.read.parquet(folder)
+        totals = queue_totals(groups)
+        check_numbers(totals, self._former_ends())
+        count, places = damaged_places(groups, DAMAGE_SHOWN)
+        last = max((total.last for total in totals), default=-1)
+        former_last = RecordIdentity.from_json(task.former_facts.get("last"))
+        newest = max((total.newest_store_timestamp for total in totals), default=0)
+        return output.finish(
+            name,
+            {
+                "totals": totals,
+                "keys": keys_of_topics(groups) if self._options.scope is Scope.TOPIC else {},
+                "newestStoreTimestamp": max(newest, task.former_facts.get("newestStoreTimestamp", newest)),
+                "last": identify(task.snapshot, last) if last >= 0 else former_last,
+                "ends": self._ends(totals),
+                "damageCount": count,
+                "damage": places,
+            },
+        )
+
+    def _ends(self, totals: list[QueueTotals]) -> list[list[Any]]:
+        """Of each queue, the offset behind its newest message, also of those that only earlier runs read."""
+        ends = self._former_ends()
+        for total in totals:
+            if total.kind in IN_QUEUES:
+                queue = total.topic, total.queue_id
+                ends[queue] = max(ends.get(queue, 0), total.newest + 1)
+        return [[*queue, end] for queue, end in sorted(ends.items())]
+
+    def _former_ends(self) -> dict[tuple[str, int], int]:
+        return {(topic, queue_id): end for topic, queue_id, end in self._task.former_facts.get("ends", ())}
+
+    def _select(self, found: Mapping[str, Any]) -> None:
+        """Decide what is kept, and sort it as it will be written."""
+        output, name = self._output, self._step("survivors")
+        if output.step(name) is not None:
+            return
+        self._tell("choosing what is kept")
+        totals = totals_of(found)
+        groups = self._spark.read.parquet(output.uri(output.folder(self._step(GROUPS_STEP))))
+        newest = found["newestStoreTimestamp"]
+        kept = survivors(self._spark, groups, self._options, totals, newest)
+        order = ["physicalOffset"] if self._is_store else ["topic", "queueId", "queueOffset"]
+        count = sum(total.groups for total in totals if total.kind in MAY_BE_KEPT)
+        in_order(kept, count, order).write.mode("overwrite").parquet(output.uri(output.folder(name)))
+        output.finish(name, {})
+
+    def _lay_out(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give every message its place."""
+        output, name, task = self._output, self._step("layout"), self._task
+        laid = output.step(name)
+        if laid is not None:
+            return laid
+        self._tell("giving every message its place")
+        folder = output.folder(self._step("survivors"))
+        sources = [item.name for item in output.files.list(folder) if item.name.endswith(".parquet")]
+        consumed = task.configuration[translate.CONSUMER_OFFSETS]
+        delivered = task.configuration[translate.DELAY_OFFSETS]
+        offsets = translate.offsets_to_translate(consumed, delivered) if self._is_store else {}
+        plan = LayoutPlan(
+            output.files,
+            tuple(f"{folder}/{source}" for source in sources),
+            offset_map_path(self._root),
+            self._options,
+            task.shape,
+            offsets,
+        )
+        (laid,) = self._spark.sparkContext.parallelize([plan], 1).map(lay_out).collect()
+        save_files(output.files, self._root, [OutputFile(*fields) for fields in laid["files"]])
+        if self._is_store:
+            ends = {(topic, queue_id): end for topic, queue_id, end in found["ends"]}
+            ranks = {(topic, queue_id, offset): rank for topic, queue_id, offset, rank in laid["ranks"]}
+            to_new = translate.make_translation(ranks, ends)
+            offsets_json = translate.translated_offsets(consumed, to_new)
+            self._publish_config(translate.CONSUMER_OFFSETS, offsets_json)
+            self._publish_config(translate.DELAY_OFFSETS, translate.translated_delays(delivered, to_new))
+        return output.finish(name, {"files": laid["files"], "counts": laid["counts"]})
+
+    def _write(self, laid: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write the log files; those that the generation before has in the same form are linked."""
+        output, name, task = self._output, self._step("files"), self._task
+        found = output.step(name)
+        if found is not None:
+            return found
+        self._tell("writing the kept messages")
+        for folder in ("commitlog", FOLDER):
+            output.files.remove_tree(f"{self._root}/{folder}")
+        output.files.make_folder(f"{self._root}/{'commitlog' if self._is_store else FOLDER}")
+        plan = WritePlan(
+            task.snapshot.files,
+            task.snapshot.segments,
+            output.files,
+            self._root,
+            task.former,
+            offset_map_path(self._root),
+            task.shape.bytes,
+            0 if self._is_store else self._options.cq_file_bytes,
+        )
+        files = [OutputFile(*fields) for fields in laid["files"]]
+        same = _identities(load_files(output.files, task.former)) if task.former else frozenset()
+        fresh = [file for file in files if _identity(file) not in same]
+        for file in files:
+            if _identity(file) in same:
+                link_file(plan, file)
+        if fresh:
+            slices = min(len(fresh), 8 * self._spark.sparkContext.defaultParallelism)
+            write = _Writer(plan)
+            self._spark.sparkContext.parallelize(fresh, slices).foreach(write)
+        return output.finish(name, {"filesWritten": len(fresh), "filesLinked": len(files) - len(fresh)})
+
+    def _configure(self, found: Mapping[str, Any], laid: Mapping[str, Any]) -> None:
+        output, name, task = self._output, self._step("config"), self._task
+        if output.step(name) is not None:
+            return
+        self._tell("writing the configuration")
+        config = task.configuration
+        topics = config[translate.TOPICS]
+        if not self._is_store:
+            queues = _queue_counts(found["ends"], task.rules)
+            topics = translate.marked_topics(topics, queues)
+            offsets = translate.offsets_of(config[translate.CONSUMER_OFFSETS], queues)
+            self._publish_config(translate.CONSUMER_OFFSETS, offsets)
+            # Messages without a key count, too: their offsets must not be given again.
+            positions = {
+                f"{topic}_{queue_id}": end - 1
+                for topic, queue_id, end in found["ends"]
+                if task.rules.is_compacted(topic)
+            }
+            data = translate.to_json({"queueOffsetMap": positions})
+            output.files.publish(f"{self._root}/{FOLDER}/{POSITION_FILE}", data)
+        self._publish_config(translate.TOPICS, topics)
+        self._publish_config(translate.GROUPS, config[translate.GROUPS])
+        output.finish(name, {})
+
+    def _publish_config(self, name: str, value: Mapping[str, Any]) -> None:
+        if value:
+            self._output.files.publish(f"{self._root}/config/{name}", translate.to_json(value))
+
+
+class _Writer:
+    """What a task does with each of its files."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self._plan = plan
+
+    def __call__(self, file: OutputFile) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        write_file(self._plan, file, context.taskAttemptId())
+
+
+def step_name(number: int, step: str) -> str:
+    """What a step is called of the store of that number."""
+    return f"{number}-{step}"
+
+
+def totals_of(found: Mapping[str, Any]) -> list[QueueTotals]:
+    """Sums by queue and kind, as a store's first step found them."""
+    return [
+        QueueTotals(topic, queue_id, Kind(kind), *rest) for topic, queue_id, kind, *rest in found["totals"]
+    ]
+
+
+def _queue_counts(ends: list[list[Any]], rules: TopicRules) -> dict[str, int]:
+    """Of each compacted topic, how many queues it has to have."""
+    counts = dict.fromkeys(rules.chosen or (), 1)
+    for topic, queue_id, _ in ends:
+        if rules.is_compacted(topic):
+            counts[topic] = max(counts.get(topic, 1), queue_id + 1)
+    return counts
+
+
+def _identity(file: OutputFile) -> OutputFile:
+    return file._replace(first_row=0)
+
+
+def _identities(files: list[OutputFile]) -> frozenset[OutputFile]:
+    return frozenset(_identity(file) for file in files)

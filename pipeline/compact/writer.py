@@ -1,0 +1,244 @@
+"""Writing the output's log files: kept records as they are, their positions patched, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from rewindmq.broker.store.compaction_layout import (
+    BATCH_SIZE,
+    CQ_FOLDER,
+    END_OF_FILE,
+    FOLDER,
+    LOG_FOLDER,
+    NO_COMPACTED_OFFSET,
+    UNIT,
+    UNIT_BYTES,
+)
+from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.pipeline.compact.layout import WHOLE_STORE, OutputFile, Stream
+from rewindmq.pipeline.decode.gather import gather
+from rewindmq.pipeline.decode.message_columns import MessageColumns
+from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock
+from rewindmq.pipeline.decode.segment_reader import Segment
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.files import Files, LocalFiles, ReadableFiles
+from rewindmq.protocol.record import BLANK, MAGIC_BLANK, PHYSICAL_OFFSET_AT, QUEUE_OFFSET_AT
+
+# Bytes of records that a task holds at a time; reading them needs at most as much again.
+_CHUNK_BYTES: Final = 8 << 20
+# Unwanted bytes between two records that are read along rather than skipped.
+_LOCAL_GAP: Final = 16 << 10
+_REMOTE_GAP: Final = 1 << 20
+_UNITS: Final = np.dtype(
+    [
+        ("physical_offset", ">i8"),
+        ("size", ">i4"),
+        ("tags_code", ">i8"),
+        ("store_timestamp", ">i8"),
+        ("queue_offset", ">i8"),
+        ("batch_size", ">i2"),
+        ("compacted_offset", ">i4"),
+        ("reserved", ">i4"),
+    ]
+)
+Octets = npt.NDArray[np.uint8]
+_COLUMNS: Final = ("physicalOffset", "newPhysicalOffset", "newQueueOffset", "storeSize", "origin")
+
+
+class WritePlan(NamedTuple):
+    """What the tasks that write files need to know; pickles.
+
+    Attributes:
+        source: the source's files and segments.
+        target: the output's files.
+        root: the new store's folder, within ``target``.
+        former: that of the generation before; "" when there is none.
+        offset_map: path of it.
+        file_bytes: of a log file.
+        cq_file_bytes: of a compaction queue file; 0: a store is written.
+    """
+
+    source: ReadableFiles
+    segments: tuple[Segment, ...]
+    target: Files
+    root: str
+    former: str
+    offset_map: str
+    file_bytes: int
+    cq_file_bytes: int
+
+
+def log_path(root: str, stream: Stream, base: int) -> str:
+    """Where a log file of the output lies."""
+    if stream == WHOLE_STORE:
+        return f"{root}/commitlog/{base:020d}"
+    return f"{root}/{FOLDER}/{LOG_FOLDER}/{stream.topic}/{stream.queue_id}/{base:020d}"
+
+
+def cq_path(root: str, stream: Stream, base: int) -> str:
+    """Where the units of a compaction log file lie."""
+    return f"{root}/{FOLDER}/{CQ_FOLDER}/{stream.topic}/{stream.queue_id}/{base:020d}"
+
+
+def write_file(plan: WritePlan, file: OutputFile, attempt: int) -> None:
+    """Write one log file, and its units in a compaction store.
+
+    Args:
+        attempt: of the task; two attempts at once never write to one file.
+
+    Raises:
+        PipelineError: the bytes read are not those of the records looked for.
+    """
+    path = log_path(plan.root, file.stream, file.base)
+    draft = f"{path}.{attempt}"
+    units = []
+    with plan.target.create(draft) as target:
+        for rows in _chunks(plan, file):
+            data = _records(plan, file, rows)
+            units.append(_patch(plan, data, rows))
+            target.write(data.tobytes())
+        _fill(plan, target, file)
+    _put(plan.target, draft, path, file.store_timestamp)
+    if plan.cq_file_bytes:
+        path = cq_path(plan.root, file.stream, file.base)
+        draft = f"{path}.{attempt}"
+        with plan.target.create(draft) as target:
+            written = sum(target.write(part) for part in units)
+            if not file.is_last:
+                written += target.write(UNIT.pack(END_OF_FILE, 0, 0, 0, 0, 0, NO_COMPACTED_OFFSET, 0))
+            plan.target.fill(target, plan.cq_file_bytes - written)
+        _put(plan.target, draft, path, file.store_timestamp)
+
+
+def link_file(plan: WritePlan, file: OutputFile) -> None:
+    """Take over a file of the generation before, which would be the same."""
+    paths = [log_path] if not plan.cq_file_bytes else [log_path, cq_path]
+    for path in paths:
+        target = path(plan.root, file.stream, file.base)
+        plan.target.link(path(plan.former, file.stream, file.base), target)
+
+
+def _put(files: Files, draft: str, path: str, mtime_ms: int) -> None:
+    files.set_mtime(draft, mtime_ms)
+    files.sync(draft)
+    files.move(draft, path)
+
+
+def _fill(plan: WritePlan, target: BinaryIO, file: OutputFile) -> None:
+    written = file.end - file.base
+    if not file.is_last:
+        written += target.write(BLANK.pack(plan.file_bytes - written, MAGIC_BLANK))
+    plan.target.fill(target, plan.file_bytes - written)
+
+
+def _chunks(plan: WritePlan, file: OutputFile) -> Iterator[dict[str, Int64s]]:
+    """The file's rows of the offset map, by column, about ``_CHUNK_BYTES`` of records at a time."""
+    for rows in _rows(plan, file.first_row, file.first_row + file.rows):
+        part = np.cumsum(rows["storeSize"]) // _CHUNK_BYTES
+        cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+        for start, stop in pairwise(cuts):
+            yield {name: values[start:stop] for name, values in rows.items()}
+
+
+def _rows(plan: WritePlan, first: int, last: int) -> Iterator[dict[str, Int64s]]:
+    with plan.target.open(plan.offset_map) as source:
+        table = pq.ParquetFile(source)
+        begin = 0
+        for number in range(table.num_row_groups):
+            count = table.metadata.row_group(number).num_rows
+            if begin < last and first < begin + count:
+                found = table.read_row_group(number, columns=list(_COLUMNS))
+                start = max(first - begin, 0)
+                found = found.slice(start, min(last - begin, count) - start)
+                yield {name: found.column(name).to_numpy().astype(np.int64) for name in _COLUMNS}
+            begin += count
+
+
+def _records(plan: WritePlan, file: OutputFile, rows: dict[str, Int64s]) -> Octets:
+    """The records themselves, one behind the other, as they stand where they come from."""
+    origin = rows["origin"]
+    at = np.where(origin < 0, rows["physicalOffset"], origin)
+    bases = np.asarray([segment.base for segment in plan.segments], np.int64)
+    segment = np.searchsorted(bases, at, side="right") - 1
+    # Files of the source and of the generation before, told apart by the sign.
+    number = np.where(origin < 0, -1 - segment, at // plan.file_bytes)
+    cuts = np.flatnonzero((number[1:] != number[:-1]) | (at[1:] < at[:-1])) + 1
+    pieces = []
+    for start, stop in pairwise([0, *cuts.tolist(), len(at)]):
+        sizes = rows["storeSize"][start:stop]
+        if origin[start] < 0:
+            found = plan.segments[int(segment[start])]
+            data = _read_same(plan.source, found.path, found.base, at[start:stop], sizes)
+        else:
+            base = int(at[start] - at[start] % plan.file_bytes)
+            path = log_path(plan.former, file.stream, base)
+            data = _read_same(plan.target, path, base, at[start:stop], sizes)
+        pieces.append(np.frombuffer(data, np.uint8))
+    return np.concatenate(pieces)
+
+
+def _read_same(files: ReadableFiles, path: str, base: int, at: Int64s, sizes: Int64s) -> bytes:
+    """Records that lie in one file, in its order.
+
+    Raises:
+        PipelineError: they are not there.
+    """
+    data = read_pieces(files, path, at - base, sizes)
+    starts = np.cumsum(sizes) - sizes
+    same = len(data) == int(sizes.sum())
+    if same:
+        head = RecordBlock(data, 0, starts).head
+        same = bool(np.all(head["total_size"] == sizes) and np.all(head["physical_offset"] == at))
+    if not same:
+        raise PipelineError(f"{path} no longer holds what was read from it before; run again")
+    return data
+
+
+def read_pieces(files: ReadableFiles, path: str, at: Int64s, sizes: Int64s) -> bytes:
+    """Pieces of a file, one behind the other; ``at`` rises, and pieces do not overlap."""
+    ends = at + sizes
+    gap = _LOCAL_GAP if isinstance(files, LocalFiles) else _REMOTE_GAP
+    is_cut = (at[1:] - ends[:-1] > gap) | (at[1:] // _CHUNK_BYTES != at[:-1] // _CHUNK_BYTES)
+    bounds = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(at)]
+    pieces = []
+    for start, stop in pairwise(bounds):
+        first = int(at[start])
+        data = files.read(path, first, int(ends[stop - 1]) - first)
+        if stop - start > 1 and len(data) == ends[stop - 1] - first:
+            found = gather(data, at[start:stop] - first, ends[start:stop] - first)
+            data = found.buffers()[2].slice(0, int(sizes[start:stop].sum()))
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+def _patch(plan: WritePlan, data: Octets, rows: dict[str, Int64s]) -> bytes:
+    """Let the records name their new places; gives the units of a compaction store."""
+    sizes = rows["storeSize"]
+    starts = np.cumsum(sizes) - sizes
+    _set_int64(data, starts + PHYSICAL_OFFSET_AT, rows["newPhysicalOffset"])
+    if not plan.cq_file_bytes:
+        _set_int64(data, starts + QUEUE_OFFSET_AT, rows["newQueueOffset"])
+        return b""
+    block = RecordBlock(data.tobytes(), 0, starts)
+    units = np.zeros(len(starts), _UNITS)
+    units["physical_offset"] = rows["newPhysicalOffset"]
+    units["size"] = sizes
+    units["tags_code"] = MessageColumns(block, "", 0, DelayLevels(DEFAULT_DELAY_LEVELS)).column("tagsCode")
+    units["store_timestamp"] = block.store_timestamp
+    units["queue_offset"] = rows["newQueueOffset"]
+    units["batch_size"] = BATCH_SIZE
+    units["compacted_offset"] = NO_COMPACTED_OFFSET
+    assert units.itemsize == UNIT_BYTES
+    return units.tobytes()
+
+
+def _set_int64(data: Octets, at: Int64s, values: Int64s) -> None:
+    octets = values.astype(">i8").view(np.uint8).reshape(-1, 8)
+    data[at[:, None] + np.arange(8)] = octets

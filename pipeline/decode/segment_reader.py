@@ -1,0 +1,181 @@
+"""The records of one segment, or of a part of it, as blocks; damage is passed over and told of, never in
+silence.
+
+A part is read by one worker without knowing its neighbours: it holds the records that begin in it. The
+worker that read the last record before a hole is the one that tells of the hole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from rewindmq.pipeline.decode.damage import Damage, DamageKind
+from rewindmq.pipeline.decode.record_block import RecordBlock, is_blank_at, walk
+from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
+
+CHUNK_BYTES: Final = 8 << 20
+# More than the largest record: a body of 4 MiB by default, and up to 64 KiB around it.
+_LARGEST_RECORD: Final = 64 << 20
+_PROBE_BYTES: Final = 4 << 10
+# Read behind the end of a part, where its last record mostly ends.
+_TAIL_BYTES: Final = 4 << 10
+# Enough for most records; larger ones are read a second time.
+_RECORD_BYTES: Final = 1 << 10
+_MAGICS: Final = (MAGIC_V1.to_bytes(4, "big"), MAGIC_V2.to_bytes(4, "big"))
+
+
+class Segment(NamedTuple):
+    """One file of a commit log.
+
+    Attributes:
+        base: log position of its first byte.
+        size: bytes of the file.
+        end: log position behind its last record as the reader shall see it; ``base + size`` for all but the
+        last.
+    """
+
+    path: str
+    base: int
+    size: int
+    end: int
+
+
+class SegmentReader:
+    """Reads one segment; ``tell`` is called for every damaged place met."""
+
+    def __init__(
+        self,
+        files: ReadableFiles,
+        segment: Segment,
+        tell: Callable[[Damage], None],
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
+        self._files = files
+        self._segment = segment
+        self._tell = tell
+        self._chunk_bytes = chunk_bytes
+
+    def blocks(self, start: int, stop: int) -> Iterator[RecordBlock]:
+        """Blocks of the records that begin in [start, stop), log positions within the segment."""
+        segment = self._segment
+        stop = min(stop, segment.end)
+        position: int | None = start
+        if start != segment.base and not self.is_record(start):
+            position = self.next_record(start, stop)
+        while position is not None and position < stop:
+            block, behind, is_cut = self._read(position, stop, self._chunk_bytes)
+            if len(block):
+                yield block
+            position = behind if is_cut else self._after(behind, stop)
+
+    def _read(self, position: int, stop: int, size: int) -> tuple[RecordBlock, int, bool]:
+        """Records from ``position`` on, the position behind them, and whether only ``size`` ended the
+        reading.
+
+        More is read where ``size`` does not hold the first record.
+        """
+        segment = self._segment
+        size = min(size, stop - position + _TAIL_BYTES)
+        while True:
+            data = self._files.read(segment.path, position - segment.base, min(size, segment.end - position))
+            starts, walked = walk(data, 0, stop - position)
+            block = RecordBlock(data, position, np.asarray(starts, np.int64))
+            intact = block.intact
+            if not intact.all():
+                block = block.select(np.arange(int(np.argmin(intact)), dtype=np.int64))
+                return block, position + self._walked(block), False
+            is_cut = position + walked < stop and self._is_cut_short(data, walked, position)
+            if starts or not is_cut:
+                return block, position + walked, is_cut
+            size = max(2 * size, int.from_bytes(data[:4], "big"))
+
+    @staticmethod
+    def _walked(block: RecordBlock) -> int:
+        return int(block.end[-1]) if len(block) else 0
+
+    def _is_cut_short(self, data: bytes, at: int, position: int) -> bool:
+        """Whether the record at ``at`` goes on behind what was read, which is not all there is."""
+        if position + len(data) >= self._segment.end:
+            return False
+        rest = len(data) - at
+        if rest < OVERHEAD_V4:
+            return True
+        size = int.from_bytes(data[at : at + 4], "big", signed=True)
+        return data[at + 4 : at + 8] in _MAGICS and rest < size <= _LARGEST_RECORD
+
+    def _after(self, position: int, stop: int) -> int | None:
+        """Where to go on behind the last intact record; None: nothing more in this part."""
+        segment = self._segment
+        if position >= segment.end:
+            return None
+        if self.is_record(position):
+            return None
+        head = self._files.read(segment.path, position - segment.base, BLANK_BYTES)
+        is_blank = is_blank_at(head, 0)
+        if is_blank and int.from_bytes(head[:4], "big") == segment.base + segment.size - position:
+            return None
+        found = self.next_record(position, segment.end)
+        if is_blank and found is None:
+            return None
+        end = segment.end if found is None else found
+        detail = f"{end - position} bytes hold no intact record"
+        self._tell(Damage(DamageKind.HOLE, segment.base, position, end, detail))
+        return found if found is not None and found < stop else None
+
+    def is_record(self, position: int) -> bool:
+        """Whether an intact record begins at this log position; its CRC is not looked at."""
+        return self.record_at(position) is not None
+
+    def record_at(self, position: int) -> RecordBlock | None:
+        """The intact record that begins at this log position, None when there is none."""
+        block, _, _ = self._read(position, position + 1, _RECORD_BYTES)
+        return block if len(block) else None
+
+    def run_from(self, position: int) -> tuple[RecordBlock | None, int]:
+        """Walk intact records from ``position`` on: the block with the last of them, and the position
+        behind it."""
+        segment = self._segment
+        newest, is_cut, size = None, True, _PROBE_BYTES
+        while is_cut and position < segment.end:
+            size = min(2 * size, self._chunk_bytes)
+            block, position, is_cut = self._read(position, segment.end, size)
+            newest = block if len(block) else newest
+        return newest, position
+
+    def next_record(self, start: int, stop: int) -> int | None:
+        """The first intact record that begins in [start, stop); None when there is none.
+
+        Found by its magic, its own log position and its lengths: bytes within a body that look like all of
+        it do not occur by chance (``store.md`` 13.2).
+        """
+        segment = self._segment
+        position = start
+        step = _PROBE_BYTES
+        while position < stop:
+            data = self._files.read(segment.path, position - segment.base, min(step, segment.end - position))
+            for at in _magic_places(data):
+                if position + at >= stop:
+                    return None
+                if self.is_record(position + at):
+                    return position + at
+            if position + len(data) >= segment.end:
+                return None
+            # The magic stands four bytes behind the record's first.
+            position += len(data) - 7
+            step = min(2 * step, max(self._chunk_bytes, _PROBE_BYTES))
+        return None
+
+
+def _magic_places(data: bytes) -> list[int]:
+    """Where records may begin in ``data``, in order."""
+    places = []
+    for magic in _MAGICS:
+        at = data.find(magic, 4)
+        while at >= 0:
+            places.append(at - 4)
+            at = data.find(magic, at + 1)
+    return sorted(places)

@@ -1,0 +1,214 @@
+"""Giving a store what was made from its log: consume queues, key index and time index.
+
+A crash in the middle leaves a store that opens as it should: what is missing then, the broker makes anew or
+does without, and another installation puts it right.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.layout import StoreLayout
+from rewindmq.broker.store.store_lock import StoreLock
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.files import Files, LocalFiles, open_files
+from rewindmq.pipeline.identity import RecordIdentity, check_same_log
+from rewindmq.pipeline.index.checkpoint_file import set_times
+from rewindmq.pipeline.index.job import JOB, QUEUE_FILE_BYTES
+from rewindmq.pipeline.index_format import read_header
+from rewindmq.pipeline.output import Manifest, read_manifest
+from rewindmq.pipeline.snapshot import StoreSnapshot, take_snapshot
+
+# Below the store's root; not looked at by a broker.
+_NEW: Final = "install-index.new"
+_OLD: Final = "install-index.old"
+_COPY_BYTES: Final = 1 << 20
+_ZEROS: Final = bytes(_COPY_BYTES)
+
+
+class InstallSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a store was given.
+
+    Attributes:
+        log_end: log position up to which the files tell; a broker adds the rest when it starts.
+        log_behind: bytes of log behind that.
+        files, bytes_copied: in all; holes of files are not counted.
+    """
+
+    store: str
+    output: str
+    generation: int
+    log_end: int
+    log_behind: int
+    files: int
+    bytes_copied: int
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values, named in camelCase."""
+        table: dict[str, Any] = msgspec.to_builtins(self)
+        return table
+
+
+def install_index(out: str | Path, store: str | Path) -> InstallSummary:
+    """Put the files of an index in place of a store's own. No broker may run on it.
+
+    Args:
+        out: path or URI of what ``build_index`` made from this store, or from a copy of it.
+        store: the store's directory on this machine.
+
+    Raises:
+        PipelineError: nothing published there, or made from another log or for other settings; a broker runs;
+            the store is not on this machine.
+    """
+    if not isinstance(open_files(store)[0], LocalFiles):
+        raise PipelineError(f"{store} is not on this machine: install the index where the broker runs")
+    files, root = open_files(out)
+    manifest = read_manifest(files, root)
+    if manifest is None or manifest.job != JOB:
+        raise PipelineError(f"{root} holds no index; make one with: rewindmq pipeline index STORE {root}")
+    # Looked at before it is locked: locking would make a store of whatever directory it is.
+    snapshot = take_snapshot(store)
+    try:
+        with _locked(Path(snapshot.root)):
+            return _Installation(files, root, manifest, snapshot).run()
+    except OSError as error:
+        place = error.filename or snapshot.root
+        raise PipelineError(f"cannot use {place}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    lock = StoreLock(StoreLayout(root).lock)
+    try:
+        lock.acquire()
+    except StoreError as error:
+        raise PipelineError(f"{error}: stop it first") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Installation:
+    """One installation; the store is locked."""
+
+    def __init__(self, files: Files, root: str, manifest: Manifest, snapshot: StoreSnapshot) -> None:
+        self._files = files
+        self._root = root
+        self._manifest = manifest
+        self._snapshot = snapshot
+        self._store = Path(snapshot.root)
+        layout = StoreLayout(self._store)
+        # In the order in which they are put in place.
+        self._parts = (layout.consume_queue, layout.index, layout.time_index)
+        self._checkpoint = layout.checkpoint
+        self._file_count = 0
+        self._bytes_copied = 0
+
+    def run(self) -> InstallSummary:
+        last = self._check()
+        self._settle()
+        new, source = self._store / _NEW, f"{self._root}/{self._manifest.folder}"
+        for part in self._parts:
+            self._copy(f"{source}/{part.name}", new / part.name)
+        index_time = self._newest_index_time(f"{source}/{self._parts[1].name}")
+        # Until all is in place, a broker that starts after a crash has to look at the log from its begin.
+        set_times(self._checkpoint, logics=0)
+        self._put_in_place(new)
+        set_times(self._checkpoint, logics=last.store_timestamp, index=index_time)
+        for folder in (new, self._store / _OLD):
+            shutil.rmtree(folder, ignore_errors=True)
+        return InstallSummary(
+            store=self._snapshot.root,
+            output=self._root,
+            generation=self._manifest.generation,
+            log_end=last.end,
+            log_behind=max(0, self._snapshot.end - int(self._manifest.source[0]["end"])),
+            files=self._file_count,
+            bytes_copied=self._bytes_copied,
+        )
+
+    def _check(self) -> RecordIdentity:
+        last = RecordIdentity.from_json(self._manifest.facts["last"])
+        if last is None:
+            raise PipelineError(f"{self._root} tells of no message; index the store again")
+        check_same_log(self._snapshot, last, self._root, "index this store")
+        size = self._manifest.options[QUEUE_FILE_BYTES]
+        for queue in self._snapshot.queues():
+            for file in queue.files:
+                if file.size not in (0, size):
+                    raise PipelineError(
+                        f"{file.path} has {file.size} bytes, consume queue files of {self._root} have {size}:"
+                        " index the store for that size"
+                    )
+        return last
+
+    def _settle(self) -> None:
+        """Undo what an installation left that did not come to its end."""
+        old = self._store / _OLD
+        for part in self._parts:
+            if not part.exists() and (old / part.name).exists():
+                (old / part.name).rename(part)
+        for folder in (old, self._store / _NEW):
+            if folder.exists():
+                shutil.rmtree(folder)
+
+    def _put_in_place(self, new: Path) -> None:
+        old = self._store / _OLD
+        old.mkdir()
+        *_, time_index = self._parts
+        # The time index speaks of queues: the old one goes before they do.
+        if time_index.exists():
+            time_index.rename(old / time_index.name)
+        for part in self._parts:
+            if part.exists():
+                part.rename(old / part.name)
+            if (new / part.name).exists():
+                (new / part.name).rename(part)
+            _sync(self._store)
+
+    def _copy(self, source: str, target: Path) -> None:
+        """A folder with all below it. Not by links: a broker writes to these files."""
+        for entry in self._files.list(source):
+            if entry.is_file:
+                target.mkdir(parents=True, exist_ok=True)
+                self._copy_file(f"{source}/{entry.name}", target / entry.name, entry.size)
+                os.utime(target / entry.name, ns=(entry.mtime_ms * 1_000_000,) * 2)
+            else:
+                self._copy(f"{source}/{entry.name}", target / entry.name)
+        if target.exists():
+            _sync(target)
+
+    def _copy_file(self, source: str, target: Path, size: int) -> None:
+        self._file_count += 1
+        with target.open("xb") as file:
+            for position in range(0, size, _COPY_BYTES):
+                data = self._files.read(source, position, min(_COPY_BYTES, size - position))
+                if data != _ZEROS[: len(data)]:
+                    file.seek(position)
+                    file.write(data)
+                    self._bytes_copied += len(data)
+            file.truncate(size)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _newest_index_time(self, folder: str) -> int:
+        """After a crash a broker drops index files that end later than the checkpoint says."""
+        paths = [f"{folder}/{entry.name}" for entry in self._files.list(folder)]
+        return max((read_header(self._files, path).end_timestamp for path in paths), default=0)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,254 @@
+"""Key index files, byte for byte as a broker of 4.9.4 makes them from the same log (``store.md`` 5).
+
+Entries have their numbers before any file is written, so each file is the work of one task.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from rewindmq.broker.store.index_layout import (
+    ENTRY_BYTES,
+    FIRST_ENTRY,
+    HEADER,
+    HEADER_BYTES,
+    SLOT_BYTES,
+    file_bytes,
+)
+from rewindmq.pipeline.arrow_map import map_in_arrow
+from rewindmq.pipeline.files import Files, LocalFiles
+from rewindmq.pipeline.index.scan import ENTRY
+from rewindmq.pipeline.index_format import ENTRIES, IndexHeader, read_header
+from rewindmq.pipeline.spark_errors import in_one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+INDEX_FOLDER: Final = "index"
+_INT32_MAX: Final = 0x7FFF_FFFF
+_SLOT: Final = np.dtype(">i4")
+# Entries taken at a time: some 100 bytes of memory each.
+_SLICE: Final = 1 << 19
+# Slots written at a time; where none is used, nothing is written.
+_SLOT_RUN: Final = 1 << 12
+_COPY_BYTES: Final = 8 << 20
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS: Final = 253_402_300_799_999
+
+
+class EntryRun(NamedTuple):
+    """Entries of one file that the scan wrote: ``entries`` of them, ``first`` in front of them left out."""
+
+    path: str
+    first: int
+    entries: int
+
+
+class IndexFilePlan(NamedTuple):
+    """One file to be written; pickles.
+
+    Attributes:
+        previous: an unfinished file that this one is a continuation of.
+        end_before: endTimestamp of the file before it, ms, 0 when there is none: a broker puts it in a new
+            file's header, and the seconds of the first entry are counted from it.
+    """
+
+    files: Files
+    path: str
+    slots: int
+    entries: int
+    previous: str | None
+    end_before: int
+    runs: tuple[EntryRun, ...]
+
+
+def file_capacity(max_index_num: int) -> int:
+    """Entries that a file takes: number 0 is never used."""
+    return max_index_num - FIRST_ENTRY
+
+
+def name_after(timestamp: int, before: str) -> str:
+    """The name of a file whose first entry has this store time (ms): the time in UTC, or the next one free.
+
+    Args:
+        before: the name of the file before it; "" when there is none.
+    """
+    name = _name(timestamp)
+    while name <= before:
+        moment = datetime.strptime(before[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        name = _name((moment - _EPOCH) // timedelta(milliseconds=1) + int(before[14:]) + 1)
+    return name
+
+
+def _name(timestamp: int) -> str:
+    moment = _EPOCH + timedelta(milliseconds=min(max(timestamp, 0), _LAST_MS))
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def write_index_files(spark: SparkSession, plans: Sequence[IndexFilePlan]) -> int:
+    """Write the files, each by one task, which needs memory for the file's slots and a slice of entries.
+
+    Returns:
+        Bytes used of them, with what was copied of a file gone on with.
+
+    Raises:
+        PipelineError: the job failed.
+    """
+    if not plans:
+        return 0
+    with in_one_line():
+        rows = map_in_arrow(
+            spark.range(0, len(plans), 1, len(plans)), _writer(plans), "found string"
+        ).collect()
+    return sum(json.loads(row.found) for row in rows)
+
+
+def _writer(
+    plans: Sequence[IndexFilePlan],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                written = write_index_file(plans[number])
+                yield pa.RecordBatch.from_pydict({"found": [json.dumps(written)]})
+
+    return run
+
+
+def write_index_file(plan: IndexFilePlan) -> int:
+    """Write one file; gives the bytes used of it."""
+    with _seekable(plan.files, plan.path) as file:
+        writer = _FileWriter(plan, file)
+        if plan.previous is not None:
+            writer.go_on(plan.previous)
+        for run in plan.runs:
+            for entries in _slices(plan.files, run):
+                writer.add(entries)
+        written = writer.finish()
+    plan.files.sync(plan.path)
+    plan.files.set_mtime(plan.path, max(writer.header.end_timestamp, 0))
+    return written
+
+
+@contextmanager
+def _seekable(files: Files, path: str) -> Iterator[BinaryIO]:
+    """A new file that may be written in any order: elsewhere than on this machine, by way of its disk."""
+    if isinstance(files, LocalFiles):
+        with files.create(path) as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as draft:
+        yield cast("BinaryIO", draft)
+        draft.seek(0)
+        with files.create(path) as file:
+            shutil.copyfileobj(draft, file, _COPY_BYTES)
+
+
+def _slices(files: Files, run: EntryRun) -> Iterator[npt.NDArray[np.void]]:
+    for start in range(run.first, run.first + run.entries, _SLICE):
+        count = min(_SLICE, run.first + run.entries - start)
+        data = files.read(run.path, start * ENTRY.itemsize, count * ENTRY.itemsize)
+        entries = np.frombuffer(data, ENTRY)
+        assert len(entries) == count
+        yield entries
+
+
+class _FileWriter:
+    """Header and slots in memory, entries to the file as they come."""
+
+    def __init__(self, plan: IndexFilePlan, file: BinaryIO) -> None:
+        self._plan = plan
+        self._file = file
+        self._entries_at = HEADER_BYTES + plan.slots * SLOT_BYTES
+        self._slots = np.zeros(plan.slots, np.int32)
+        self._written = HEADER_BYTES
+        self.header = IndexHeader(plan.end_before, 0, 0, 0, 0, FIRST_ENTRY)
+
+    def go_on(self, previous: str) -> None:
+        """Take over what an unfinished file holds."""
+        files = self._plan.files
+        self.header = read_header(files, previous)
+        data = files.read(previous, HEADER_BYTES, len(self._slots) * SLOT_BYTES)
+        self._slots = np.frombuffer(data, _SLOT).astype(np.int32)
+        position = self._entries_at + FIRST_ENTRY * ENTRY_BYTES
+        end = self._entries_at + self.header.index_count * ENTRY_BYTES
+        self._file.seek(position)
+        while position < end:
+            self._file.write(files.read(previous, position, min(_COPY_BYTES, end - position)))
+            position = min(position + _COPY_BYTES, end)
+
+    def add(self, entries: npt.NDArray[np.void]) -> None:
+        """Add entries, which have to fit in."""
+        header = self.header
+        first, count = header.index_count, len(entries)
+        assert first + count <= self._plan.entries
+        written = np.empty(count, ENTRIES)
+        written["key_hash"] = entries["hash"]
+        written["position"] = entries["position"]
+        written["time_diff"] = _seconds(entries["time"], header.begin_timestamp)
+        if first == FIRST_ENTRY:
+            header = header._replace(
+                begin_timestamp=int(entries["time"][0]), begin_phy_offset=int(entries["position"][0])
+            )
+            written["time_diff"][1:] = _seconds(entries["time"][1:], header.begin_timestamp)
+        written["previous"], begun = self._chain(entries["hash"] % self._plan.slots, first)
+        self.header = header._replace(
+            end_timestamp=int(entries["time"][-1]),
+            end_phy_offset=int(entries["position"][-1]),
+            hash_slot_count=header.hash_slot_count + begun,
+            index_count=first + count,
+        )
+        self._file.seek(self._entries_at + first * ENTRY_BYTES)
+        self._file.write(written.tobytes())
+
+    def _chain(self, slots: npt.NDArray[np.int32], first: int) -> tuple[npt.NDArray[np.int32], int]:
+        """For each entry the one before it in its slot, 0 for none; and how many slots got their first."""
+        order = np.argsort(slots, kind="stable")
+        ordered = slots[order]
+        numbers = (first + order).astype(np.int32)
+        is_first = np.ones(len(ordered), np.bool_)
+        is_first[1:] = ordered[1:] != ordered[:-1]
+        before = np.empty(len(ordered), np.int32)
+        before[1:] = numbers[:-1]
+        heads = ordered[is_first]
+        before[is_first] = self._slots[heads]
+        begun = int(np.count_nonzero(self._slots[heads] == 0))
+        self._slots[heads] = numbers[np.append(np.flatnonzero(is_first)[1:], len(ordered)) - 1]
+        chained = np.empty(len(ordered), np.int32)
+        chained[order] = before
+        return chained, begun
+
+    def finish(self) -> int:
+        """Write header and slots; gives the bytes used."""
+        plan, file = self._plan, self._file
+        file.seek(0)
+        file.write(HEADER.pack(*self.header))
+        written = HEADER_BYTES + (self.header.index_count - FIRST_ENTRY) * ENTRY_BYTES
+        for start in range(0, plan.slots, _SLOT_RUN):
+            run = self._slots[start : start + _SLOT_RUN]
+            if run.any():
+                file.seek(HEADER_BYTES + start * SLOT_BYTES)
+                file.write(run.astype(_SLOT).tobytes())
+                written += len(run) * SLOT_BYTES
+        file.truncate(file_bytes(plan.slots, plan.entries))
+        return written
+
+
+def _seconds(times: npt.NDArray[np.int64], begin: int) -> npt.NDArray[np.int64]:
+    """As ``broker.store.index_layout.time_diff``."""
+    if begin <= 0:
+        return np.zeros(len(times), np.int64)
+    seconds: npt.NDArray[np.int64] = np.clip((times.astype(np.int64) - begin) // 1000, 0, _INT32_MAX)
+    return seconds

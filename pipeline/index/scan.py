@@ -1,0 +1,296 @@
+"""The one pass over the log: Parquet, and what queues and index are made of, part by part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.pipeline.arrow_map import map_in_arrow
+from rewindmq.pipeline.decode.damage import Damage, DamageKind
+from rewindmq.pipeline.decode.message_columns import MessageColumns
+from rewindmq.pipeline.decode.record_block import RecordBlock
+from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
+from rewindmq.pipeline.files import Files, ReadableFiles
+from rewindmq.pipeline.index.key_hashes import entry_hashes
+from rewindmq.pipeline.index.queue_pieces import PIECE_SCHEMA, PIECES, UNIT_COLUMNS, pack
+from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.spark_errors import in_one_line
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Columns of the Parquet copy: all of a message but its body.
+COPIED: Final = (
+    "physicalOffset", "storeSize", "topic", "queueId", "queueOffset", "storeTimestamp", "bornTimestamp",
+    "keys", "uniqueKey", "tag", "tagsCode", "bodySize", "bodyCRC", "reconsumeTimes", "flag", "sysFlag",
+    "transactionState", "preparedTransactionOffset", "bornHost", "storeHost", "delay", "realTopic",
+    "realQueueId", "properties",
+)  # fmt: skip
+PARQUET_FOLDER: Final = "messages"
+# An entry before it has a number and a place in a chain.
+ENTRY: Final = np.dtype([("hash", "<i4"), ("position", "<i8"), ("time", "<i8")])
+# What becomes UNIT_COLUMNS, in their order.
+_UNIT_SOURCES: Final = tuple("storeSize" if name == "size" else name for name in UNIT_COLUMNS)
+_PART_BYTES: Final = 64 << 20
+_ROW_GROUP: Final = 32_768
+_DAMAGE_SHOWN: Final = 20
+_NO_UNIT: Final = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
+
+
+class LogPart(NamedTuple):
+    """What one task reads: per segment the log positions from and to which."""
+
+    ranges: tuple[tuple[Segment, int, int], ...]
+
+    @property
+    def name(self) -> str:
+        """Of its files: the log position it begins at."""
+        return f"{self.ranges[0][1]:020d}"
+
+
+class ScanPlan(NamedTuple):
+    """Where the parts are read from and written to; pickles.
+
+    Attributes:
+        staging: gets ``<part>.units`` (Arrow, ``PIECE_SCHEMA``) and ``<part>.entries`` (``ENTRY``).
+        parquet: gets ``<part>.parquet``.
+    """
+
+    source: ReadableFiles
+    files: Files
+    staging: str
+    parquet: str
+    delay_levels: str
+
+
+class PartFindings(NamedTuple):
+    """What a part holds.
+
+    Attributes:
+        records: all intact ones.
+        last_position, last_size, last_time: of the last record; -1 when there is none. Time in ms.
+        parquet_bytes: size of its Parquet file; 0: it has no records, and no file.
+        damage: some of the damaged places, as fields of ``Damage``; ``damage_count`` counts all.
+    """
+
+    name: str
+    records: int
+    units: int
+    entries: int
+    log_bytes: int
+    parquet_bytes: int
+    last_position: int
+    last_size: int
+    last_time: int
+    damage_count: int
+    damage: list[list[Any]]
+
+
+def split(snapshot: StoreSnapshot, begin: int) -> list[LogPart]:
+    """The log from a position on, as parts of about 64 MiB; small segments share one."""
+    parts: list[LogPart] = []
+    ranges: list[tuple[Segment, int, int]] = []
+    size = 0
+    for segment in snapshot.segments:
+        start = max(segment.base, begin)
+        while start < segment.end:
+            stop = min(start + _PART_BYTES - size, segment.end)
+            ranges.append((segment, start, stop))
+            size += stop - start
+            start = stop
+            if size >= _PART_BYTES:
+                parts.append(LogPart(tuple(ranges)))
+                ranges, size = [], 0
+    return [*parts, LogPart(tuple(ranges))] if ranges else parts
+
+
+def scan(spark: SparkSession, plan: ScanPlan, parts: Sequence[LogPart]) -> list[PartFindings]:
+    """Read the parts, each by one task; a task needs memory for some 8 MiB of log and a Parquet row group.
+
+    Raises:
+        PipelineError: the job failed.
+    """
+    if not parts:
+        return []
+    numbers = spark.range(0, len(parts), 1, len(parts))
+    with in_one_line():
+        rows = map_in_arrow(numbers, _scanner(plan, parts), "found string").collect()
+    found = [PartFindings(*json.loads(row.found)) for row in rows]
+    return sorted(found, key=lambda part: part.name)
+
+
+def _scanner(
+    plan: ScanPlan, parts: Sequence[LogPart]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                found = _PartScan(plan, parts[number]).run()
+                yield pa.RecordBatch.from_pydict({"found": [json.dumps(found)]})
+
+    return run
+
+
+class _Columns:
+    """The columns of a block, each made once."""
+
+    def __init__(self, block: RecordBlock, segment: int, levels: DelayLevels) -> None:
+        self._maker = MessageColumns(block, "", segment, levels)
+        self._made: dict[str, pa.Array] = {}
+        self.block = block
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if name not in self._made:
+            self._made[name] = self._maker.column(name)
+        return self._made[name]
+
+    def batch(self, names: Sequence[str], chosen: Any = None) -> pa.RecordBatch:
+        batch = pa.RecordBatch.from_arrays([self[name] for name in names], list(names))
+        return batch if chosen is None or chosen.all() else batch.filter(pa.array(chosen))
+
+    @cached_property
+    def transaction(self) -> Any:
+        return self.block.sys_flag & TRANSACTION_MASK
+
+
+class _PartScan:
+    """One task's work."""
+
+    def __init__(self, plan: ScanPlan, part: LogPart) -> None:
+        self._plan = plan
+        self._part = part
+        self._levels = DelayLevels(plan.delay_levels)
+        self._damage: list[Damage] = []
+        self._damage_count = 0
+        self._records = self._unit_count = self._entry_count = 0
+        self._last = (-1, -1, -1)
+
+    def run(self) -> PartFindings:
+        files, name = self._plan.files, self._part.name
+        paths = [f"{self._plan.staging}/{name}.units", f"{self._plan.staging}/{name}.entries"]
+        parquet = f"{self._plan.parquet}/{name}.parquet"
+        with files.create(paths[0]) as units_file, files.create(paths[1]) as entries_file:
+            copy = _ParquetCopy(files, parquet)
+            with pa.ipc.new_stream(units_file, PIECE_SCHEMA) as units:
+                for columns in self._blocks():
+                    self._write_units(columns, units)
+                    entries_file.write(self._entries(columns))
+                    copy.add(columns.batch(COPIED))
+            copy.close()
+        for path in paths:
+            files.sync(path)
+        written = files.entry(parquet) if self._records else None
+        size = sum(stop - start for _, start, stop in self._part.ranges)
+        return PartFindings(
+            name,
+            self._records,
+            self._unit_count,
+            self._entry_count,
+            size,
+            0 if written is None else written.size,
+            *self._last,
+            self._damage_count,
+            [list(damage) for damage in self._damage],
+        )
+
+    def _blocks(self) -> Iterator[_Columns]:
+        for segment, start, stop in self._part.ranges:
+            reader = SegmentReader(self._plan.source, segment, self._tell)
+            for block in reader.blocks(start, stop):
+                columns = _Columns(block, segment.base, self._levels)
+                self._records += len(block)
+                head = block.head[-1]
+                position, size = int(head["physical_offset"]), int(head["total_size"])
+                self._last = (position, size, int(block.store_timestamp[-1]))
+                yield columns
+
+    def _tell(self, damage: Damage) -> None:
+        self._damage_count += 1
+        if len(self._damage) < _DAMAGE_SHOWN:
+            self._damage.append(damage)
+
+    def _write_units(self, columns: _Columns, writer: pa.ipc.RecordBatchWriter) -> None:
+        batch = columns.batch(_UNIT_SOURCES, ~np.isin(columns.transaction, _NO_UNIT))
+        if batch.num_rows:
+            self._unit_count += batch.num_rows
+            writer.write_batch(pack(batch.rename_columns(list(UNIT_COLUMNS))))
+
+    def _entries(self, columns: _Columns) -> bytes:
+        kept = columns.transaction != int(MessageSysFlag.TRANSACTION_ROLLBACK)
+        names = ("topic", "uniqueKey", "keys", "physicalOffset", "storeTimestampMs")
+        batch = columns.batch(names, kept)
+        messages, hashes = entry_hashes(batch.column(0), batch.column(1), batch.column(2))
+        entries = np.empty(len(messages), ENTRY)
+        entries["hash"] = hashes
+        entries["position"] = batch.column(3).to_numpy()[messages]
+        entries["time"] = batch.column(4).to_numpy()[messages]
+        self._entry_count += len(entries)
+        return entries.tobytes()
+
+
+class _ParquetCopy:
+    """One Parquet file; its row groups have statistics of every column, so that readers skip."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self._path = path
+        self._file: Any = None
+        self._writer: Any = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        table = pa.Table.from_batches(self._waiting)
+        if self._writer is None:
+            self._file = self._files.create(self._path)
+            self._writer = pq.ParquetWriter(
+                self._file,
+                table.schema,
+                compression="zstd",
+                compression_level=1,
+                write_page_index=True,
+                sorting_columns=[pq.SortingColumn(0)],
+            )
+        self._writer.write_table(table, row_group_size=_ROW_GROUP)
+        self._waiting, self._rows = [], 0
+
+    def close(self) -> None:
+        if self._rows:
+            self._write()
+        if self._writer is not None:
+            self._writer.close()
+            self._file.close()
+            self._files.sync(self._path)
+
+
+def damage_of(found: Sequence[PartFindings]) -> list[Damage]:
+    """The damaged places told of, in the order of the log."""
+    return [Damage(DamageKind(kind), *rest) for part in found for kind, *rest in part.damage][:_DAMAGE_SHOWN]
+
+
+def read_pieces(spark: SparkSession, files: Files, staging: str, names: Sequence[str]) -> DataFrame:
+    """The pieces of these parts as a DataFrame (``queue_pieces.PIECES``)."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                path = f"{staging}/{names[number]}.units"
+                data = files.read_all(path)
+                assert data is not None
+                yield from pa.ipc.open_stream(data)
+
+    return map_in_arrow(spark.range(0, len(names), 1, len(names)), read, PIECES)

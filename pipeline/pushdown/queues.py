@@ -1,0 +1,153 @@
+"""The parts of a log that hold messages of some queues, by their consume queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from rewindmq.pipeline.decode.damage import Damage
+from rewindmq.pipeline.decode.record_block import Int64s
+from rewindmq.pipeline.decode.segment_reader import SegmentReader
+from rewindmq.pipeline.pushdown.ranges import Ranges, outside, union
+from rewindmq.pipeline.pushdown.selection import Range, Selection
+from rewindmq.pipeline.queue_view import QueueView
+from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
+
+# Messages nearer to each other than this are read in one go.
+GAP_BYTES: Final = 32 << 10
+UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+_UNITS_AT_ONCE: Final = 100_000
+
+
+class _Coverage(NamedTuple):
+    """The part of the log that consume queues tell of; whatever begins outside may belong to any queue."""
+
+    start: int
+    stop: int
+
+
+def of_queues(
+    snapshot: StoreSnapshot, selection: Selection, start: int, stop: int, source: StoreSnapshot
+) -> Ranges | None:
+    """Parts of [start, stop) outside of which begins no message of the topics, queues and offsets asked for.
+
+    Args:
+        selection: names topics.
+        source: whose consume queues are looked at: the store itself, or ``snapshot`` with another root.
+
+    Returns:
+        None when these consume queues cannot tell.
+    """
+    assert selection.topics is not None
+    views = {(queue.topic, queue.queue_id): QueueView(source, queue) for queue in source.queues()}
+    coverage = _coverage(views.values())
+    if coverage is None:
+        return None
+    chosen = []
+    for topic in selection.topics:
+        queue_ids = [queue_id for name, queue_id in views if name == topic]
+        wanted = queue_ids if selection.queue_ids is None else selection.queue_ids
+        # What has no consume queue may have had one.
+        if not queue_ids or not set(wanted) <= set(queue_ids):
+            return None
+        # Looked at anew: a live broker may have written units since, which are within the coverage.
+        chosen += [QueueView(source, source.queue(topic, queue_id)) for queue_id in wanted]
+    if source is not snapshot and not all(_belongs(snapshot, view) for view in chosen):
+        return None
+    found = outside([coverage], start, stop)
+    for view in chosen:
+        first, last = _wanted_units(snapshot, view, selection.queue_offsets)
+        first, last = _cut(view, first, last, start, stop)
+        found += _places(source, view, first, last)
+    return union(found, GAP_BYTES)
+
+
+def _coverage(views: Iterable[QueueView]) -> _Coverage | None:
+    """From the first to the last message of any queue: units are written in the order of the log."""
+    kept = [view for view in views if view.min_offset < view.max_offset]
+    first = [unit[0] for view in kept if (unit := view.unit(view.min_offset))]
+    last = [unit[0] + unit[1] for view in kept if (unit := view.unit(view.max_offset - 1))]
+    return _Coverage(min(first), max(last)) if first and last else None
+
+
+def _wanted_units(snapshot: StoreSnapshot, view: QueueView, offsets: Range) -> tuple[int, int]:
+    """The units to look at, end exclusive."""
+    first, last = view.min_offset, view.max_offset
+    if offsets.is_all or not _agrees(snapshot, view, first) or not _agrees(snapshot, view, last - 1):
+        return first, last
+    return max(first, offsets.low), min(last, offsets.high + 1)
+
+
+def _belongs(snapshot: StoreSnapshot, view: QueueView) -> bool:
+    """Whether a queue made outside of the store is one of this log."""
+    if view.min_offset == view.max_offset:
+        return True
+    return _agrees(snapshot, view, view.min_offset) and _agrees(snapshot, view, view.max_offset - 1)
+
+
+def _agrees(snapshot: StoreSnapshot, view: QueueView, index: int) -> bool:
+    """Whether a unit's record names the unit's number; after a gap a broker numbers units anew
+    (``store.md`` 4.6)."""
+    unit = view.unit(index)
+    segment = None if unit is None else snapshot.segment_of(unit[0])
+    if unit is None or segment is None:
+        return False
+    record = SegmentReader(snapshot.files, segment, _ignore).record_at(unit[0])
+    if record is None:
+        return False
+    head = record.head[0]
+    return (head["queue_offset"], head["queue_id"], head["total_size"]) == (index, view.queue_id, unit[1])
+
+
+def _ignore(_damage: Damage) -> None:
+    pass
+
+
+def _cut(view: QueueView, first: int, last: int, start: int, stop: int) -> tuple[int, int]:
+    """Those of the units [first, last) whose records begin in [start, stop)."""
+    return _bisect(view, first, last, start), _bisect(view, first, last, stop)
+
+
+def _bisect(view: QueueView, low: int, high: int, position: int) -> int:
+    """The first unit of [low, high) whose record begins at ``position`` or later."""
+    while low < high:
+        middle = (low + high) // 2
+        unit = view.unit(middle)
+        if unit is not None and unit[0] < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Ranges:
+    """Where the records of the units [first, last) begin."""
+    if first >= last:
+        return []
+    begin, end = view.unit(first), view.unit(last - 1)
+    if begin is not None and end is not None and end[0] - begin[0] <= GAP_BYTES * (last - first):
+        # Close to each other on the whole: reading the units would spare next to nothing.
+        return [(begin[0], end[0] + 1)]
+    found: Ranges = []
+    for positions in _positions(snapshot, view, first, last):
+        breaks = np.flatnonzero(np.diff(positions) > GAP_BYTES) + 1
+        starts = positions[np.concatenate(([0], breaks))]
+        stops = positions[np.concatenate((breaks, [len(positions)])) - 1] + 1
+        found += zip(starts.tolist(), stops.tolist(), strict=True)
+    return found
+
+
+def _positions(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Iterator[Int64s]:
+    """Log positions of the units [first, last), some at once."""
+    for file in view.files.files:
+        base = file.base // CQ_UNIT_BYTES
+        begin, end = max(first, base), min(last, base + file.size // CQ_UNIT_BYTES)
+        for low in range(begin, end, _UNITS_AT_ONCE):
+            count = min(_UNITS_AT_ONCE, end - low)
+            data = snapshot.files.read(file.path, (low - base) * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES)
+            units = np.frombuffer(data, UNIT)
+            positions = units["position"][units["size"] != PRE_BLANK_SIZE].astype(np.int64)
+            if len(positions):
+                yield positions

@@ -1,0 +1,123 @@
+"""Consume queues and log of a store as searches by time want them, read through the ``Files`` seam.
+
+Units are read one by one: for searches and bounds, not for scans.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from rewindmq.pipeline.snapshot import (
+    CQ_UNIT_BYTES,
+    PRE_BLANK_SIZE,
+    PositionedFile,
+    QueueFiles,
+    StoreSnapshot,
+)
+from rewindmq.protocol.record import STORE_TIMESTAMP_AT_V4, STORE_TIMESTAMP_AT_V6, SYS_FLAG_AT
+from rewindmq.protocol.sysflag import MessageSysFlag
+
+_UNIT: Final = struct.Struct(">qiq")
+_INT64: Final = struct.Struct(">q")
+_UNREADABLE: Final = -1
+
+
+class QueueFileList(NamedTuple):
+    """The files of a queue that hold units."""
+
+    files: tuple[PositionedFile, ...]
+
+
+class QueueView:
+    """One consume queue as the snapshot of its store has it (a ``SearchedQueue``).
+
+    Attributes:
+        files: those with units.
+        first_offset: index of the first unit there is a file for.
+        min_offset: index of the first message whose record is kept; max when there is none.
+        max_offset: index behind the last message whose record lies before the snapshot's end.
+    """
+
+    def __init__(self, snapshot: StoreSnapshot, queue: QueueFiles) -> None:
+        self.topic = queue.topic
+        self.queue_id = queue.queue_id
+        self._source = snapshot.files
+        self._log_end = snapshot.end
+        self.files = QueueFileList(queue.files)
+        self.first_offset = queue.files[0].base // CQ_UNIT_BYTES if queue.files else 0
+        self.max_offset = self._end()
+        used = tuple(file for file in queue.files if file.base < self.max_offset * CQ_UNIT_BYTES)
+        self.files = QueueFileList(used)
+        self.min_offset = self._first_kept(snapshot.begin)
+
+    def unit(self, index: int) -> tuple[int, int, int] | None:
+        """Log position, size, tagsCode; None outside of [min, max)."""
+        return self._unit(index) if self.min_offset <= index < self.max_offset else None
+
+    def _unit(self, index: int) -> tuple[int, int, int] | None:
+        position = index * CQ_UNIT_BYTES
+        for file in reversed(self.files.files):
+            if file.base <= position:
+                data = self._source.read(file.path, position - file.base, CQ_UNIT_BYTES)
+                return _UNIT.unpack(data) if len(data) == CQ_UNIT_BYTES else None
+        return None
+
+    def _end(self) -> int:
+        for file in reversed(self.files.files):
+            first = file.base // CQ_UNIT_BYTES
+            if self._is_within_log(first):
+                return self._bisect(first, first + file.size // CQ_UNIT_BYTES)
+        return self.first_offset
+
+    def _bisect(self, low: int, high: int) -> int:
+        """The first index of [low, high] without a unit of the log."""
+        while low < high:
+            middle = (low + high) // 2
+            if self._is_within_log(middle):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _is_within_log(self, index: int) -> bool:
+        unit = self._unit(index)
+        if unit is None or unit[0] < 0 or unit[1] <= 0:
+            return False
+        return unit[1] == PRE_BLANK_SIZE or unit[0] + unit[1] <= self._log_end
+
+    def _first_kept(self, log_begin: int) -> int:
+        low, high = self.first_offset, self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            unit = self._unit(middle)
+            if unit is None or unit[1] == PRE_BLANK_SIZE or unit[0] < log_begin:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+class LogView:
+    """The commit log of a snapshot (a ``SearchedLog``)."""
+
+    def __init__(self, snapshot: StoreSnapshot) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def min_offset(self) -> int:
+        """Position of the first byte kept."""
+        return self._snapshot.begin
+
+    def store_time(self, offset: int) -> int:
+        """Store timestamp of the record at ``offset``, ms; -1 when the position is not in the log."""
+        segment = self._snapshot.segment_of(offset)
+        if segment is None:
+            return _UNREADABLE
+        length = STORE_TIMESTAMP_AT_V6 + _INT64.size
+        head = self._snapshot.files.read(segment.path, offset - segment.base, length)
+        if len(head) < length or offset + length > segment.end:
+            return _UNREADABLE
+        is_v6 = head[SYS_FLAG_AT + 3] & MessageSysFlag.BORNHOST_V6
+        at = STORE_TIMESTAMP_AT_V6 if is_v6 else STORE_TIMESTAMP_AT_V4
+        return int(_INT64.unpack_from(head, at)[0])

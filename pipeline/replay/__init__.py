@@ -1,0 +1,1 @@
+"""What a reset would do to a group, found out before anyone resets."""

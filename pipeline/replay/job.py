@@ -1,0 +1,325 @@
+"""The replay plan: what a reset would do to a group, per queue and search mode, before anyone resets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.progress import Tell, tell_nobody
+from rewindmq.pipeline.queue_view import LogView, QueueView
+from rewindmq.pipeline.replay.bins import make_bins
+from rewindmq.pipeline.replay.group import Progress, check_names
+from rewindmq.pipeline.replay.plan import (
+    Bins,
+    Direction,
+    Load,
+    Mode,
+    Move,
+    QueuePlan,
+    ReplayPlan,
+    StorePlan,
+)
+from rewindmq.pipeline.replay.scan import NOTHING_FOUND, Found, QueueSpans, Span, scan
+from rewindmq.pipeline.replay.target import Target, find_target, is_deleted, parse_target
+from rewindmq.pipeline.snapshot import StoreSnapshot, labelled, take_snapshot
+from rewindmq.protocol.names import retry_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NO_BINS: Final = Bins(0, 1, 0)
+
+
+class _Store(NamedTuple):
+    snapshot: StoreSnapshot
+    progress: Progress
+
+
+class _Queue(NamedTuple):
+    """A queue as the driver sees it, before the log is read."""
+
+    store: int
+    view: QueueView
+    log: LogView
+    current: int | None
+    position: int | None
+    targets: Mapping[Mode, int]
+    is_deleted: bool
+
+    def start(self, mode: Mode) -> int:
+        """Where consuming would go on."""
+        return max(self.view.min_offset, min(self.targets[mode], self.view.max_offset))
+
+    def direction(self, mode: Mode) -> Direction:
+        """Where the queue would move."""
+        if self.position is None:
+            return Direction.UNKNOWN
+        start = self.start(mode)
+        if start == self.position:
+            return Direction.STAYS
+        return Direction.BACK if start < self.position else Direction.AHEAD
+
+    def span(self, mode: Mode) -> Span:
+        """The messages that come again, or are skipped."""
+        start = self.start(mode)
+        position = start if self.position is None else self.position
+        return Span(min(start, position), max(start, position))
+
+    def time(self, offset: int) -> int | None:
+        """Store time of a message, ms."""
+        unit = self.view.unit(offset)
+        time = -1 if unit is None else self.log.store_time(unit[0])
+        return None if time < 0 else time
+
+
+class Preparation(NamedTuple):
+    """All that is known without Spark: the plan's input is right, and the offsets are computed."""
+
+    group: str
+    topic: str
+    to: str
+    target: Target
+    stores: tuple[_Store, ...]
+    labels: tuple[str, ...]
+    queues: tuple[_Queue, ...]
+
+
+def prepare(stores: Sequence[str | Path], *, group: str, topic: str, to: str) -> Preparation:
+    """Look at the stores and find the targets; needs no Spark, so that wrong input is told at once.
+
+    Args:
+        stores: of all brokers that hold the topic.
+        to: as ``parse_target`` takes it.
+
+    Raises:
+        PipelineError: no such store, an unknown group or topic, a group that never consumed the topic, or a
+            bad time.
+    """
+    target = parse_target(to)
+    if not stores:
+        raise PipelineError("name the store or stores to plan for")
+    looked_at = []
+    for location in stores:
+        # Offsets first: on a live store those read later could lie beyond the queues looked at.
+        snapshot = take_snapshot(location)
+        progress = Progress(snapshot)
+        looked_at.append(_Store(take_snapshot(location), progress))
+    check_names([store.progress for store in looked_at], group, topic)
+    labels = [snapshot.name for snapshot in labelled([store.snapshot for store in looked_at])]
+    queues = [
+        _look_at_queue(number, store, group, topic, queue_id, target)
+        for number, store in enumerate(looked_at)
+        for queue_id in _queue_ids(store, group, topic)
+    ]
+    return Preparation(group, topic, to.strip(), target, tuple(looked_at), tuple(labels), tuple(queues))
+
+
+def _queue_ids(store: _Store, group: str, topic: str) -> list[int]:
+    ids = {queue.queue_id for queue in store.snapshot.queues() if queue.topic == topic}
+    ids |= set(range(store.progress.queue_count(topic)))
+    return sorted(ids | set(store.progress.offsets(group, topic)))
+
+
+def _look_at_queue(
+    number: int, store: _Store, group: str, topic: str, queue_id: int, target: Target
+) -> _Queue:
+    view = QueueView(store.snapshot, store.snapshot.queue(topic, queue_id))
+    log = LogView(store.snapshot)
+    stored = store.progress.offsets(group, topic).get(queue_id, -1)
+    current = stored if stored >= 0 else None
+    position = None if current is None else max(view.min_offset, min(current, view.max_offset))
+    targets = {mode: find_target(target, mode, view, log) for mode in Mode}
+    return _Queue(number, view, log, current, position, targets, is_deleted(target, view, log))
+
+
+def replay_plan(
+    spark: SparkSession,
+    stores: Sequence[str | Path],
+    *,
+    group: str,
+    topic: str,
+    to: str,
+    tell: Tell = tell_nobody,
+) -> ReplayPlan:
+    """What a reset of ``group`` in ``topic`` would bring; nothing is changed.
+
+    Args:
+        stores: of all brokers that hold the topic.
+        to: where to, as ``parse_target`` takes it.
+
+    Raises:
+        PipelineError: see ``prepare``.
+    """
+    return carry_out(spark, prepare(stores, group=group, topic=topic, to=to), tell=tell)
+
+
+def carry_out(spark: SparkSession, prepared: Preparation, *, tell: Tell = tell_nobody) -> ReplayPlan:
+    """Read the messages concerned and complete the plan."""
+    bins = _bins(prepared.queues)
+    concerned = [queue for queue in prepared.queues if any(_size(queue.span(mode)) for mode in Mode)]
+    found = NOTHING_FOUND
+    if concerned:
+        count = sum(max(_size(queue.span(mode)) for mode in Mode) for queue in concerned)
+        tell(f"reading {count:,} messages of {len(concerned)} queues")
+        found = scan(
+            spark,
+            [store.snapshot.location for store in prepared.stores],
+            prepared.topic,
+            [_spans(queue) for queue in concerned],
+            {
+                (queue.store, queue.view.queue_id, mode): queue.direction(mode) is Direction.AHEAD
+                for queue in concerned
+                for mode in Mode
+            },
+            bins,
+        )
+    plans = tuple(_queue_plan(queue, found) for queue in prepared.queues)
+    return ReplayPlan(
+        prepared.group,
+        prepared.topic,
+        prepared.to,
+        prepared.target.timestamp,
+        prepared.target.offset,
+        _store_plans(prepared),
+        plans,
+        {mode: _total(plans, mode, Direction.BACK, found) for mode in Mode},
+        {mode: _total(plans, mode, Direction.AHEAD, found) for mode in Mode},
+        bins,
+        tuple(_notes(prepared)),
+    )
+
+
+def _size(span: Span) -> int:
+    return span.stop - span.start
+
+
+def _bins(queues: Iterable[_Queue]) -> Bins:
+    times = [
+        time
+        for queue in queues
+        for span in {queue.span(mode) for mode in Mode}
+        if _size(span)
+        for time in (queue.time(span.start), queue.time(span.stop - 1))
+        if time is not None
+    ]
+    return make_bins(min(times), max(times)) if times else _NO_BINS
+
+
+def _spans(queue: _Queue) -> QueueSpans:
+    spans = {mode: queue.span(mode) for mode in Mode}
+    unit = queue.view.unit(min(span.start for span in spans.values()))
+    position = 0 if unit is None else unit[0]
+    return QueueSpans(queue.store, queue.view.queue_id, position, queue.view.max_offset, spans)
+
+
+def _queue_plan(queue: _Queue, found: Found) -> QueuePlan:
+    return QueuePlan(
+        queue.store,
+        queue.view.queue_id,
+        queue.current,
+        queue.position,
+        queue.view.min_offset,
+        queue.view.max_offset,
+        queue.is_deleted,
+        "" if queue.current is not None else _without_offset(queue.view),
+        {mode: _move(queue, mode, found) for mode in Mode},
+    )
+
+
+def _without_offset(view: QueueView) -> str:
+    """``behaviour.md`` B.9 and C.9."""
+    if view.max_offset == 0:
+        return "starts at 0: the queue is empty"
+    if view.min_offset == 0:
+        return (
+            "starts at 0 while the queue's first message is recent, else where the consumer's"
+            " ConsumeFromWhere says (by default at the end)"
+        )
+    return "starts where the consumer's ConsumeFromWhere says (by default at the end)"
+
+
+def _move(queue: _Queue, mode: Mode, found: Found) -> Move:
+    span = queue.span(mode)
+    key = (queue.store, queue.view.queue_id, mode)
+    load = found.loads.get(key, Load()) if _size(span) else Load()
+    return Move(
+        queue.targets[mode],
+        queue.start(mode),
+        queue.direction(mode),
+        replace(load, unreadable=_size(span) - load.messages),
+        queue.time(span.start) if _size(span) else None,
+        queue.time(span.stop - 1) if _size(span) else None,
+        found.histograms.get(key, ()) if _size(span) else (),
+    )
+
+
+def _total(plans: Sequence[QueuePlan], mode: Mode, direction: Direction, found: Found) -> Load:
+    loads = [plan.moves[mode].load for plan in plans if plan.moves[mode].direction is direction]
+    return Load(
+        messages=sum(load.messages for load in loads),
+        size=sum(load.size for load in loads),
+        distinct_keys=found.distinct_keys.get((mode, direction is Direction.AHEAD), 0),
+        without_key=sum(load.without_key for load in loads),
+        superseded=sum(load.superseded for load in loads),
+        unreadable=sum(load.unreadable for load in loads),
+    )
+
+
+def _store_plans(prepared: Preparation) -> tuple[StorePlan, ...]:
+    return tuple(
+        StorePlan(
+            store.snapshot.location, label, store.progress.saved_ms, _waiting_for_retry(store, prepared.group)
+        )
+        for store, label in zip(prepared.stores, prepared.labels, strict=True)
+    )
+
+
+def _waiting_for_retry(store: _Store, group: str) -> int:
+    topic = retry_topic(group)
+    waiting = 0
+    for queue in store.snapshot.queues():
+        if queue.topic == topic:
+            view = QueueView(store.snapshot, queue)
+            stored = store.progress.offsets(group, topic).get(queue.queue_id, 0)
+            waiting += view.max_offset - max(view.min_offset, min(stored, view.max_offset))
+    return waiting
+
+
+def _notes(prepared: Preparation) -> Iterable[str]:
+    group, queues = prepared.group, prepared.queues
+    deleted = sum(queue.is_deleted for queue in queues)
+    if deleted:
+        yield (
+            f"The target lies before the first message kept in {deleted} of {len(queues)} queues: older"
+            " messages are deleted and cannot come again."
+        )
+    without = sum(queue.current is None for queue in queues)
+    if without:
+        yield (
+            f"No offset is stored in {without} of {len(queues)} queues: a classic reset refuses the whole"
+            " request, the other modes set an offset there."
+        )
+    beyond = [queue for queue in queues if prepared.target.offset is not None and _is_beyond(queue)]
+    if beyond:
+        yield (
+            f"The offset lies outside of {len(beyond)} of {len(queues)} queues: RocketMQ 5 refuses it there;"
+            " 4.x stores it, and the first pull corrects it."
+        )
+    lost = sum(queue.current is not None and queue.current < queue.view.min_offset for queue in queues)
+    if lost:
+        yield f"The group's own offset lies before the first message kept in {lost} of {len(queues)} queues."
+    if any(store.progress.has_epochs(group, prepared.topic) for store in prepared.stores):
+        yield "The group was reset in fenced mode here before: only --mode fenced can follow."
+    waiting = sum(_waiting_for_retry(store, group) for store in prepared.stores)
+    if waiting:
+        yield (
+            f"{waiting:,} messages wait in {retry_topic(group)}: a reset leaves them alone, they come"
+            " besides."
+        )
+
+
+def _is_beyond(queue: _Queue) -> bool:
+    return any(queue.start(mode) != queue.targets[mode] for mode in Mode)

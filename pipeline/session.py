@@ -1,0 +1,221 @@
+"""Spark sessions for the jobs: quiet, on this interpreter, with the data source registered."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.java import find_java
+from rewindmq.pipeline.spark_errors import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER: Final = "local[*]"
+_LOOPBACK: Final = "127.0.0.1"
+# How long Spark's Java may take to end, in seconds, before it is killed.
+_PATIENCE: Final = 20.0
+
+# What Java says before the message of an error that ended it.
+_THREAD: Final = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
+_CONFIG: Final = MappingProxyType(
+    {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        # Named, Spark's own default does not announce itself.
+        "spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile="
+        "classpath:org/apache/spark/log4j2-defaults.properties",
+    }
+)
+# Settings of a session that also one that somebody else made has to have.
+_SQL_CONFIG: Final = MappingProxyType(
+    {
+        # Off by default in Spark 4; without it a filter skips no file and no block.
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Rows between Spark and Python travel in batches of at most so many bytes, however long bodies are.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
+    }
+)
+
+
+def make_session(
+    master: str = DEFAULT_MASTER,
+    *,
+    app_name: str = "rewindmq-pipeline",
+    memory: str | None = None,
+    config: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> SparkSession:
+    """Start Spark; ``register`` is done. To be ended by ``stop_session``, which ends its Java process, too.
+
+    Args:
+        memory: of the driver and of each executor, as Spark writes it ("4g"); None: Spark's defaults.
+        config: more of Spark's settings; they win over those made here.
+        log: what Spark's own process writes to (its log, tracebacks of workers); None: this process's stderr.
+
+    Raises:
+        PipelineError: Spark or Java is missing, Spark does not start, or a session of this process runs.
+    """
+    require_spark()
+    java = find_java()
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        raise PipelineError("a Spark session runs already in this process: use it, after register(spark)")
+    settings = {**_CONFIG, **_memory_settings(memory), **(config or {})}
+    settings |= {"spark.master": master, "spark.app.name": app_name}
+    with _environment(_variables(master, settings, java.home)):
+        spark = _start(settings, log)
+    register(spark)
+    for name, value in (config or {}).items():
+        if name in _SQL_CONFIG:
+            spark.conf.set(name, value)
+    return spark
+
+
+def running_session() -> SparkSession | None:
+    """The session that this process has by ``spark-submit``, a notebook or a test, with ``register`` done;
+    None when there is none."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def register(spark: SparkSession) -> None:
+    """Let ``spark.read.format("rocketmq")`` be our data source, and let filters reach it."""
+    from rewindmq.pipeline.source import StoreDataSource
+
+    for name, value in _SQL_CONFIG.items():
+        spark.conf.set(name, value)
+    spark.dataSource.register(StoreDataSource)
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark and the Java process that ``make_session`` started for it."""
+    from pyspark import SparkContext
+
+    gateway: Any = spark.sparkContext._gateway
+    spark.stop()
+    _forget_signal_handler()
+    if gateway.proc is not None:
+        _end_java(gateway)
+        # A later session of this process has to start a Java of its own.
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def require_spark() -> None:
+    """Make sure that the extra is installed, without loading it.
+
+    Raises:
+        PipelineError: it is not.
+    """
+    missing = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PipelineError(f"needs {', '.join(missing)}: pip install 'rewindmq[pipeline]'")
+
+
+def _memory_settings(memory: str | None) -> dict[str, str]:
+    return {} if memory is None else {"spark.driver.memory": memory, "spark.executor.memory": memory}
+
+
+def _variables(master: str, settings: Mapping[str, str], java_home: Path) -> dict[str, str]:
+    """The environment that Spark's processes get."""
+    is_local = master.startswith("local")
+    is_here = is_local or urlsplit(master).hostname in ("localhost", _LOOPBACK)
+    theirs = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    variables = {
+        "JAVA_HOME": str(java_home),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": sys.executable if is_local or not theirs else theirs,
+    }
+    if is_here:
+        # Not the address of this machine's name, which need not have one.
+        variables["SPARK_LOCAL_IP"] = _LOOPBACK
+    return variables
+
+
+def _start(settings: Mapping[str, str], log: Path | None) -> SparkSession:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkConf, SparkContext, java_gateway
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    launch: Callable[..., Any] = java_gateway.launch_gateway
+
+    config = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    gateway: Any = None
+    try:
+        if log is None:
+            gateway = launch(config)
+        else:
+            with log.open("ab") as file:
+                gateway = launch(config, {"stdout": file, "stderr": file})
+        context = SparkContext(gateway=gateway, conf=config)
+        context.setLogLevel(settings["spark.log.level"])
+        return SparkSession(context)
+    except (PySparkException, Py4JError) as error:
+        if gateway is not None:
+            _end_java(gateway)
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+        raise SparkError(f"Spark does not start: {_first_line(error, log)}") from None
+
+
+def _first_line(error: Exception, log: Path | None) -> str:
+    """What Java complained of, in one line."""
+    cause = getattr(error, "java_exception", None)
+    text = str(error) if cause is None else str(cause.getMessage() or cause)
+    if log is not None and cause is None and (lines := log.read_text("utf-8", "replace").split("\n")):
+        text = next((line for line in lines if "xception" in line or "rror" in line), text)
+    return _THREAD.sub("", text.strip().partition("\n")[0])
+
+
+def _forget_signal_handler() -> None:
+    """Spark's own cancels the jobs of a session that is no more."""
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "pyspark.core.context":
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end_java(gateway: Any) -> None:
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for as long as Spark reads them."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,261 @@
+"""What a job reads of a store: a prefix of its log that stays as it is, however the broker goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rewindmq.pipeline.decode.damage import Damage
+from rewindmq.pipeline.decode.segment_reader import Segment
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.files import FileEntry, ReadableFiles, open_files
+from rewindmq.pipeline.log_end import cut_behind_last_record
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.errors import RewindMQError
+
+_SEGMENT_NAME: Final = re.compile(r"\d{20}")
+_INDEX_NAME: Final = re.compile(r"\d{17}")
+_ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.sst")
+# What a broker makes before its first message.
+_OF_A_STORE: Final = frozenset({"abort", "checkpoint", "consumequeue"})
+_ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rdb")
+CQ_UNIT_BYTES: Final = 20
+# The size that filler units in front of a queue's first message name (``store.md`` 4.4).
+PRE_BLANK_SIZE: Final = 2_147_483_647
+
+
+class PositionedFile(NamedTuple):
+    """One file of a consume queue or of anything else whose name is a position.
+
+    Attributes:
+        base: what its name says.
+        size: bytes.
+        mtime_ms: last modification; 4.x looks a time up by it.
+    """
+
+    path: str
+    base: int
+    size: int
+    mtime_ms: int
+
+
+class QueueFiles(NamedTuple):
+    """The consume queue of one (topic, queueId): 20-byte units, file after file."""
+
+    topic: str
+    queue_id: int
+    files: tuple[PositionedFile, ...]
+
+
+class StoreSnapshot(NamedTuple):
+    """A store directory as it was when the job began; pickles.
+
+    Attributes:
+        location: the path or URI as given, without a slash at its end.
+        root: path within ``files``.
+        segments: with data, by position; ``end`` of the last is where the log ended.
+        segment_bytes: size of a commit log segment, 0 for an empty store.
+        torn: what stands behind the last record, if it is neither empty nor intact.
+        label: what it is called beside others; empty for the last part of its path.
+    """
+
+    location: str
+    files: ReadableFiles
+    root: str
+    segments: tuple[Segment, ...]
+    segment_bytes: int
+    torn: Damage | None
+    label: str = ""
+
+    @property
+    def begin(self) -> int:
+        """Log position of the first byte kept."""
+        return self.segments[0].base if self.segments else 0
+
+    @property
+    def end(self) -> int:
+        """Log position behind the last record."""
+        return self.segments[-1].end if self.segments else 0
+
+    @property
+    def name(self) -> str:
+        """What the store is called in tables and outputs."""
+        return self.label or self.root.rpartition("/")[2]
+
+    def segment_of(self, position: int) -> Segment | None:
+        """The segment that holds a log position; None when it is gone or not there yet."""
+        for segment in self.segments:
+            if segment.base <= position < segment.end:
+                return segment
+        return None
+
+    def cut(self, end: int) -> StoreSnapshot:
+        """The same log up to a position that was its end before."""
+        kept = (segment for segment in self.segments if segment.base < end)
+        return self._replace(segments=tuple(segment._replace(end=min(segment.end, end)) for segment in kept))
+
+    def queues(self) -> Iterator[QueueFiles]:
+        """Every consume queue, by topic and queue id."""
+        folder = f"{self.root}/consumequeue"
+        for topic in self.files.list(folder):
+            if topic.is_file:
+                continue
+            for queue in sorted(self.files.list(f"{folder}/{topic.name}"), key=_numeric):
+                if not queue.is_file and queue.name.isdecimal():
+                    yield self.queue(topic.name, int(queue.name))
+
+    def queue(self, topic: str, queue_id: int) -> QueueFiles:
+        """One consume queue; without files when there is none."""
+        folder = f"{self.root}/consumequeue/{topic}/{queue_id}"
+        return QueueFiles(topic, queue_id, tuple(positioned_files(self.files, folder)))
+
+    def index_files(self) -> list[FileEntry]:
+        """The key index's files, the oldest first."""
+        entries = self.files.list(f"{self.root}/index")
+        return [entry for entry in entries if entry.is_file and _INDEX_NAME.fullmatch(entry.name)]
+
+    def config(self, name: str) -> Mapping[str, Any]:
+        """One of ``config/*.json``, or its ``.bak``; empty when there is neither (``store.md`` 8.1).
+
+        Raises:
+            PipelineError: both are there and cannot be read.
+        """
+        path = f"{self.root}/config/{name}"
+        broken = ""
+        for candidate in (path, f"{path}.bak"):
+            data = self.files.read_all(candidate)
+            if not data:
+                continue
+            try:
+                value = fastjson.loads(data)
+            except (RewindMQError, ValueError) as error:
+                broken = f"cannot read {candidate}: {error}"
+                continue
+            if isinstance(value, dict):
+                return value
+            broken = f"cannot read {candidate}: it holds no table"
+        if broken:
+            raise PipelineError(broken)
+        return {}
+
+
+def _numeric(entry: FileEntry) -> tuple[int, str]:
+    return (int(entry.name) if entry.name.isdecimal() else -1, entry.name)
+
+
+def positioned_files(files: ReadableFiles, folder: str) -> list[PositionedFile]:
+    """The files of a folder whose names are positions, in order."""
+    return [
+        PositionedFile(f"{folder}/{entry.name}", int(entry.name), entry.size, entry.mtime_ms)
+        for entry in files.list(folder)
+        if entry.is_file and _SEGMENT_NAME.fullmatch(entry.name)
+    ]
+
+
+def labelled(snapshots: Sequence[StoreSnapshot]) -> list[StoreSnapshot]:
+    """The same stores with labels that tell them apart.
+
+    A label is as many of the last parts of a path as are needed, without those that all paths share at their
+    end: of ``a/broker-a/store`` and ``a/broker-b/store`` it is ``broker-a`` and ``broker-b``.
+
+    Raises:
+        PipelineError: a store is given twice.
+    """
+    parts = [snapshot.root.strip("/").split("/") for snapshot in snapshots]
+    if len({tuple(part) for part in parts}) < len(parts):
+        raise PipelineError("a store is given twice")
+    while len(parts) > 1 and all(len(part) > 1 for part in parts) and len({part[-1] for part in parts}) == 1:
+        parts = [part[:-1] for part in parts]
+    count = 1
+    while len({tuple(part[-count:]) for part in parts}) < len(parts):
+        count += 1
+    return [
+        snapshot._replace(label="/".join(part[-count:]))
+        for snapshot, part in zip(snapshots, parts, strict=True)
+    ]
+
+
+def take_snapshot(location: str | Path, files: ReadableFiles | None = None) -> StoreSnapshot:
+    """Look at a store once, without changing anything in it.
+
+    Args:
+        files: those of the location, when they shall not be opened here.
+
+    Raises:
+        PipelineError: nothing there, no permission, no store, or one of a kind that is not supported.
+    """
+    opened, root = open_files(location)
+    files = files or opened
+    try:
+        _check(files, root)
+        found = positioned_files(files, f"{root}/commitlog")
+        size = _segment_bytes(root, found)
+        whole = [Segment(file.path, file.base, file.size, file.base + file.size) for file in found]
+        segments, torn = cut_behind_last_record(files, whole)
+    except OSError as error:
+        raise PipelineError(f"cannot read {error.filename or root}: {error.strerror or error}") from None
+    return StoreSnapshot(str(location).rstrip("/") or "/", files, root, tuple(segments), size, torn)
+
+
+def check_store(location: str | Path) -> None:
+    """See that there is a store, without looking at its log.
+
+    Raises:
+        PipelineError: nothing there, no permission, no store, or one of a kind that is not supported.
+    """
+    files, root = open_files(location)
+    try:
+        _check(files, root)
+    except OSError as error:
+        raise PipelineError(f"cannot read {error.filename or root}: {error.strerror or error}") from None
+
+
+def _check(files: ReadableFiles, root: str) -> None:
+    entry = files.entry(root)
+    if entry is None:
+        raise PipelineError(f"there is no store at {root}: no such directory")
+    if entry.is_file:
+        raise PipelineError(
+            f"{root} is a file; a store is a directory (storePathRootDir) with commitlog/ in it"
+        )
+    names = [item.name for item in files.list(root)]
+    for name in names:
+        if name.startswith("dledger-"):
+            raise PipelineError(f"{root}/{name} is a DLedger (Raft) commit log, which is not supported")
+    for item in files.list(f"{root}/consumequeue"):
+        if item.is_file and _ROCKSDB_FILE.fullmatch(item.name):
+            raise PipelineError(f"{root}/consumequeue is a RocksDB consume queue, which is not supported")
+    for name in _ROCKSDB_CONFIG:
+        folder = files.entry(f"{root}/config/{name}")
+        if folder is not None and not folder.is_file:
+            raise PipelineError(f"{root}/config/{name} is RocksDB configuration, which is not supported")
+    if "commitlog" not in names and not _OF_A_STORE & set(names):
+        hint = ""
+        if any(_SEGMENT_NAME.fullmatch(name) for name in names):
+            hint = "; it looks like the commit log itself: give the directory above it"
+        raise PipelineError(f"{root} is no store: there is no commitlog/ in it{hint}")
+
+
+def _segment_bytes(root: str, found: list[PositionedFile]) -> int:
+    if not found:
+        return 0
+    sizes = {file.size for file in found}
+    if len(sizes) > 1:
+        odd = next(file for file in found if file.size != found[0].size)
+        raise PipelineError(
+            f"{odd.path} has {odd.size} bytes and {found[0].path} has {found[0].size}:"
+            " the segments of a commit log are of one size"
+        )
+    size = sizes.pop()
+    if size == 0:
+        raise PipelineError(f"{found[0].path} is empty")
+    for before, after in pairwise(found):
+        if after.base - before.base != size:
+            raise PipelineError(
+                f"{root}/commitlog lacks a segment between {before.base:020d} and {after.base:020d}"
+                f" (segments of {size} bytes)"
+            )
+    return size

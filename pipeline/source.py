@@ -1,0 +1,68 @@
+"""``spark.read.format("rocketmq")``: a broker's store as a Spark data source (PySpark's Python data
+source API)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.options import ReadOptions, check_columns, parse_options
+from rewindmq.pipeline.schema import ddl
+from rewindmq.pipeline.snapshot import check_store
+from rewindmq.pipeline.views.consume_queue import ConsumeQueueReader
+from rewindmq.pipeline.views.damage import DamageReader
+from rewindmq.pipeline.views.index import IndexViewReader
+from rewindmq.pipeline.views.messages import MessageReader, PushingMessageReader
+from rewindmq.pipeline.views.offsets import OffsetsReader
+
+_READERS: Final = MappingProxyType[str, Callable[[ReadOptions, Sequence[str]], DataSourceReader]](
+    {
+        "messages": MessageReader,
+        "consumequeue": ConsumeQueueReader,
+        "index": IndexViewReader,
+        "offsets": OffsetsReader,
+        "damage": DamageReader,
+    }
+)
+# The module that Spark's process runs when it hands filters over.
+_FILTER_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class StoreDataSource(DataSource):
+    """The data source; ``docs/pipeline/reading.md`` lists its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq"
+
+    def schema(self) -> str:
+        options = parse_options(self.options)
+        for location in options.locations:
+            check_store(location)
+        return ddl(options.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse_options(self.options)
+        check_columns(options, schema.names)
+        for field in schema.fields:
+            kind = options.columns[field.name].type
+            if field.dataType.simpleString() != kind:
+                raise PipelineError(
+                    f"column {field.name!r} is of type {kind}, not {field.dataType.simpleString()}"
+                )
+        if options.view == "messages" and _is_handed_filters():
+            return PushingMessageReader(options, schema.names)
+        return _READERS[options.view](options, schema.names)
+
+
+def _is_handed_filters() -> bool:
+    """Whether this process was started to take filters; in others Spark may refuse a reader for taking
+    any."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _FILTER_WORKER in sys.modules or (spec is not None and spec.name == _FILTER_WORKER)

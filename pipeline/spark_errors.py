@@ -1,0 +1,46 @@
+"""Failures of Spark jobs in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rewindmq.pipeline.errors import PipelineError
+
+# What a Python worker's traceback ends with, wherever in Spark's message it stands.
+_OURS: Final = re.compile(r"^rewindmq\.pipeline\.errors\.PipelineError: (.*)$", re.MULTILINE)
+_WORKER: Final = re.compile(r"^([A-Za-z_.]+(?:Error|Exception)): (.*)$", re.MULTILINE)
+_NO_MEMORY: Final = ("OutOfMemoryError", "Cannot allocate memory", "MemoryError")
+
+
+class SparkError(PipelineError):
+    """A failure that Spark's own log may explain."""
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Let what Spark raises become a ``SparkError``, and errors of ours raised by workers be themselves.
+
+    To be left before the session is stopped: Spark's errors ask it for their text.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise described(str(error)) from None
+
+
+def described(text: str) -> PipelineError:
+    """The error for the message of a Spark error."""
+    ours = _OURS.findall(text)
+    if ours:
+        return PipelineError(str(ours[-1]).strip())
+    if any(name in text for name in _NO_MEMORY):
+        return SparkError("Spark ran out of memory: give it more with --memory, as in --memory 4g")
+    raised = _WORKER.findall(text)
+    reason = ": ".join(raised[-1]) if raised else text.strip().partition("\n")[0]
+    return SparkError(f"the Spark job failed: {reason}")

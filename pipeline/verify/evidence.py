@@ -1,0 +1,85 @@
+"""What is compared: one row for each record, unit and index entry, and for what a task judged by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from rewindmq.pipeline.verify.report import Tally
+
+
+class Kind(IntEnum):
+    """What a row is; at one log position, records come first."""
+
+    RECORD = 0
+    UNIT = 1
+    ENTRY = 2
+    # A row of a Parquet copy.
+    COPY = 3
+    # ``note`` is a tally's rows.
+    TALLY = 4
+
+
+# "queue" is "topic/queueId", or an index file's name; "number" the queue offset, or an entry's number; "code"
+# the tagsCode, or an entry's hash; "time" the store
+# time, -1 where none is told; "expects" bits of EXPECTS_*; "hashes" those of a record's keys.
+SCHEMA: Final = (
+    "store int, position bigint, kind int, size int, queue string, number bigint, code bigint, time bigint,"
+    " expects int, hashes array<bigint>, note string"
+)
+ARROW_SCHEMA: Final = pa.schema(
+    [
+        ("store", pa.int32()),
+        ("position", pa.int64()),
+        ("kind", pa.int32()),
+        ("size", pa.int32()),
+        ("queue", pa.string()),
+        ("number", pa.int64()),
+        ("code", pa.int64()),
+        ("time", pa.int64()),
+        ("expects", pa.int32()),
+        ("hashes", pa.list_(pa.int64())),
+        ("note", pa.string()),
+    ]
+)
+EXPECTS_UNIT: Final = 1
+EXPECTS_ENTRIES: Final = 2
+EXPECTS_COPY: Final = 4
+NO_TIME: Final = -1
+
+
+def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
+    """Rows of one kind; columns not given are 0 or null."""
+    count = len(columns["position"])
+    zeros = {"size": np.int32, "number": np.int64, "code": np.int64, "time": np.int64, "expects": np.int32}
+    filled = {name: np.zeros(count, kind_of) for name, kind_of in zeros.items()}
+    rows = {
+        "store": np.full(count, store, np.int32),
+        "kind": np.full(count, int(kind), np.int32),
+        "queue": pa.nulls(count, pa.string()),
+        "hashes": pa.nulls(count, pa.list_(pa.int64())),
+        "note": pa.nulls(count, pa.string()),
+        **filled,
+        **columns,
+    }
+    arrays = []
+    for field in ARROW_SCHEMA:
+        value = rows[field.name]
+        arrays.append(value if isinstance(value, pa.Array) else pa.array(value, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
+
+
+def tally_evidence(tally: Tally) -> pa.RecordBatch:
+    """What a task judged by itself."""
+    notes = [json.dumps(row) for row in tally.rows()]
+    return evidence(0, Kind.TALLY, position=np.full(len(notes), -1), note=pa.array(notes, pa.string()))
+
+
+def add_notes(tally: Tally, notes: Iterable[str]) -> None:
+    """Count what ``tally_evidence`` of other tasks says."""
+    tally.add_rows(json.loads(note) for note in notes)

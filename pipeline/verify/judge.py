@@ -1,0 +1,266 @@
+"""The comparison: evidence sorted by store, log position and kind, gone through once.
+
+What stands at one position is few rows, so that memory does not grow with the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC
+from rewindmq.pipeline.verify.evidence import (
+    EXPECTS_COPY,
+    EXPECTS_ENTRIES,
+    EXPECTS_UNIT,
+    NO_TIME,
+    Kind,
+    add_notes,
+)
+from rewindmq.pipeline.verify.queue_scan import is_light
+from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
+
+RESULT: Final = (
+    "store int, name string, checked bigint, wrong bigint, ranks array<bigint>, examples array<string>"
+)
+_RESULT_SCHEMA: Final = pa.schema(
+    [
+        ("store", pa.int32()),
+        ("name", pa.string()),
+        ("checked", pa.int64()),
+        ("wrong", pa.int64()),
+        ("ranks", pa.list_(pa.int64())),
+        ("examples", pa.list_(pa.string())),
+    ]
+)
+# At or below it, a tagsCode is a place in the ext files (``store.md`` 4.2).
+_EXT_ADDRESS: Final = -(2**31) - 1
+
+_Bools = npt.NDArray[np.bool_]
+_Int64s = npt.NDArray[np.int64]
+
+
+def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One task's part; ``RESULT`` rows of a tally."""
+    tally = Tally()
+    held: pa.Table | None = None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        table = table if held is None else pa.concat_tables([held, table])
+        cut = _last_group(table)
+        held = table.slice(cut)
+        _judge(table.slice(0, cut), tally)
+    if held is not None:
+        _judge(held, tally)
+    yield result_batch(tally.rows())
+
+
+def result_batch(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """The rows of a tally as Arrow has them."""
+    arrays = [
+        pa.array([row[place] for row in rows], field.type) for place, field in enumerate(_RESULT_SCHEMA)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_RESULT_SCHEMA)
+
+
+def _ints(table: pa.Table, name: str) -> _Int64s:
+    values: _Int64s = table.column(name).to_numpy().astype(np.int64)
+    return values
+
+
+def _last_group(table: pa.Table) -> int:
+    """Where the rows of the last position begin."""
+    if not table.num_rows:
+        return 0
+    store, position = _ints(table, "store"), _ints(table, "position")
+    same = (store == store[-1]) & (position == position[-1])
+    other = np.flatnonzero(~same)
+    return int(other[-1]) + 1 if len(other) else 0
+
+
+def _judge(table: pa.Table, tally: Tally) -> None:
+    if table.num_rows:
+        kind = _ints(table, "kind")
+        add_notes(tally, table.column("note").filter(pa.array(kind == Kind.TALLY)).to_pylist())
+        _Judge(table.combine_chunks(), kind, tally).run()
+
+
+class _Judge:
+    def __init__(self, table: pa.Table, kind: _Int64s, tally: Tally) -> None:
+        self._table = table
+        self._kind = kind
+        self._tally = tally
+        self._store = _ints(table, "store")
+        self._position = _ints(table, "position")
+        self._number = _ints(table, "number")
+        rows = np.arange(len(kind))
+        record = np.maximum.accumulate(np.where(kind == Kind.RECORD, rows, -1))
+        found = (
+            (record >= 0) & (self._store[record] == self._store) & (self._position[record] == self._position)
+        )
+        # Of each row, that of the record at its position; -1 when there is none.
+        self._record: _Int64s = np.where(found, record, -1)
+        queues = table.column("queue").combine_chunks().dictionary_encode()
+        if isinstance(queues, pa.ChunkedArray):
+            queues = queues.combine_chunks()
+        # Of each row, the number of its queue's name.
+        self._queue: _Int64s = queues.indices.fill_null(-1).to_numpy().astype(np.int64)
+        self._names: list[str] = queues.dictionary.to_pylist()
+        self._is_light = self._is_of(is_light)
+
+    def run(self) -> None:
+        for store in np.unique(self._store[self._kind != Kind.TALLY]).tolist():
+            mine = self._store == store
+            self._units(store, np.flatnonzero(mine & (self._kind == Kind.UNIT)))
+            self._records(store, np.flatnonzero(mine & (self._kind == Kind.RECORD)))
+            self._entries(store, np.flatnonzero(mine & (self._kind == Kind.ENTRY)))
+            self._copies(store, np.flatnonzero(mine & (self._kind == Kind.COPY)))
+
+    def _is_of(self, is_wanted: Callable[[str], bool]) -> _Bools:
+        """Rows whose queue's name is wanted."""
+        numbers = [number for number, name in enumerate(self._names) if is_wanted(name)]
+        chosen: _Bools = np.isin(self._queue, numbers)
+        return chosen
+
+    def _add(self, store: int, name: str, rows: _Int64s, wrong: _Bools, words: str) -> None:
+        """``words``: of an example; ``{...}`` are fields of the row, and ``{record...}`` of its record."""
+        shown = rows[wrong][:MAX_EXAMPLES]
+        examples = [(int(self._position[row]), words.format(**self._fields(row))) for row in shown.tolist()]
+        self._tally.add(store, name, len(rows), int(wrong.sum()), examples)
+
+    def _fields(self, row: int) -> dict[str, Any]:
+        fields: dict[str, Any] = self._table.slice(row, 1).to_pylist()[0]
+        record = int(self._record[row])
+        if record >= 0:
+            there = self._table.slice(record, 1).to_pylist()[0]
+            fields |= {f"record_{name}": value for name, value in there.items()}
+        return fields
+
+    def _units(self, store: int, units: _Int64s) -> None:
+        if not len(units):
+            return
+        record = self._record[units]
+        self._add(
+            store,
+            "unit has a record",
+            units,
+            record < 0,
+            "{queue} unit {number} points to {position}, where no record begins",
+        )
+        units, record = units[record >= 0], record[record >= 0]
+        size, code = _ints(self._table, "size"), _ints(self._table, "code")
+        self._add(
+            store,
+            "unit size",
+            units,
+            size[units] != size[record],
+            "{queue} unit {number} says {size} bytes, the record at {position} has {record_size}",
+        )
+        time = _ints(self._table, "time")
+        timed = time[units] != NO_TIME
+        if timed.any():
+            self._add(
+                store,
+                "time index",
+                units[timed],
+                (time[units] != time[record])[timed],
+                "{queue} unit {number} has the time {time}, the record at {position} {record_time}",
+            )
+        own = ~self._is_light[units]
+        units, record = units[own], record[own]
+        self._add(
+            store,
+            "unit place",
+            units,
+            (self._queue[units] != self._queue[record]) | (self._number[units] != self._number[record]),
+            "{queue} unit {number} points to {position}, where queue offset {record_number} of"
+            " {record_queue} stands",
+        )
+        is_delayed = self._is_of(lambda name: name.startswith(f"{SCHEDULE_TOPIC}/"))[units]
+        wrong = (code[units] != code[record]) & (code[units] > _EXT_ADDRESS)
+        for name, chosen in (("unit tagsCode", ~is_delayed), ("delivery time", is_delayed)):
+            self._add(
+                store,
+                name,
+                units[chosen],
+                wrong[chosen],
+                "{queue} unit {number} holds {code}, the record at {position} has {record_code}",
+            )
+
+    def _records(self, store: int, records: _Int64s) -> None:
+        expects = _ints(self._table, "expects")
+        with_unit = np.unique(self._record[(self._kind == Kind.UNIT) & ~self._is_light])
+        rows = records[expects[records] & EXPECTS_UNIT != 0]
+        self._add(
+            store,
+            "record has a unit",
+            rows,
+            ~np.isin(rows, with_unit),
+            "record at {position} ({queue}, queue offset {number}) has none",
+        )
+
+    def _copies(self, store: int, copies: _Int64s) -> None:
+        """Each record once, with the fields that the evidence has."""
+        expects = _ints(self._table, "expects")
+        is_expected = (self._kind == Kind.RECORD) & (expects & EXPECTS_COPY != 0)
+        rows = np.flatnonzero((self._store == store) & is_expected)
+        if not len(copies) and not len(rows):
+            return
+        record = self._record[copies]
+        wrong = record < 0
+        for name in ("size", "number", "code", "time"):
+            values = _ints(self._table, name)
+            wrong |= values[copies] != values[record]
+        wrong |= self._queue[copies] != self._queue[record]
+        wrong[1:] |= (record[1:] >= 0) & (record[1:] == record[:-1])
+        words = "row of {position} ({queue}, queue offset {number}) is not the record's, or there twice"
+        self._add(store, "Parquet copy", copies, wrong, words)
+        lacking = ~np.isin(rows, record)
+        self._add(store, "Parquet copy", rows, lacking, "record at {position} ({queue}) has no row")
+
+    def _entries(self, store: int, entries: _Int64s) -> None:
+        expects = _ints(self._table, "expects")
+        records = np.flatnonzero((self._store == store) & (self._kind == Kind.RECORD))
+        indexed = records[expects[records] & EXPECTS_ENTRIES != 0]
+        if not len(entries) and not len(indexed):
+            return
+        self._add(
+            store,
+            "index entry has a record",
+            entries,
+            self._record[entries] < 0,
+            "{queue} entry {number} points to {position}, where no record begins",
+        )
+        entries = entries[self._record[entries] >= 0]
+        lists = self._table.column("hashes").combine_chunks()
+        flat, owner = _flattened(lists)
+        keys = owner << 32 | flat
+        code = _ints(self._table, "code")
+        found = self._record[entries] << 32 | code[entries]
+        self._add(
+            store,
+            "index key",
+            entries,
+            ~np.isin(found, keys),
+            "{queue} entry {number}: the record at {position} ({record_queue}) has no key with hash {code}",
+        )
+        wanted = np.isin(owner, indexed)
+        lacking = wanted & ~np.isin(keys, found)
+        rows = owner[wanted]
+        self._add(
+            store,
+            "key has an index entry",
+            rows,
+            lacking[wanted],
+            "record at {position} ({queue}, queue offset {number}): one of its keys has none",
+        )
+
+
+def _flattened(lists: Any) -> tuple[_Int64s, _Int64s]:
+    """The hashes of all records, and the row of each."""
+    counts = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+    return lists.flatten().to_numpy().astype(np.int64), np.repeat(np.arange(len(counts)), counts)

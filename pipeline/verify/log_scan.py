@@ -1,0 +1,188 @@
+"""The log's side of a verification: a row for each record, and what a part of the log shows by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.index_layout import index_keys, key_hash
+from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.pipeline.decode.damage import Damage, DamageKind
+from rewindmq.pipeline.decode.message_columns import MessageColumns
+from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock
+from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
+from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.pipeline.verify.evidence import (
+    EXPECTS_COPY,
+    EXPECTS_ENTRIES,
+    EXPECTS_UNIT,
+    Kind,
+    evidence,
+    tally_evidence,
+)
+from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+_PEEK_BYTES: Final = 64 << 10
+_OUTSIDE_QUEUES: Final = (
+    int(MessageSysFlag.TRANSACTION_PREPARED),
+    int(MessageSysFlag.TRANSACTION_ROLLBACK),
+)
+_ROLLBACK: Final = int(MessageSysFlag.TRANSACTION_ROLLBACK)
+
+
+class LogTask(NamedTuple):
+    """A part of one log; pickles.
+
+    Attributes:
+        following: the segment behind, if there is one: its first record's store time is compared, too.
+        queue_topics: topics that have consume queues.
+        dispatched: log position behind the newest record that has a unit in any queue.
+        indexed: log positions between which all keys should have index entries, end exclusive; (0, 0)
+            without an index.
+        is_copied: there is a Parquet copy that should have each record.
+    """
+
+    store: int
+    files: ReadableFiles
+    segment: Segment
+    start: int
+    stop: int
+    following: Segment | None
+    queue_topics: frozenset[str]
+    dispatched: int
+    indexed: tuple[int, int]
+    is_copied: bool = False
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """The rows of this part."""
+        return _LogScan(self).run()
+
+
+class _LogScan:
+    def __init__(self, task: LogTask) -> None:
+        self._task = task
+        self._tally = Tally()
+        self._levels = DelayLevels(DEFAULT_DELAY_LEVELS)
+        self._newest: tuple[int, int] | None = None
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        task = self._task
+        reader = SegmentReader(task.files, task.segment, self._tell)
+        for block in reader.blocks(task.start, task.stop):
+            self._check_crc(block)
+            self._check_times(block)
+            yield self._rows(block)
+        behind = self._first_behind()
+        if behind is not None:
+            self._check_times(behind, counted=0)
+        self._tally.add(task.store, "log without holes", 0)
+        yield tally_evidence(self._tally)
+
+    def _tell(self, damage: Damage) -> None:
+        if damage.kind is DamageKind.HOLE:
+            text = f"{damage.start} to {damage.end}: {damage.detail}"
+            self._tally.add(self._task.store, "log without holes", 1, 1, [(damage.start, text)])
+
+    def _check_crc(self, block: RecordBlock) -> None:
+        bad = np.flatnonzero(~block.crc_ok)
+        examples = []
+        for number in bad[:MAX_EXAMPLES].tolist():
+            head = block.head[number]
+            position = int(head["physical_offset"])
+            text = f"record at {position} (queue {head['queue_id']}, queue offset {head['queue_offset']})"
+            examples.append((position, text))
+        self._tally.add(self._task.store, "body CRC", len(block), len(bad), examples)
+        self._tally.add(self._task.store, "log without holes", len(block))
+
+    def _check_times(self, block: RecordBlock, counted: int | None = None) -> None:
+        """Examples are ranked by how far the clock stepped back, the furthest first."""
+        times = block.store_timestamp
+        positions = block.head["physical_offset"].astype(np.int64)
+        if self._newest is not None:
+            positions = np.concatenate(([self._newest[0]], positions))
+            times = np.concatenate(([self._newest[1]], times))
+        steps: Int64s = np.diff(times)
+        back = np.flatnonzero(steps < 0)
+        furthest = back[np.argsort(steps[back], kind="stable")][:MAX_EXAMPLES]
+        examples = [
+            (
+                int(steps[number]),
+                f"record at {positions[number + 1]}: {-steps[number]} ms back",
+            )
+            for number in furthest.tolist()
+        ]
+        checked = max(len(block) if counted is None else counted, len(back))
+        self._tally.add(self._task.store, "store times", checked, len(back), examples)
+        self._newest = (int(positions[-1]), int(times[-1]))
+
+    def _first_behind(self) -> RecordBlock | None:
+        task = self._task
+        segment, start = task.segment, task.stop
+        if start >= segment.end:
+            if task.following is None:
+                return None
+            segment, start = task.following, task.following.base
+        reader = SegmentReader(task.files, segment, _ignore, _PEEK_BYTES)
+        position = reader.next_record(start, segment.end)
+        if position is None:
+            return None
+        return next((block for block in reader.blocks(position, position + 1)), None)
+
+    def _rows(self, block: RecordBlock) -> pa.RecordBatch:
+        task = self._task
+        columns = MessageColumns(block, "", task.segment.base, self._levels)
+        topics = columns.column("topic")
+        queue_ids = columns.column("queueId").cast(pa.string())
+        position = block.head["physical_offset"].astype(np.int64)
+        transaction = block.sys_flag & TRANSACTION_MASK
+        has_queue = pc.is_in(topics, pa.array(sorted(task.queue_topics), pa.string()))
+        in_queue = ~np.isin(transaction, _OUTSIDE_QUEUES) & has_queue.to_numpy(zero_copy_only=False)
+        waiting = in_queue & (position >= task.dispatched)
+        examples = [
+            (at, f"record at {at} has no unit yet") for at in position[waiting][:MAX_EXAMPLES].tolist()
+        ]
+        self._tally.add(task.store, "not dispatched yet", len(block), int(waiting.sum()), examples)
+        expects = np.where(in_queue & ~waiting, EXPECTS_UNIT, 0)
+        hashes = pa.nulls(len(block), pa.list_(pa.int64()))
+        if task.is_copied:
+            expects |= EXPECTS_COPY
+        begin, end = task.indexed
+        if end > begin:
+            indexed = (position >= begin) & (position < end) & (transaction != _ROLLBACK)
+            expects |= np.where(indexed, EXPECTS_ENTRIES, 0)
+            hashes = _hashes(columns)
+        return evidence(
+            task.store,
+            Kind.RECORD,
+            position=position,
+            size=columns.column("storeSize"),
+            queue=pc.binary_join_element_wise(topics, queue_ids, "/"),
+            number=columns.column("queueOffset"),
+            code=columns.column("tagsCode"),
+            time=block.store_timestamp,
+            expects=expects.astype(np.int32),
+            hashes=hashes,
+        )
+
+
+def _hashes(columns: MessageColumns) -> pa.Array:
+    rows = zip(
+        columns.column("topic").to_pylist(),
+        columns.column("uniqueKey").to_pylist(),
+        columns.column("keysText").to_pylist(),
+        strict=True,
+    )
+    return pa.array(
+        [[key_hash(topic, key) for key in index_keys(unique, keys)] for topic, unique, keys in rows],
+        pa.list_(pa.int64()),
+    )
+
+
+def _ignore(_damage: Damage) -> None:
+    pass

@@ -1,0 +1,87 @@
+"""What a job made, found by its manifest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.files import open_files
+from rewindmq.pipeline.output import Manifest, read_manifest
+from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.verify.report import OF_AN_INDEX, OUTPUT, Check, Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JOBS: Final = ("compact", "index")
+
+
+class Output(NamedTuple):
+    """A published output, and the store it is compared with.
+
+    Attributes:
+        part: index of the store among those it was made from.
+    """
+
+    snapshot: StoreSnapshot
+    location: str
+    manifest: Manifest
+    part: int
+
+    def check(self, spark: SparkSession) -> tuple[Check, ...]:
+        """Compare it.
+
+        Raises:
+            PipelineError: the store's log no longer reaches to where the output was made from.
+        """
+        tally = Tally()
+        if self.manifest.job == "index":
+            from rewindmq.pipeline.verify.index_proof import prove_index
+
+            prove_index(spark, self.log(), self.location, self.manifest, tally)
+            return tuple(
+                replace(check, name=f"{OUTPUT}{check.name}")
+                for check in tally.checks(0)
+                if check.name in OF_AN_INDEX
+            )
+        from rewindmq.pipeline.verify.claim import prepare_proof
+        from rewindmq.pipeline.verify.proof import prove
+
+        prove(spark, prepare_proof(0, self.log(), self.location, self.manifest, self.part), tally)
+        return tally.checks(0)
+
+    def log(self) -> StoreSnapshot:
+        """The store up to where the output was made from.
+
+        Raises:
+            PipelineError: its log no longer reaches there.
+        """
+        end = self.manifest.source[self.part]["end"]
+        snapshot = self.snapshot
+        if not snapshot.begin <= end <= snapshot.end:
+            raise PipelineError(
+                f"{self.location} was made from {snapshot.location} up to {end}; its log now is"
+                f" [{snapshot.begin}, {snapshot.end}]"
+            )
+        return snapshot.cut(end)
+
+
+def open_output(snapshot: StoreSnapshot, out: str | Path) -> Output:
+    """Look at an output.
+
+    Raises:
+        PipelineError: there is none, or it was not made from this store.
+    """
+    files, root = open_files(out)
+    manifest = read_manifest(files, root)
+    if manifest is None:
+        raise PipelineError(f"{root} is no output of a job: there is no manifest.json in it")
+    if manifest.job not in JOBS:
+        raise PipelineError(f"{root} is the output of {manifest.job}; those of {', '.join(JOBS)} are checked")
+    for part, source in enumerate(manifest.source):
+        if open_files(source["location"])[1] == snapshot.root:
+            return Output(snapshot, str(out), manifest, part)
+    places = ", ".join(source["location"] for source in manifest.source)
+    raise PipelineError(f"{root} was made from {places}, not from {snapshot.root}")

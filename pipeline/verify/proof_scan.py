@@ -1,0 +1,170 @@
+"""A row for each record of a log or of an output: who it is, and a digest of what must stay as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindmq.broker.store.compaction_layout import UNIT_BYTES
+from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.pipeline.decode.damage import Damage
+from rewindmq.pipeline.decode.gather import gather
+from rewindmq.pipeline.decode.message_columns import MessageColumns
+from rewindmq.pipeline.decode.record_block import RecordBlock
+from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
+from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
+from rewindmq.protocol.record import QUEUE_OFFSET_AT
+from rewindmq.protocol.sysflag import TRANSACTION_MASK
+
+# "transaction" the bits of sysFlag; "body" that of op records, else null; "fault" a place of an output that
+# holds no record.
+SCHEMA: Final = (
+    "topic string, queueId int, queueOffset bigint, position bigint, time bigint, key string,"
+    " bodySize int, transaction int, crcOk boolean, digest binary, body binary, fault string"
+)
+_ARROW: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("queueId", pa.int32()),
+        ("queueOffset", pa.int64()),
+        ("position", pa.int64()),
+        ("time", pa.int64()),
+        ("key", pa.string()),
+        ("bodySize", pa.int32()),
+        ("transaction", pa.int32()),
+        ("crcOk", pa.bool_()),
+        ("digest", pa.binary()),
+        ("body", pa.binary()),
+        ("fault", pa.string()),
+    ]
+)
+# queueOffset and physicalOffset, and preparedTransactionOffset, are what a compaction rewrites.
+_OFFSETS: Final = slice(QUEUE_OFFSET_AT, QUEUE_OFFSET_AT + 16)
+_PREPARED_AT: Final = 4
+_INT64_BYTES: Final = 8
+_DIGEST_BYTES: Final = 12
+# ``broker.store.compaction_layout.UNIT``.
+_UNIT: Final = np.dtype(
+    [
+        ("position", ">i8"),
+        ("size", ">i4"),
+        ("code", ">i8"),
+        ("time", ">i8"),
+        ("number", ">i8"),
+        ("batch", ">i2"),
+        ("compacted", ">i4"),
+        ("reserved", ">i4"),
+    ]
+)
+assert _UNIT.itemsize == UNIT_BYTES
+
+
+class ProofTask(NamedTuple):
+    """A part of a log, or a log file of an output; pickles.
+
+    Attributes:
+        units: path of the compaction queue file that belongs to the log file; "" where there is none.
+        is_output: what holds no record is a fault, unless it is empty.
+    """
+
+    files: ReadableFiles
+    segment: Segment
+    start: int
+    stop: int
+    is_output: bool
+    units: str = ""
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """The rows of this part."""
+        met: list[Damage] = []
+        reader = SegmentReader(self.files, self.segment, met.append)
+        levels = DelayLevels(DEFAULT_DELAY_LEVELS)
+        seen = 0
+        for block in reader.blocks(self.start, self.stop):
+            columns = MessageColumns(block, "", self.segment.base, levels)
+            yield _rows(columns, self._unit_faults(columns, seen))
+            seen += len(block)
+        faults = [place for place in met if self.is_output and self._is_filled(place)]
+        faults_told = [f"{self.segment.path} at {place.start}: {place.detail}" for place in faults]
+        if self.units and self._unit_count() > seen:
+            faults_told.append(f"{self.units} has units without a message")
+        if faults_told:
+            yield _fault_rows(faults_told)
+
+    def _is_filled(self, place: Damage) -> bool:
+        data = self.files.read(self.segment.path, place.start - self.segment.base, place.end - place.start)
+        return any(data)
+
+    def _unit_faults(self, columns: MessageColumns, seen: int) -> pa.Array:
+        """What is wrong with the unit of each record; null where nothing is."""
+        count = len(columns.block)
+        if not self.units:
+            return pa.nulls(count, pa.string())
+        data = self.files.read(self.units, seen * UNIT_BYTES, count * UNIT_BYTES)
+        units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], _UNIT)
+        if len(units) < count:
+            return pa.array([f"{self.units} lacks units"] * count, pa.string())
+        block = columns.block
+        right = (
+            (units["position"] == block.head["physical_offset"])
+            & (units["size"] == block.head["total_size"])
+            & (units["number"] == block.head["queue_offset"])
+            & (units["time"] == block.store_timestamp)
+            & (units["code"] == columns.column("tagsCode").to_numpy())
+            & (units["batch"] == 1)
+        )
+        text = f"{self.units} has another unit"
+        return pc.if_else(pa.array(right), pa.scalar(None, pa.string()), pa.scalar(text, pa.string()))
+
+    def _unit_count(self) -> int:
+        entry = self.files.entry(self.units)
+        assert entry is not None
+        data = self.files.read(self.units, 0, entry.size)
+        units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], _UNIT)
+        return int(((units["position"] >= 0) & (units["size"] > 0)).sum())
+
+
+def _rows(columns: MessageColumns, faults: pa.Array) -> pa.RecordBatch:
+    block = columns.block
+    topics = columns.column("topic")
+    bodies = gather(block.data, block.body_at, block.body_end)
+    is_op = pc.equal(topics, TRANS_OP_HALF_TOPIC)
+    return pa.RecordBatch.from_arrays(
+        [
+            topics,
+            columns.column("queueId"),
+            columns.column("queueOffset"),
+            columns.column("physicalOffset"),
+            columns.column("storeTimestampMs"),
+            columns.column("keysText"),
+            columns.column("bodySize"),
+            pa.array((block.sys_flag & TRANSACTION_MASK).astype(np.int32)),
+            columns.column("crcOk"),
+            pa.array(_digests(block), pa.binary()),
+            pc.if_else(is_op, bodies, pa.scalar(None, pa.binary())),
+            faults,
+        ],
+        schema=_ARROW,
+    )
+
+
+def _digests(block: RecordBlock) -> list[bytes]:
+    found = []
+    prepared = (block.store_host_end - block.at + _PREPARED_AT).tolist()
+    for start, end, at in zip(block.at.tolist(), block.end.tolist(), prepared, strict=True):
+        record = bytearray(block.data[start:end])
+        record[_OFFSETS] = bytes(16)
+        record[at : at + _INT64_BYTES] = bytes(_INT64_BYTES)
+        found.append(blake2b(record, digest_size=_DIGEST_BYTES).digest())
+    return found
+
+
+def _fault_rows(faults: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"position": -1, "fault": text} for text in faults], schema=_ARROW)

@@ -1,0 +1,215 @@
+"""The pieces of work of a comparison: parts of a log, consume queue files, index files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from rewindmq.broker.store.index_layout import FIRST_ENTRY
+from rewindmq.broker.store.time_index import TIME_BYTES
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.queue_view import QueueView
+from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
+from rewindmq.pipeline.verify.report import Tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_PART_BYTES: Final = 64 << 20
+# Small files share a task.
+_TASK_BYTES: Final = 16 << 20
+
+Views = Mapping[tuple[str, int], QueueView]
+
+
+class Task(Protocol):
+    """A piece of work that gives evidence; pickles."""
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """Rows of ``evidence.SCHEMA``."""
+
+
+class Work(NamedTuple):
+    """Tasks, and the bytes that each of them reads."""
+
+    tasks: Sequence[Task]
+    weights: Sequence[int]
+
+
+class Subject(NamedTuple):
+    """What is compared with a log.
+
+    Attributes:
+        number: of the store, in the tally.
+        log: the store whose commit log it is.
+        made: where queues and index are: the store itself, or an output as if it were one.
+        views: the queues of ``made``.
+        times: folder of a time index, "" without one.
+        is_copied: there is a Parquet copy that should have each record.
+        slots: maxHashSlotNum, 0 to find out.
+    """
+
+    number: int
+    log: StoreSnapshot
+    made: StoreSnapshot
+    views: Views
+    times: str = ""
+    is_copied: bool = False
+    slots: int = 0
+
+
+def list_work(subject: Subject, tally: Tally) -> Work:
+    """The tasks of a comparison."""
+    tasks: list[Task] = []
+    weights: list[int] = []
+    for task, weight in _tasks(subject, tally):
+        tasks.append(task)
+        weights.append(weight)
+    return Work(tasks, weights)
+
+
+def _tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int]]:
+    from rewindmq.pipeline.verify.log_scan import LogTask
+
+    indexes = list(_index_tasks(subject, tally))
+    yield from ((task, weight) for task, weight, _ in indexes)
+    covered = [bounds for _, _, bounds in indexes]
+    indexed = (covered[0][0], covered[-1][1]) if covered else (0, 0)
+    topics = frozenset(topic for topic, _ in subject.views)
+    dispatched = max(map(_dispatched, subject.views.values()), default=0)
+    log = subject.log
+    following = [*log.segments[1:], None]
+    for segment, behind in zip(log.segments, following, strict=True):
+        for start in range(segment.base, segment.end, _PART_BYTES):
+            stop = min(start + _PART_BYTES, segment.end)
+            task = LogTask(
+                subject.number,
+                log.files,
+                segment,
+                start,
+                stop,
+                behind,
+                topics,
+                dispatched,
+                indexed,
+                subject.is_copied,
+            )
+            yield task, stop - start
+    for view in subject.views.values():
+        yield from _queue_tasks(subject, view)
+
+
+def _dispatched(view: QueueView) -> int:
+    unit = view.unit(view.max_offset - 1)
+    return 0 if unit is None or unit[1] == PRE_BLANK_SIZE else unit[0] + unit[1]
+
+
+def _queue_tasks(subject: Subject, view: QueueView) -> Iterator[tuple[Task, int]]:
+    from rewindmq.pipeline.verify.queue_scan import CHUNK_UNITS, QueueTask
+
+    made = subject.made
+    files = made.queue(view.topic, view.queue_id).files
+    label = f"{view.topic}/{view.queue_id}"
+    used = [file for file in files if file.size and file.base < view.max_offset * CQ_UNIT_BYTES]
+    before = None
+    for file in files:
+        is_last = not used or file.base >= used[-1].base
+        for first in range(0, file.size // CQ_UNIT_BYTES, CHUNK_UNITS):
+            times = f"{subject.times}/{label}/{_time_base(file.base):020d}" if subject.times else ""
+            task = QueueTask(
+                subject.number,
+                made.files,
+                label,
+                file,
+                first,
+                before,
+                is_last,
+                made.begin,
+                made.end,
+                times,
+            )
+            yield task, min(file.size, CHUNK_UNITS * CQ_UNIT_BYTES)
+        before = file
+
+
+def _time_base(unit_base: int) -> int:
+    """Name of the time index's file for a consume queue file."""
+    return unit_base // CQ_UNIT_BYTES * TIME_BYTES
+
+
+def _index_tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int, tuple[int, int]]]:
+    from rewindmq.pipeline.index_reader import IndexReader
+    from rewindmq.pipeline.verify.index_scan import IndexTask
+
+    number, snapshot = subject.number, subject.made
+    for entry in snapshot.index_files():
+        path = f"{snapshot.root}/index/{entry.name}"
+        try:
+            index = IndexReader(snapshot.files, path, entry.size, subject.slots)
+        except PipelineError as error:
+            tally.add(number, "index file", 1, 1, [(0, str(error))])
+            continue
+        if index.stop == FIRST_ENTRY:
+            tally.add(number, "index file", 1)
+            continue
+        task = IndexTask(number, snapshot.files, path, entry.name, index.slots, snapshot.begin, snapshot.end)
+        yield task, entry.size, (index.header.begin_phy_offset, index.header.end_phy_offset)
+
+
+def compare(
+    spark: SparkSession, stores: Sequence[Work], others: Sequence[DataFrame] = ()
+) -> list[Sequence[Any]]:
+    """The rows of a tally; as many as there are checks, stores and tasks of the last stage.
+
+    Args:
+        others: more evidence.
+    """
+    from rewindmq.pipeline.arrow_map import map_in_arrow
+    from rewindmq.pipeline.verify.judge import RESULT, judge
+
+    rows = gather(spark, stores)
+    if rows is None:
+        return []
+    for other in others:
+        rows = rows.unionByName(other)
+    kinds = rows.repartition("store", "position").sortWithinPartitions("store", "position", "kind")
+    return [tuple(row) for row in map_in_arrow(kinds, judge, RESULT).collect()]
+
+
+def gather(spark: SparkSession, stores: Sequence[Work]) -> DataFrame | None:
+    """The evidence of all tasks; None without any."""
+    from rewindmq.pipeline.arrow_map import map_in_arrow
+    from rewindmq.pipeline.verify.evidence import SCHEMA
+
+    groups = _grouped(
+        (task, weight) for store in stores for task, weight in zip(store.tasks, store.weights, strict=True)
+    )
+    if not groups:
+        return None
+    numbers = spark.range(0, len(groups), 1, len(groups))
+    return map_in_arrow(numbers.toDF("number"), _runner(groups), SCHEMA)
+
+
+def _grouped(tasks: Iterable[tuple[Task, int]]) -> list[list[Task]]:
+    groups: list[list[Task]] = []
+    room = 0
+    for task, weight in tasks:
+        if not groups or weight > room:
+            groups.append([])
+            room = _TASK_BYTES
+        groups[-1].append(task)
+        room -= weight
+    return groups
+
+
+def _runner(
+    groups: Sequence[Sequence[Task]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for task in groups[number]:
+                    yield from task.run()
+
+    return run

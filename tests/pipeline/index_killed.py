@@ -1,0 +1,26 @@
+"""A process that indexes a store and kills itself on the way: ``index_killed.py STORE OUT PLACE``.
+
+PLACE: ``scan``, ``queues``, ``index``, ``rest``, ``manifest`` or ``tidy``, as ``die_at`` says.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from killing import die_at
+
+from rewindmq.pipeline.index import scan
+from rewindmq.pipeline.index.job import build_index
+from rewindmq.pipeline.index.options import IndexOptions
+from rewindmq.pipeline.session import make_session
+
+
+def main(store: str, out: str, place: str) -> None:
+    die_at(place)
+    scan._PART_BYTES = 30_000  # type: ignore[misc]
+    spark = make_session("local[2]", memory="512m", config={"spark.sql.shuffle.partitions": "2"})
+    build_index(spark, store, out, IndexOptions(max_hash_slot_num=13, max_index_num=60))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

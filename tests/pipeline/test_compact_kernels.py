@@ -1,0 +1,109 @@
+"""The parts of a compaction that need no Spark, each against a plain loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.pipeline.compact import writer
+from rewindmq.pipeline.compact.layout import Cursor, FileShape
+from rewindmq.pipeline.compact.topics import choose_topics
+from rewindmq.pipeline.compact.translate import make_translation, marked_topics, offsets_of
+from rewindmq.pipeline.compact.writer import read_pieces
+from rewindmq.pipeline.errors import PipelineError
+from rewindmq.pipeline.files import LocalFiles
+
+BLANK_BYTES = 8
+
+
+def plain_positions(sizes: list[int], shape: FileShape) -> list[int]:
+    """As a broker appends: to the next file where a record and a blank one do not fit."""
+    positions, position, records = [], 0, 0
+    for size in sizes:
+        if shape.bytes - position % shape.bytes < size + BLANK_BYTES or records == shape.records:
+            position += shape.bytes - position % shape.bytes
+            records = 0
+        positions.append(position)
+        position += size
+        records += 1
+    return positions
+
+
+@given(
+    batches=st.lists(st.lists(st.integers(91, 392), max_size=12), max_size=8),
+    records=st.integers(1, 9),
+)
+@settings(deadline=None, derandomize=True)
+def test_records_are_placed_as_one_append_after_the_other_would(
+    batches: list[list[int]], records: int
+) -> None:
+    shape = FileShape(400, records)
+    cursor = Cursor(shape)
+    found = [place for batch in batches for place in cursor.place(np.asarray(batch, np.int64)).tolist()]
+    assert found == plain_positions([size for batch in batches for size in batch], shape)
+
+
+def test_a_record_fills_a_file_up_to_its_blank_record_and_no_further() -> None:
+    cursor = Cursor(FileShape(400, 10))
+    assert cursor.place(np.asarray([392, 100, 292, 100])).tolist() == [0, 400, 500, 800]
+    with pytest.raises(PipelineError, match="393 bytes does not fit into a file of 400"):
+        Cursor(FileShape(400, 10)).place(np.asarray([393]))
+
+
+@given(data=st.data())
+@settings(deadline=None, derandomize=True, max_examples=40)
+def test_pieces_are_read_whatever_lies_between_them(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    gaps = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=30))
+    sizes = data.draw(st.lists(st.integers(1, 30), min_size=len(gaps), max_size=len(gaps)))
+    at = np.cumsum(np.asarray(gaps) + np.asarray([0, *sizes[:-1]]))
+    content = bytes(number * 7 % 251 for number in range(int(at[-1]) + sizes[-1] + 5))
+    path = tmp_path_factory.mktemp("pieces") / "file"
+    path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(writer, "_LOCAL_GAP", 10)
+        patched.setattr(writer, "_CHUNK_BYTES", 64)
+        found = read_pieces(LocalFiles(), str(path), at, np.asarray(sizes))
+    wanted = [content[start : start + size] for start, size in zip(at.tolist(), sizes, strict=True)]
+    assert found == b"".join(wanted)
+
+
+def test_a_file_that_was_cut_gives_fewer_bytes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(100))
+    at, sizes = np.asarray([0, 50, 90]), np.asarray([10, 10, 20])
+    assert len(read_pieces(LocalFiles(), str(tmp_path / "file"), at, sizes)) != 40
+
+
+def test_a_position_means_the_same_message_afterwards() -> None:
+    to_new = make_translation({("T", 0, 0): 0, ("T", 0, 7): 3, ("T", 0, 12): 4}, {("T", 0): 10})
+    assert [to_new("T", 0, offset) for offset in (-1, 0, 7)] == [-1, 0, 3]
+    # Two beyond the end, and a queue of which nothing is left.
+    assert (to_new("T", 0, 12), to_new("T", 1, 500)) == (6, 0)
+
+
+def test_a_topic_is_compacted_if_it_was_named_or_marked_or_if_none_is() -> None:
+    marked = {"topicConfigTable": {"A": {"attributes": {"cleanup.policy": "COMPACTION"}}, "B": {}}}
+    plain = {"topicConfigTable": {"B": {"attributes": {"cleanup.policy": "DELETE"}}}}
+    assert choose_topics((), [marked, plain], {"A", "B"}) == {"A"}
+    assert choose_topics((), [plain], {"B"}) is None
+    assert choose_topics(("B",), [marked], {"A", "B"}) == {"B"}
+    # A bare log tells nothing beforehand.
+    assert choose_topics(("C",), [{}], set()) == {"C"}
+
+
+def test_configuration_of_a_compaction_store() -> None:
+    before = {"topicConfigTable": {"A": {"perm": 4, "attributes": {"x": "y"}}}, "dataVersion": {"counter": 1}}
+    after = marked_topics(before, {"A": 1, "New": 3})
+    assert after["topicConfigTable"]["A"] == {
+        "perm": 4,
+        "attributes": {"x": "y", "cleanup.policy": "COMPACTION"},
+    }
+    assert after["topicConfigTable"]["New"]["writeQueueNums"] == 3
+    assert before["topicConfigTable"]["A"] == {"perm": 4, "attributes": {"x": "y"}}
+    offsets = {"offsetTable": {"A@G": {"0": 1}, "%RETRY%G@G": {"0": 7}}, "dataVersion": {"counter": 2}}
+    assert offsets_of(offsets, ["A"]) == {"offsetTable": {"A@G": {"0": 1}}, "dataVersion": {"counter": 2}}
