@@ -17,6 +17,7 @@ from typing import Any
 import uvloop
 
 from bench import cluster_start, consuming, echo, fenced_reset, races, reset_notice, searching, sending
+from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row, render, write_json
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.cluster import LocalCluster
@@ -29,6 +30,7 @@ _SEARCHES = 2_000
 _EXAMPLES = """examples:
   scripts/bench
   scripts/bench --only send --rounds 9
+  scripts/bench --only pipeline --full --rounds 2
   scripts/bench --json rows.json"""
 
 
@@ -209,7 +211,10 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "fenced": bench_fenced_reset,
     "search": bench_search,
     "races": bench_races,
+    "pipeline": bench_pipeline,
 }
+# What takes minutes: run with --full, or by name.
+_FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {"pipeline-full": bench_pipeline_in_full}
 
 
 def main() -> int:
@@ -220,7 +225,10 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each load (default 5)")
-    parser.add_argument("--only", choices=_LOADS, action="append", help="one load; may be repeated")
+    parser.add_argument(
+        "--only", choices=[*_LOADS, *_FULL_LOADS], action="append", help="one load; may be repeated"
+    )
+    parser.add_argument("--full", action="store_true", help="also what takes minutes: 10 million messages")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     arguments = parser.parse_args()
@@ -229,8 +237,10 @@ def main() -> int:
     # Ended from outside, the clusters started here end, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     rows: list[Row] = []
-    for name in arguments.only or _LOADS:
-        rows += _LOADS[name](arguments.rounds, arguments.scale)
+    loads = {**_LOADS, **_FULL_LOADS}
+    names = arguments.only or list(_LOADS)
+    for name in dict.fromkeys([*names, *(_FULL_LOADS if arguments.full else ())]):
+        rows += loads[name](arguments.rounds, arguments.scale)
     print(render(rows))
     if arguments.json:
         write_json(rows, arguments.json)

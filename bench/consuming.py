@@ -20,16 +20,16 @@ _BATCH = 64
 _PULL_BATCH = 32
 
 
-async def fill(namesrv: str, topic: str, total: int) -> None:
+async def fill(namesrv: str, topic: str, total: int, body_bytes: int = _BODY_BYTES) -> None:
     """Send a backlog of at least ``total`` messages."""
-    body = bytes(_BODY_BYTES)
+    body = bytes(body_bytes)
     async with Producer("BenchmarkProducer", namesrv) as producer:
         await producer.send(Message(topic, body, "TagA"))
         for _ in range(-(-total // _BATCH)):
             await producer.send_batch([Message(topic, body, "TagA") for _ in range(_BATCH)])
 
 
-async def consumed(namesrv: str, topic: str, group: str, total: int) -> float:
+async def consumed(namesrv: str, topic: str, group: str, total: int, body_bytes: int = _BODY_BYTES) -> float:
     """Messages per second from the first to the ``total``-th in the listener; each is looked at."""
     done = asyncio.Event()
     received = 0
@@ -60,5 +60,5 @@ async def consumed(namesrv: str, topic: str, group: str, total: int) -> float:
     consumer.register_message_listener(listener)
     async with consumer:
         await done.wait()
-    assert touched >= total * _BODY_BYTES
+    assert touched >= total * body_bytes
     return received / (last_at - first_at)

@@ -21,6 +21,7 @@ class Row:
         higher_is_better: rates are, times and sizes are not.
         limit: the same load's rate without any protocol, measured in the same rounds.
         limit_share: the least share of ``limit`` to reach.
+        limit_name: what ``limit`` is, in a word or two.
         note: anything the reader has to know about how it was measured.
     """
 
@@ -30,6 +31,7 @@ class Row:
     higher_is_better: bool = True
     limit: Row | None = None
     limit_share: float | None = None
+    limit_name: str = "echo"
     note: str = ""
     samples: list[float] = field(default_factory=list)
 
@@ -59,7 +61,8 @@ class Row:
             "median": self.median,
             "samples": self.samples,
             "target": self.target,
-            "ratio_to_echo": self.ratio,
+            "ratio": self.ratio,
+            "ratio_to": None if self.limit is None else self.limit_name,
             "ratio_target": self.limit_share,
             "reached": self.reached,
             "note": self.note,
@@ -75,7 +78,7 @@ def _target(row: Row) -> str:
     if row.target is not None:
         parts.append(f"{'>=' if row.higher_is_better else '<='} {_figure(row.target)}")
     if row.limit_share is not None:
-        parts.append(f">= {row.limit_share:.2f} x echo")
+        parts.append(f">= {row.limit_share:.2f} x {row.limit_name}")
     return ", ".join(parts)
 
 
@@ -89,7 +92,7 @@ _COLUMNS: Sequence[tuple[str, str, Callable[[Row], str]]] = (
     ("min", ">", lambda row: _figure(min(row.samples))),
     ("max", ">", lambda row: _figure(max(row.samples))),
     ("unit", "<", lambda row: row.unit),
-    ("x echo", ">", lambda row: "" if row.ratio is None else f"{row.ratio:.3f}"),
+    ("ratio", "<", lambda row: "" if row.ratio is None else f"{row.ratio:.3f} x {row.limit_name}"),
     ("to reach", "<", _target),
     ("reached", "<", _verdict),
 )

@@ -86,6 +86,7 @@ def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() 
     assert (outcome.error, outcome.is_documented) == (None, True)
 
 
+@pytest.mark.long
 @pytest.mark.realtime
 def test_what_frames_do_not_show_is_said() -> None:
     """That a queue is given up for another member, nothing on the wire tells."""
