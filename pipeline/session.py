@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +78,7 @@ def make_session(
         raise PipelineError("a Spark session runs already in this process: use it, after register(spark)")
     settings = {**_CONFIG, **_memory_settings(memory), **(config or {})}
     settings |= {"spark.master": master, "spark.app.name": app_name}
-    with _environment(_variables(master, settings, java.home)):
+    with _environment(_variables(master, settings, java.home)), _own_signal_handler():
         spark = _start(settings, log)
     register(spark)
     for name, value in (config or {}).items():
@@ -115,7 +116,6 @@ def stop_session(spark: SparkSession) -> None:
 
     gateway: Any = spark.sparkContext._gateway
     spark.stop()
-    _forget_signal_handler()
     if gateway.proc is not None:
         _end_java(gateway)
         # A later session of this process has to start a Java of its own.
@@ -190,10 +190,18 @@ def _first_line(error: Exception, log: Path | None) -> str:
     return _THREAD.sub("", text.strip().partition("\n")[0])
 
 
-def _forget_signal_handler() -> None:
-    """Spark's own cancels the jobs of a session that is no more."""
-    if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "pyspark.core.context":
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+@contextmanager
+def _own_signal_handler() -> Iterator[None]:
+    """Keep Spark from taking over Ctrl-C: its handler asks Java to cancel its jobs, in the midst of whatever
+    Java is being asked just then. Without it, stopping the session is what ends its jobs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _end_java(gateway: Any) -> None:

@@ -69,6 +69,7 @@ def running(arguments: argparse.Namespace) -> Iterator[Job]:
     A session that this process has already is used. Else one is started, and ended with the command; what
     Spark itself writes then goes to a file, which is kept, and named, when the job fails.
     """
+    from rewindmq.pipeline.interrupts import interruptible
     from rewindmq.pipeline.session import make_session, running_session, stop_session
     from rewindmq.pipeline.spark_errors import in_one_line
 
@@ -80,7 +81,7 @@ def running(arguments: argparse.Namespace) -> Iterator[Job]:
             yield Job(spark, progress)
         return
     settings = dict(arguments.conf)
-    with _log() as log, contextlib.ExitStack() as stack:
+    with _log() as log, interruptible(), contextlib.ExitStack() as stack:
         stack.enter_context(_ended(progress))
         progress.begin("starting Spark")
         spark = make_session(arguments.master, memory=arguments.memory, config=settings, log=log)
