@@ -19,7 +19,7 @@ def interruptible() -> Iterator[None]:
     """Let an interrupt of the main thread be a ``KeyboardInterrupt``, also where Py4J loses it.
 
     Py4J logs the traceback of an interrupt, and of what fails while it cleans up after one; where it is
-    interrupted in a finaliser, all that is left is a connection that Java closes. None of it reaches the user.
+    interrupted in a finaliser, all that is left is a connection that Java closes. The user sees none of it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

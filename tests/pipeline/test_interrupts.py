@@ -26,10 +26,14 @@ def test_an_interrupt_ends_what_runs_and_the_handler_of_before_is_back() -> None
 
 
 def test_an_interrupt_that_was_lost_is_what_a_failure_after_it_means() -> None:
-    with pytest.raises(KeyboardInterrupt), interruptible():
+    @interruptible()
+    def lose_it_and_fail() -> None:
         with contextlib.suppress(KeyboardInterrupt):
             interrupt()
         raise PipelineError("Answer from Java side is empty")
+
+    with pytest.raises(KeyboardInterrupt):
+        lose_it_and_fail()
 
 
 def test_a_failure_without_interrupt_stays_what_it_is() -> None:
@@ -41,7 +45,7 @@ def test_py4j_prints_nothing_and_everybody_else_is_heard(caplog: pytest.LogCaptu
     # As its modules do: by the root logger, from their own files.
     complain = compile("import logging\nlogging.exception('of py4j')", java_gateway.__file__, "exec")
     with interruptible():
-        exec(complain)  # noqa: S102
+        exec(complain)
         logging.getLogger("py4j.clientserver").error("of py4j")
-        logging.error("ours")  # noqa: LOG015
+        logging.error("ours")
     assert [record.message for record in caplog.records] == ["ours"]
