@@ -111,6 +111,8 @@ class Broker:
             if services.sync_flush is not None:
                 await services.sync_flush.close()
             await services.background_flush.close()
+            for service in reversed(services.background):
+                await service.close()
             await services.context.offset_flush.close()
         if store is not None:
             try:
@@ -142,6 +144,8 @@ class Broker:
         every(interval, interval, flush.flush_log)
         thorough = config.flush_consume_queue_thorough_interval / 1_000
         every(thorough, thorough, flush.flush_all)
+        for service in services.background:
+            service.begin(self._schedule)
 
     def _scan_channels(self) -> None:
         now = self._runtime.clock.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.diversion import Diversions
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.send_answer import SendAnswers
@@ -30,17 +31,23 @@ _TAGS_INSIDE: Final = "\x02TAGS\x01"
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
 # A plain int: the enum's own operators cost more than everything else here.
-_REFUSED_FLAGS: Final = int(TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
+_SPECIAL_FLAGS: Final = int(TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
 
 
 class MessageSender:
     """Answers a send, whichever names its header came under."""
 
     def __init__(
-        self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, answers: SendAnswers
+        self,
+        config: BrokerConfig,
+        gate: SendGate,
+        putter: MessagePutter,
+        answers: SendAnswers,
+        diversions: Diversions,
     ) -> None:
         self._admit = gate.admit
         self._create = gate.create
+        self._divert = diversions.divert
         self._put = putter.put
         self._answer_when_durable = putter.answer_when_durable
         self._answers = answers
@@ -56,28 +63,29 @@ class MessageSender:
             # A received body is bytes.
             body: Any = request.body or b""
             text = header.properties or ""
-            if header.sys_flag & _REFUSED_FLAGS or _DELAY_MARK in text or _TRAN_MARK in text:
-                refuse_unsupported(header.sys_flag, text)
+            is_special = header.sys_flag & _SPECIAL_FLAGS or _DELAY_MARK in text or _TRAN_MARK in text
             if target.needs_keys:
                 require_keys(text)
             text, waits = strip_wait(text)
             tags_code = tags_code_of(text)
             if text and text[-1] != PROPERTY_SEPARATOR:
                 text += PROPERTY_SEPARATOR
-            result = self._put(
-                StoredMessage(
-                    target.topic,
-                    queue_id,
-                    body,
-                    (text + self._cluster_pair).encode(),
-                    tags_code,
-                    header.flag,
-                    header.sys_flag | target.extra_sys_flag,
-                    header.born_timestamp,
-                    pack_host(remote_address),
-                    header.reconsume_times or 0,
-                )
+            text += self._cluster_pair
+            message = StoredMessage(
+                target.topic,
+                queue_id,
+                body,
+                text.encode(),
+                tags_code,
+                header.flag,
+                header.sys_flag | target.extra_sys_flag,
+                header.born_timestamp,
+                pack_host(remote_address),
+                header.reconsume_times or 0,
             )
+            if is_special:
+                message = self._divert(message, text)
+            result = self._put(message)
             if target.planned is not None:
                 self._create(target.planned)
         except RequestError as error:
@@ -114,6 +122,16 @@ def tags_code_of(text: str) -> int:
     return java_hash(tags) if tags else 0
 
 
+def refuse_special(message: StoredMessage, text: str) -> StoredMessage:
+    """The diversion of a broker that has no other.
+
+    Raises:
+        RequestError: as ``refuse_unsupported``.
+    """
+    refuse_unsupported(message.sys_flag, text)
+    return message
+
+
 def refuse_unsupported(sys_flag: int, text: str) -> None:
     """Refuse what would be stored as something other than the producer meant.
 
@@ -124,7 +142,7 @@ def refuse_unsupported(sys_flag: int, text: str) -> None:
         raise RequestError(
             ResponseCode.MESSAGE_ILLEGAL, "this broker does not take transaction messages; nothing was stored"
         )
-    if sys_flag & _REFUSED_FLAGS:
+    if sys_flag & _SPECIAL_FLAGS:
         raise RequestError(
             ResponseCode.MESSAGE_ILLEGAL, "this broker does not take inner batches (5.x); nothing was stored"
         )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rewindmq.broker.background_flush import BackgroundFlush
+from rewindmq.broker.background_service import BackgroundService
 from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.diversion import Diversions
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.host import pack_host
@@ -27,7 +29,7 @@ from rewindmq.broker.registration import BrokerIdentity, Registration
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.reset_notices import ResetNotices
 from rewindmq.broker.rules import RULES
-from rewindmq.broker.send import MessageSender
+from rewindmq.broker.send import MessageSender, refuse_special
 from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.stats import BrokerStats
@@ -48,11 +50,16 @@ _CONFIG_FOLDER: Final = "config"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts ``Broker`` starts and stops; ``sync_flush`` is None under ASYNC_FLUSH."""
+    """The parts ``Broker`` starts and stops; ``sync_flush`` is None under ASYNC_FLUSH.
+
+    Attributes:
+        background: what goes on by itself while the broker runs, closed in reverse order.
+    """
 
     context: BrokerContext
     background_flush: BackgroundFlush
     sync_flush: SyncFlush | None
+    background: tuple[BackgroundService, ...]
 
 
 def wire(
@@ -115,6 +122,8 @@ def wire(
     )
     send_gate = SendGate(config, rules, topics, groups, runtime.random, host)
     answers = SendAnswers(config, store.store_host)
+    # In RocketMQ's order: a half message is one before its delay is looked at.
+    diversions = Diversions([refuse_special])
     context = BrokerContext(
         config=config,
         rules=rules,
@@ -134,12 +143,13 @@ def wire(
         long_polling=long_polling,
         committer=committer,
         answers=answers,
-        sender=MessageSender(config, send_gate, putter, answers),
+        sender=MessageSender(config, send_gate, putter, answers, diversions),
         batch_sender=BatchSender(config, send_gate, putter, answers),
         puller=puller,
         registration=registration,
     )
-    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush)
+    background: tuple[BackgroundService, ...] = ()
+    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, background)
 
 
 def _registration(
