@@ -29,10 +29,13 @@ async def keep_busy(stage, until: float) -> None:
     await stage.at(until)
 
 
+@pytest.mark.scenario("A01", "v42", "v49")
 @with_4_scan
 def test_A01_silent_broker_goes_at_the_first_10s_tick_after_120s(
     simulate: Simulate, profile: Profile
 ) -> None:
+    """A broker that is connected but registers no more is routed to until the scan at 125 s."""
+
     async def scenario(stage) -> None:
         (await stage.broker.register()).require_success()
         await keep_busy(stage, until=120.0)
@@ -45,7 +48,10 @@ def test_A01_silent_broker_goes_at_the_first_10s_tick_after_120s(
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("A02", "v53")
 def test_A02_silent_broker_goes_at_the_first_5s_tick_after_120s_v53(simulate: Simulate) -> None:
+    """The same with 5.3.3: gone at the first of its scans, 5 s apart, after 120 s."""
+
     async def scenario(stage) -> None:
         (await stage.broker.register()).require_success()
         await keep_busy(stage, until=120.0)
@@ -81,8 +87,11 @@ async def test_A03_closed_connection_takes_topic_broker_and_cluster_along(real_s
     assert (await real_stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
 
 
+@pytest.mark.scenario("A03", "v42", "v49", "v53")
 @every_profile
 def test_A03_removal_is_immediate_at_7s(simulate: Simulate, profile: Profile) -> None:
+    """A connection that closes at 7 s takes topic, broker and cluster along at once."""
+
     async def scenario(stage) -> None:
         await stage.broker.register()
         await stage.at(7.0)
@@ -90,13 +99,17 @@ def test_A03_removal_is_immediate_at_7s(simulate: Simulate, profile: Profile) ->
         await stage.broker.client.close()
         await stage.at(7.001)
         assert (await stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
-        assert (await stage.client.cluster_info()).broker_addr_table == {}
+        info = await stage.client.cluster_info()
+        assert (info.broker_addr_table, info.cluster_addr_table) == ({}, {})
 
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("A05", "v42", "v49", "v53")
 @every_profile
 def test_A05_same_version_refreshes_and_leaves_topics_alone(simulate: Simulate, profile: Profile) -> None:
+    """The same data version again: T, which the body lacks, stays, and it counts as a sign of life."""
+
     async def scenario(stage) -> None:
         await stage.broker.register()
         await stage.at(60.0)
@@ -109,8 +122,11 @@ def test_A05_same_version_refreshes_and_leaves_topics_alone(simulate: Simulate, 
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("A06", "v42", "v49", "v53")
 @every_profile
 def test_A06_new_version_adds_topics_and_removes_none(simulate: Simulate, profile: Profile) -> None:
+    """A newer data version whose body lacks T leaves T routable."""
+
     async def scenario(stage) -> None:
         await stage.broker.register()
         await stage.broker.register(topics=("A", "B"), version=(1, 2))
@@ -120,8 +136,11 @@ def test_A06_new_version_adds_topics_and_removes_none(simulate: Simulate, profil
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("A06b", "v42", "v49", "v53")
 @every_profile
 def test_A06b_silent_connection_is_removed_at_120s(simulate: Simulate, profile: Profile) -> None:
+    """A connection silent for 120 s is closed then, before the scan."""
+
     async def scenario(stage) -> None:
         await stage.at(3.0)
         await stage.broker.register()
@@ -134,8 +153,11 @@ def test_A06b_silent_connection_is_removed_at_120s(simulate: Simulate, profile: 
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("A07", "v49", "v53")
 @since_v49
 def test_A07_promoted_slave_appears_once(simulate: Simulate, profile: Profile) -> None:
+    """A slave that registers as id 0 is there under 0 only."""
+
     async def scenario(stage) -> None:
         await stage.broker.register(broker_id=1)
         await stage.broker.register(broker_id=0)
@@ -155,8 +177,11 @@ def test_A07_promoted_slave_appears_twice_v42(simulate: Simulate) -> None:
     simulate(scenario, profile=Profile.V42)
 
 
+@pytest.mark.scenario("A08", "v49", "v53")
 @since_v49
 def test_A08_wrong_crc_changes_nothing(simulate: Simulate, profile: Profile) -> None:
+    """A body with the wrong CRC is refused with 1, and the tables stay as they were."""
+
     async def scenario(stage) -> None:
         answer = await stage.broker.register(crc=12_345)
         assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "crc32 not match")
@@ -175,6 +200,7 @@ def test_A08_crc_is_not_looked_at_v42(simulate: Simulate) -> None:
     simulate(scenario, profile=Profile.V42)
 
 
+@pytest.mark.scenario("A09", "v42", "v49", "v53")
 @pytest.mark.parametrize(
     ("profile", "faq"),
     [
@@ -184,6 +210,8 @@ def test_A08_crc_is_not_looked_at_v42(simulate: Simulate) -> None:
     ],
 )
 def test_A09_unknown_topic(simulate: Simulate, profile: Profile, faq: str) -> None:
+    """An unknown topic is answered 17, with the words clients look for."""
+
     async def scenario(stage) -> None:
         answer = await stage.client.find_route("X")
         assert answer.code == ResponseCode.TOPIC_NOT_EXIST
@@ -194,11 +222,14 @@ def test_A09_unknown_topic(simulate: Simulate, profile: Profile, faq: str) -> No
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("A11", "v42", "v49", "v53")
 @every_profile
 @pytest.mark.parametrize(("enabled", "expected"), [(False, None), (True, "broker-a:4")])
 def test_A11_order_topic_conf_needs_the_switch(
     simulate: Simulate, profile: Profile, enabled: bool, expected: str | None
 ) -> None:
+    """The order configuration of a topic is part of its route only where orderMessageEnable says so."""
+
     async def scenario(stage) -> None:
         await stage.broker.register()
         put = PutKVConfigRequestHeader(namespace=ORDER_TOPIC_CONFIG, key="T", value="broker-a:4")
