@@ -39,6 +39,7 @@ async def members(peer: Any, group: str = "G") -> list[str]:
     return decode_body(response.require_success(), GetConsumerListByGroupResponseBody).consumer_id_list
 
 
+@pytest.mark.scenario("B22", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B22_a_silent_channel_goes_at_the_first_scan_with_age_over_120(
     simulate: Simulate, profile: str
@@ -64,6 +65,7 @@ def test_B22_a_silent_channel_goes_at_the_first_scan_with_age_over_120(
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B24", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B24_a_new_member_is_announced_to_all(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:

@@ -19,6 +19,7 @@ PROFILES = ("v42", "v49", "v53")
 FIRST_BOOT = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 
 
+@pytest.mark.scenario("B12", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -88,6 +89,7 @@ def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: Simul
     simulate(scenario)
 
 
+@pytest.mark.scenario("B13", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -109,6 +111,7 @@ def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) 
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B14", "v42", "v49", "v53")
 @pytest.mark.parametrize(("profile", "code"), [("v42", 0), ("v49", 0), ("v53", 26)])
 def test_B14_commit_of_an_unknown_group(simulate: Simulate, profile: str, code: int) -> None:
     async def scenario(stage: Any) -> None:
@@ -127,6 +130,7 @@ def test_B14_commit_of_an_unknown_group(simulate: Simulate, profile: str, code: 
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B15", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B15_new_group_and_a_queue_with_recent_messages(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -137,6 +141,7 @@ def test_B15_new_group_and_a_queue_with_recent_messages(simulate: Simulate, prof
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B16", "v42", "v49", "v53")
 @pytest.mark.parametrize(("profile", "code"), [("v42", 0), ("v49", 0), ("v53", 22)])
 def test_B16_new_group_and_a_queue_never_written(simulate: Simulate, profile: str, code: int) -> None:
     async def scenario(stage: Any) -> None:
@@ -146,6 +151,7 @@ def test_B16_new_group_and_a_queue_never_written(simulate: Simulate, profile: st
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B17", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B17_new_group_and_the_first_message_on_disk(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -177,6 +183,7 @@ def test_a_disk_that_fails_14_is_no_answer_that_4_x_takes_for_no_offset(
     simulate(scenario)
 
 
+@pytest.mark.scenario("B18", "v53")
 @pytest.mark.parametrize(("profile", "code"), [("v49", 0), ("v53", 22)])
 def test_B18_set_zero_if_not_found(simulate: Simulate, profile: str, code: int) -> None:
     async def scenario(stage: Any) -> None:
@@ -194,6 +201,7 @@ def test_B18_set_zero_if_not_found(simulate: Simulate, profile: str, code: int) 
 ASKED = (50, 100, 200, 240, 250, 260, 400, 500)
 
 
+@pytest.mark.scenario("B19", "v42", "v49", "v53")
 @pytest.mark.parametrize(
     ("profile", "boundary", "found"),
     [
@@ -220,6 +228,7 @@ def test_B19_search_offset_by_time(
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B21", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B21_an_empty_queue_answers_zero(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:

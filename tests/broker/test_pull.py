@@ -35,6 +35,7 @@ async def timed(stage: Any, pull: Any) -> tuple[float, tuple[int, str | None, in
     return stage.runtime.clock.monotonic(), answer
 
 
+@pytest.mark.scenario("B04", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
     simulate: Simulate, profile: str
@@ -80,6 +81,7 @@ def test_B04_without_long_polling_it_is_held_one_second(simulate: Simulate) -> N
     simulate(scenario, long_polling_enable=False)
 
 
+@pytest.mark.scenario("B05", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B05_an_arrival_wakes_a_held_pull(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -130,6 +132,7 @@ def test_B05_an_arrival_with_another_tag_leaves_it_held(simulate: Simulate) -> N
     simulate(scenario)
 
 
+@pytest.mark.scenario("B06", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B06_B07_offsets_out_of_range_are_moved_at_once(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -142,6 +145,7 @@ def test_B06_B07_offsets_out_of_range_are_moved_at_once(simulate: Simulate, prof
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B08_a_queue_that_was_never_written(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -156,6 +160,7 @@ def test_B08_a_queue_that_was_never_written(simulate: Simulate, profile: str) ->
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("B10", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B10_a_held_pull_commits_on_arrival_and_not_when_woken(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -180,7 +185,9 @@ def test_B07_a_commit_rides_on_a_pull_that_is_moved(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: Simulate) -> None:
+@pytest.mark.scenario("B29", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -189,7 +196,7 @@ def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: Simulate) ->
         assert (await peer.status(0))[2] == 8
         assert (await peer.status(90))[2] == 100
 
-    simulate(scenario, store={"physical_memory_bytes": 100_000})
+    simulate(scenario, store={"physical_memory_bytes": 100_000}, profile=profile)
 
 
 @pytest.mark.parametrize(("profile", "events"), [("v42", 2), ("v49", 2), ("v53", 0)])

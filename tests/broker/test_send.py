@@ -24,6 +24,7 @@ from rewindmq.protocol.record import decode_record, decode_records
 from rewindmq.protocol.text import java_hash
 
 Simulate = Callable[..., None]
+PROFILES = ("v42", "v49", "v53")
 BATCH = RequestCode.SEND_BATCH_MESSAGE
 
 
@@ -40,10 +41,14 @@ def assert_refused(response: Any, code: int, words: str = "") -> None:
     assert response.ext["TRACE_ON"] == "true"
 
 
-def test_B01_an_unknown_topic_is_made_from_TBW102_and_registered_at_once(simulate: Simulate) -> None:
+@pytest.mark.scenario("B01", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B01_an_unknown_topic_is_made_from_TBW102_and_registered_at_once(
+    simulate: Simulate, profile: str
+) -> None:
     async def scenario(stage: Any) -> None:
         namesrv = await stage.start_namesrv()
-        broker = await stage.start_broker(namesrv_addr=namesrv.address)
+        broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=profile)
         peer, asker = stage.peer(), stage.peer("asker", namesrv.address)
         (await peer.send("N", queue_id=3)).require_success()
         topic = broker.context.topics.find("N")
@@ -94,9 +99,11 @@ def test_a_refused_send_creates_no_topic(
     simulate(scenario, auto_create_subscription_group=False)
 
 
+@pytest.mark.scenario("B02", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("template", ["TBW102", "Nothing", "BenchmarkTest"])
 def test_B02_without_a_template_to_inherit_from_the_topic_does_not_exist(
-    simulate: Simulate, template: str
+    simulate: Simulate, template: str, profile: str
 ) -> None:
     async def scenario(stage: Any) -> None:
         response = await stage.peer().send("N", default_topic=template)
@@ -105,7 +112,7 @@ def test_B02_without_a_template_to_inherit_from_the_topic_does_not_exist(
         assert stage.broker.context.topics.find("N") is None
         assert not (stage.root / "store/config/topics.json").exists()
 
-    simulate(scenario, auto_create_topic_enable=False)
+    simulate(scenario, auto_create_topic_enable=False, profile=profile)
 
 
 def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(simulate: Simulate) -> None:
@@ -122,7 +129,9 @@ def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(simulate: Si
     simulate(scenario)
 
 
-def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate) -> None:
+@pytest.mark.scenario("B03", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", PROFILES)
+def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
         await peer.create_topic(write=2, read=4)
@@ -132,7 +141,7 @@ def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate) -> N
             response = (await peer.send(queue_id=-1)).require_success()
             assert response.decode_header(SendMessageResponseHeader).queue_id in (0, 1)
 
-    simulate(scenario)
+    simulate(scenario, profile=profile)
 
 
 def test_answer_names_where_the_message_is(simulate: Simulate) -> None:

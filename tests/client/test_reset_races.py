@@ -64,6 +64,10 @@ async def _late_result(cluster: Cluster, switches: ClientProfile, *, found_at: f
     return cluster.stored()[0]
 
 
+@pytest.mark.scenario("E04", "v49")
+@pytest.mark.scenario("E03", "v49")
+@pytest.mark.scenario("E02", "v49")
+@pytest.mark.scenario("E01", "v49")
 @pytest.mark.parametrize(
     ("switches", "found_at", "is_lost"),
     [
@@ -106,6 +110,7 @@ async def _idle_reset(cluster: Cluster, left: float, switches: ClientProfile, th
     return await reset(cluster)
 
 
+@pytest.mark.scenario("E05", "v49")
 @pytest.mark.parametrize(
     ("switches", "is_lost"), [(V49, True), (F2_ONLY, True), (F3_ONLY, False), (F8_ONLY, False)]
 )
@@ -285,6 +290,8 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: P
     scripted_stage.play(scene)
 
 
+@pytest.mark.scenario("E30", "fenced")
+@pytest.mark.scenario("E11", "v49")
 @pytest.mark.parametrize(("switches", "chains"), [(V49, 2), (F2_ONLY, 1)])
 def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
     switches: ClientProfile, chains: int
