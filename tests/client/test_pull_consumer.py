@@ -36,6 +36,7 @@ def test_a_pull_consumer_keeps_queues_it_does_not_pull(tmp_path: Path, profile: 
     play(scene, tmp_path, profile)
 
 
+@pytest.mark.scenario("C19", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(tmp_path: Path, profile: Profile) -> None:
     async def scene(cluster: Cluster) -> None:
@@ -52,6 +53,7 @@ def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(tmp_path: Path, p
     play(scene, tmp_path, profile)
 
 
+@pytest.mark.scenario("C20", "v49", "v53")
 @pytest.mark.parametrize(("profile", "hi"), [(Profile.V42, 99), (Profile.V49, 99), (Profile.V53, 100)])
 def test_C20_the_search_after_the_last_message_and_what_a_replay_makes_of_it(
     tmp_path: Path, profile: Profile, hi: int

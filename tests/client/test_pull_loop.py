@@ -20,12 +20,14 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
 
 
+@pytest.mark.scenario("C05", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("count", "pulls"), [(1000, True), (1001, False)])
 def test_C05_cached_messages_hold_up_the_next_pull(count: int, pulls: bool, profile: Profile) -> None:
     assert _pulls_after(count, [b"x"] * count, profile, pull_batch_size=1024) is pulls
 
 
+@pytest.mark.scenario("C06", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("mib", "pulls"), [(100, True), (101, False)])
 def test_C06_cached_bytes_hold_up_the_next_pull(mib: int, pulls: bool, profile: Profile) -> None:
@@ -94,6 +96,7 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
     play(scene)
 
 
+@pytest.mark.scenario("C08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -180,6 +183,7 @@ def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls
     play(scene)
 
 
+@pytest.mark.scenario("C14", "v42", "v49")
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
 def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -200,6 +204,7 @@ def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -
     play(scene)
 
 
+@pytest.mark.scenario("C15", "v53")
 def test_C15_v53_corrects_an_illegal_offset_at_once() -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}

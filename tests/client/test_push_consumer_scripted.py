@@ -23,6 +23,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
 
 
+@pytest.mark.scenario("C01", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -151,11 +152,13 @@ def test_the_offset_of_a_topic_given_up_is_forgotten_without_a_commit(profile: P
     play(scene)
 
 
+@pytest.mark.scenario("C13", "v49")
 def test_C13_v42_v49_take_any_refusal_of_14_for_no_offset() -> None:
     for profile in (Profile.V42, Profile.V49):
         play(_start_after_busy(profile, [50]))
 
 
+@pytest.mark.scenario("C13", "v53")
 def test_C13_v53_leaves_the_queue_alone_and_tries_again_after_a_second() -> None:
     play(_start_after_busy(Profile.V53, []))
 
@@ -177,6 +180,7 @@ def _start_after_busy(profile: Profile, first_pulls: list[int]) -> Scene:
     return scene
 
 
+@pytest.mark.scenario("C16", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C16_a_queue_not_pulled_for_120_seconds_is_replaced(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:

@@ -167,6 +167,7 @@ def test_D03_skip_accumulation_never_delivers_what_was_skipped(tmp_path: Path, p
     play(scene, tmp_path, profile)
 
 
+@pytest.mark.scenario("D17", "v49")
 @pytest.mark.parametrize("profile", ALL)
 def test_D17_a_pull_consumer_is_not_moved(tmp_path: Path, profile: Profile) -> None:
     async def scene(cluster: Cluster) -> None:

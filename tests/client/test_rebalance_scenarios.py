@@ -1,0 +1,75 @@
+"""Who gets which queue, and what progress is left of a queue that was emptied, in every release."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from client_stage import OK, Cluster, Inbox, play
+from scripted_broker import ScriptedBroker
+from scripted_stage import commits, consumer_of
+from scripted_stage import play as play_scripted
+
+from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.race.sim import World
+
+
+@pytest.mark.scenario("C02", "v42", "v49", "v53")
+@pytest.mark.scenario("C03", "v42", "v49", "v53")
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [(8, [{0, 1, 2}, {3, 4, 5}, {6, 7}]), (2, [{0}, {1}, set()])],
+    ids=["C02", "C03"],
+)
+@pytest.mark.parametrize("profile", RELEASES)
+def test_C02_C03_queues_of_a_topic_and_three_clients(
+    tmp_path: Path, profile: Profile, queues: int, expected: list[set[int]]
+) -> None:
+    """8 queues: three, three and two in the order of the clients' ids. 2 queues: the third gets none."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=queues)
+        members = [await cluster.consume(Inbox(cluster.world), name=name) for name in "abc"]
+        await asyncio.sleep(25)
+        owned = [
+            {queue.queue_id for queue in member.process_queues if queue.topic == "T"} for member in members
+        ]
+        assert owned == expected
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.scenario("C11", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", RELEASES)
+def test_C11_after_a_clear_a_finished_batch_moves_no_offset(profile: Profile) -> None:
+    """What a listener finishes is not in the emptied cache: removing it gives -1, and nothing is noted."""
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 10}
+        broker.queue_messages = {0: [b"x"] * 12}
+        called, finish = asyncio.Event(), asyncio.Event()
+
+        async def slow(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            called.set()
+            await finish.wait()
+            return OK
+
+        consumer = consumer_of(broker, runtime, profile)
+        consumer.register_message_listener(slow)
+        async with consumer:
+            await called.wait()
+            (queue,) = (queue for queue in consumer.process_queues if queue.topic == "T")
+            process_queue = consumer.process_queues[queue]
+            assert process_queue.cached_count == 2
+            process_queue.clear()
+            finish.set()
+            await asyncio.sleep(10)
+            assert consumer.offset_store.read_memory(queue) == 10
+            assert {offset for _, offset in commits(broker)} <= {0, 10}
+            assert process_queue.remove_messages([]) == -1
+
+    play_scripted(scene)
