@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.version import LanguageCode
 
 # ConsumerManager and ProducerManager.CHANNEL_EXPIRED_TIMEOUT of RocketMQ 4.9.4, seconds.
 CHANNEL_EXPIRED_SECONDS = 120.0
+# pyrocketmq always says so; it is not as old as that (wire.md 9, 23).
+_PYROCKETMQ_VERSION: Final = 1
 
 
 @dataclass(slots=True)
@@ -28,3 +32,9 @@ class ClientChannel:
 
     def is_expired(self, now: float) -> bool:
         return now - self.last_update > CHANNEL_EXPIRED_SECONDS
+
+    def is_older_than(self, version: int) -> bool:
+        """Whether it lacks what came with a release, by what it announces."""
+        if self.language == LanguageCode.PYTHON and self.version == _PYROCKETMQ_VERSION:
+            return False
+        return self.version < version

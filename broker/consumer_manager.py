@@ -84,6 +84,12 @@ class ConsumerManager:
         """The group when it is online."""
         return self._groups.get(group)
 
+    def find_member(self, group: str, client_id: str) -> ClientChannel | None:
+        """The member of that id, the one that came last where several go by it."""
+        info = self._groups.get(group)
+        channels = [] if info is None else list(info.channels.values())
+        return next((channel for channel in reversed(channels) if channel.client_id == client_id), None)
+
     def subscribers_of(self, topic: str) -> list[str]:
         """The online groups that subscribe a topic."""
         return [name for name, group in self._groups.items() if topic in group.subscriptions]

@@ -9,14 +9,18 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers import (
+    clone_group_offset,
+    consume_message_directly,
     get_broker_runtime_info,
     get_consume_stats,
     get_consumer_connection_list,
     get_consumer_list_by_group,
+    get_consumer_running_info,
     get_max_offset,
     get_min_offset,
     get_topic_stats_info,
     heart_beat,
+    invoke_broker_to_get_consumer_status,
     invoke_broker_to_reset_offset,
     list_fenced_commits,
     pull_message,
@@ -61,6 +65,10 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: query_topic_consume_by_who.handle,
         RequestCode.SEND_MESSAGE_V2: send_message_v2.handle,
         RequestCode.SEND_BATCH_MESSAGE: send_batch_message.handle,
+        RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: invoke_broker_to_get_consumer_status.handle,
+        RequestCode.GET_CONSUMER_RUNNING_INFO: get_consumer_running_info.handle,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume_message_directly.handle,
+        RequestCode.CLONE_GROUP_OFFSET: clone_group_offset.handle,
         RequestCode.LIST_FENCED_COMMITS: list_fenced_commits.handle,
     }
 )

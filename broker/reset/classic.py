@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from rewindmq.broker.client_channel import ClientChannel
 from rewindmq.broker.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset.targets import refuse_fenced, tell_targets, time_target
@@ -24,8 +23,6 @@ from rewindmq.protocol.version import LanguageCode, MQVersion, version_name
 _log = logging.getLogger(__name__)
 
 _TO_THE_END: Final = -1
-# pyrocketmq always says so; it is not as old as that (wire.md 9, 23).
-_PYROCKETMQ_VERSION: Final = 1
 
 
 def reset(
@@ -97,7 +94,7 @@ def _notify(
     notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
     told = ResetOffsetBodyForC.of(body) if for_c else body
     for channel in list(group.channels.values()):
-        if _is_too_old(channel):
+        if channel.is_older_than(MQVersion.V3_0_7_SNAPSHOT):
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,
                 f"the client does not support this feature. version={version_name(channel.version)}",
@@ -111,9 +108,3 @@ def _notify(
         if context.runtime.probe is not None:
             details = {"group": header.group, "topic": header.topic, "client": channel.client_id}
             context.runtime.probe(Point.CLIENT_NOTIFIED, details)
-
-
-def _is_too_old(channel: ClientChannel) -> bool:
-    if channel.language == LanguageCode.PYTHON and channel.version == _PYROCKETMQ_VERSION:
-        return False
-    return channel.version < MQVersion.V3_0_7_SNAPSHOT

@@ -78,6 +78,23 @@ class ConsumerOffsetTable:
         offsets = self._offsets.get(topic + _SEPARATOR + group)
         return NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
 
+    def replace(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Put offsets in the place of all that a group has in some topics, none of which may have epochs.
+
+        Args:
+            offsets: topic to queue to offset.
+
+        Raises:
+            StoreError: there would be more than ``MAX_OFFSETS``; nothing has changed.
+        """
+        fresh = {topic + _SEPARATOR + group: dict(queues) for topic, queues in offsets.items()}
+        growth = sum(len(queues) - len(self._offsets.get(key, ())) for key, queues in fresh.items())
+        if growth > 0 and self._count + growth > MAX_OFFSETS:
+            raise StoreError(f"there are {self._count} consumer offsets already")
+        self._offsets.update(fresh)
+        self._count += growth
+        self._is_saved = self._is_saved and not fresh
+
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
         """How often the queue was reset in fenced mode; asked for with every commit and pull."""
         if not self._epochs:

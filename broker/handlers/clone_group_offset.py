@@ -1,0 +1,55 @@
+"""314 CLONE_GROUP_OFFSET: give one group the stored offsets of another.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#cloneGroupOffset``: the topic's queues of the destination are replaced
+as a whole, whatever it had there; success also where the source has nothing; a topic that is not here, or
+that the online source does not subscribe to (unless ``offline``), is passed over; members of the destination
+are not told, and overwrite it with their next commit. Marks of a server reset are neither copied nor taken
+away (5.3.3 as well). Changed: without a topic every topic of the source is copied, where RocketMQ looks for
+one called null and copies nothing. Refused with 1, before anything is copied: a destination that was reset in
+fenced mode in the topic; a group name that none can have; more offsets than there may be.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.reset import CloneGroupOffsetRequestHeader
+from rewindmq.protocol.names import check_group
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.reset_mode import ResetMode
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(CloneGroupOffsetRequestHeader)
+    check_group(header.dest_group)
+    clones = {
+        topic: context.offsets.offsets_of(header.src_group, topic) for topic in _topics(context, header)
+    }
+    clones = {topic: offsets for topic, offsets in clones.items() if offsets}
+    for topic in clones:
+        if context.offsets.has_epochs(header.dest_group, topic):
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"group {header.dest_group} was reset in fenced mode in topic {topic}, and is moved there by"
+                f" 222 with resetMode={ResetMode.FENCED} only; nothing is copied",
+            )
+    try:
+        context.offsets.replace(header.dest_group, clones)
+    except StoreError as error:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"{error}; nothing is copied") from None
+    return RemotingCommand(ResponseCode.SUCCESS)
+
+
+def _topics(context: BrokerContext, header: CloneGroupOffsetRequestHeader) -> list[str]:
+    """The topics to copy."""
+    name = (header.topic or "").strip()
+    topics = [name] if name else context.offsets.topics_of(header.src_group)
+    source = None if header.offline else context.consumers.find(header.src_group)
+    return [
+        topic
+        for topic in topics
+        if context.topics.find(topic) is not None and (source is None or topic in source.subscriptions)
+    ]

@@ -1,0 +1,41 @@
+"""309 CONSUME_MESSAGE_DIRECTLY: have one consumer's listener take one message now.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#consumeMessageDirectly``: the record that the offset id names goes to
+the client, with this broker's name; the group's offsets stay as they are; 1 for a client that is not
+connected or older than 3.1.8, 207 after 10 s, though its listener may go on. Changed: an id that names no
+record is 1 (RocketMQ: a null pointer, also 1); asked on the client's newest connection; an answer in another
+codec than the asker's is translated. Refused: an answer that cannot be read, with 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from rewindmq.broker.client_calls import find_client, forward
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
+from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(
+    context: BrokerContext, connection: Connection, request: RemotingCommand
+) -> Awaitable[RemotingCommand]:
+    header = request.decode_header(ConsumeMessageDirectlyResultRequestHeader)
+    _, position = parse_offset_message_id(header.msg_id or "")
+    record = context.store.look_message(position)
+    if record is None:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {position}")
+    channel = find_client(context, header.consumer_group, header.client_id)
+    return forward(
+        channel,
+        header.consumer_group,
+        request,
+        ConsumeMessageDirectlyResult,
+        body=bytes(record),
+        brokerName=context.config.broker_name,
+    )
