@@ -14,6 +14,7 @@ from rewindmq.broker.offset_commit import OffsetCommitter
 from rewindmq.broker.offset_flush import OffsetFlush
 from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
+from rewindmq.broker.queue_locks import QueueLocks
 from rewindmq.broker.registration import Registration
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.reset_notices import ResetNotices
@@ -46,6 +47,7 @@ class BrokerContext:
     fenced_commits: FencedCommits
     consumers: ConsumerManager
     producers: ProducerManager
+    queue_locks: QueueLocks
     stats: BrokerStats
     long_polling: LongPolling
     committer: OffsetCommitter

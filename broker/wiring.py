@@ -25,6 +25,7 @@ from rewindmq.broker.pull import MessagePuller
 from rewindmq.broker.pull_fence import PullFence
 from rewindmq.broker.pull_gate import PullGate
 from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.queue_locks import QueueLocks
 from rewindmq.broker.registration import BrokerIdentity, Registration
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.reset_notices import ResetNotices
@@ -139,6 +140,7 @@ def wire(
         fenced_commits=fenced_commits,
         consumers=consumers,
         producers=ProducerManager(),
+        queue_locks=QueueLocks(),
         stats=stats,
         long_polling=long_polling,
         committer=committer,

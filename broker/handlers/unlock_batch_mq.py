@@ -1,0 +1,22 @@
+"""42 UNLOCK_BATCH_MQ: an orderly consumer lets go of queues.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#unlockBatchMQ``: only the holder's own locks go, anything else is
+passed over in silence, and the answer is success; it comes as a oneway request where a queue moves, and
+with an answer when a consumer stops. 5.3.3's ``onlyThisBroker`` makes no difference, see ``lock_batch_mq``.
+Changed and refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.lock import UnlockBatchRequestBody
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    body = decode_body(request, UnlockBatchRequestBody)
+    context.queue_locks.unlock(body.consumer_group, body.client_id, body.mq_set)
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -1,0 +1,101 @@
+"""Which client of an orderly group holds which queue (``behaviour.md`` B.15).
+
+Source: RocketMQ 4.9.4 ``RebalanceLockManager``. In memory only: a restart forgets all locks. Nothing at the
+broker asks for a lock before it answers a pull or takes a commit; the clients do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.broker.limits import MAX_QUEUE_LOCKS
+from rewindmq.protocol.message_queue import MessageQueue
+
+LOCK_SECONDS: Final = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Lock:
+    client_id: str
+    refreshed: float
+
+    def is_expired(self, now: float) -> bool:
+        return now - self.refreshed > LOCK_SECONDS
+
+
+class QueueLocks:
+    """Group to queue to holder. All times are protocol seconds.
+
+    A queue is whatever the client names: RocketMQ does not look whether topic and queue exist, and neither
+    does it look whether the client is a member. RocketMQ's table grows for ever; this one holds
+    ``MAX_QUEUE_LOCKS`` and forgets expired locks, which nobody can tell from none.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
+        self._count = 0
+        self._next_sweep = 0.0
+
+    def lock(
+        self, group: str, client_id: str, queues: Collection[MessageQueue], now: float
+    ) -> set[MessageQueue]:
+        """Take or refresh locks.
+
+        Returns:
+            The queues of those asked for that the client holds now: they were free, its own, or not
+            refreshed for more than 60 s by whoever held them.
+        """
+        if now >= self._next_sweep:
+            self._next_sweep = now + LOCK_SECONDS
+            self._sweep(now)
+        return {queue for queue in queues if self._lock_one(group, client_id, queue, now)}
+
+    def _lock_one(self, group: str, client_id: str, queue: MessageQueue, now: float) -> bool:
+        held = self._groups.get(group, {}).get(queue)
+        if held is None:
+            if self._count >= MAX_QUEUE_LOCKS:
+                _log.warning("tryLockBatch, there are %d locks already, %s %s", self._count, group, queue)
+                return False
+            self._groups.setdefault(group, {})[queue] = _Lock(client_id, now)
+            self._count += 1
+            return True
+        if held.client_id != client_id:
+            if not held.is_expired(now):
+                _log.info(
+                    "tryLockBatch, %s held by %s, not %s, group %s", queue, held.client_id, client_id, group
+                )
+                return False
+            held.client_id = client_id
+        held.refreshed = now
+        return True
+
+    def unlock(self, group: str, client_id: str, queues: Collection[MessageQueue]) -> None:
+        """Let go of those queues that the client holds."""
+        locks = self._groups.get(group)
+        if locks is None:
+            return
+        for queue in queues:
+            held = locks.get(queue)
+            if held is not None and held.client_id == client_id:
+                del locks[queue]
+                self._count -= 1
+        if not locks:
+            del self._groups[group]
+
+    def is_any_held(self, group: str, now: float) -> bool:
+        """Whether a member of the group holds a queue, that is, consumes in order."""
+        return any(not held.is_expired(now) for held in self._groups.get(group, {}).values())
+
+    def _sweep(self, now: float) -> None:
+        for group, locks in list(self._groups.items()):
+            kept = {queue: held for queue, held in locks.items() if not held.is_expired(now)}
+            self._count -= len(locks) - len(kept)
+            if kept:
+                self._groups[group] = kept
+            else:
+                del self._groups[group]

@@ -1,0 +1,119 @@
+"""Locks of orderly consumers at the broker: 41, 42, B28."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.broker import queue_locks
+from rewindmq.broker.queue_locks import QueueLocks
+from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.message_queue import MessageQueue
+
+Simulate = Callable[..., None]
+Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
+
+
+async def lock(peer: Any, *queues: MessageQueue, group: str = "G", **fields: Any) -> set[MessageQueue]:
+    body = LockBatchRequestBody(group, peer.client_id, set(queues), **fields)
+    response = (await peer.ask(RequestCode.LOCK_BATCH_MQ, body=body)).require_success()
+    return decode_body(response, LockBatchResponseBody).lock_ok_mq_set
+
+
+async def unlock(peer: Any, *queues: MessageQueue, group: str = "G") -> None:
+    body = UnlockBatchRequestBody(group, peer.client_id, set(queues))
+    (await peer.ask(RequestCode.UNLOCK_BATCH_MQ, body=body)).require_success()
+
+
+@pytest.mark.scenario("B28", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_B28_the_lock_of_a_dead_client_is_granted_after_60_seconds(simulate: Simulate, profile: str) -> None:
+    """C1 locked q0 at 0 and dies: C2 is refused at 59.9 and granted at 60.1."""
+
+    async def scenario(stage: Any) -> None:
+        dying, other = stage.peer("c1"), stage.peer("c2")
+        assert await lock(dying, Q0) == {Q0}
+        await dying.client.close()
+        await stage.at(59.9)
+        assert await lock(other, Q0, Q1) == {Q1}
+        await stage.at(60.1)
+        assert await lock(other, Q0) == {Q0}
+
+    simulate(scenario, profile=profile)
+
+
+def test_a_lock_lives_60_seconds_from_its_last_refresh(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        owner, other = stage.peer("c1"), stage.peer("c2")
+        for second in (0.0, 50.0, 100.0):
+            await stage.at(second)
+            assert await lock(owner, Q0) == {Q0}
+        await stage.at(160.0)
+        assert await lock(other, Q0) == set()
+        await stage.at(160.1)
+        assert await lock(other, Q0) == {Q0}
+        assert await lock(owner, Q0) == set()
+
+    simulate(scenario)
+
+
+def test_only_the_holder_unlocks_and_groups_do_not_meet(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        owner, other = stage.peer("c1"), stage.peer("c2")
+        assert await lock(owner, Q0, Q1, only_this_broker=True) == {Q0, Q1}
+        assert await lock(other, Q0, group="H") == {Q0}
+        await unlock(other, Q0, Q1)
+        await unlock(other, Q0, group="unknown")
+        assert await lock(other, Q0, Q1) == set()
+        await unlock(owner, Q0)
+        assert await lock(other, Q0, Q1) == {Q0}
+
+    simulate(scenario)
+
+
+def test_a_restarted_broker_knows_no_locks(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        assert await lock(stage.peer("c1"), Q0) == {Q0}
+        await stage.broker.close()
+        await stage.start_broker()
+        assert await lock(stage.peer("c2"), Q0) == {Q0}
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        LockBatchRequestBody("G!", "c1", {Q0}),
+        LockBatchRequestBody("G", "", {Q0}),
+        LockBatchRequestBody("G", "c" * 1_025, {Q0}),
+        LockBatchRequestBody("G", "c1", {Q0._replace(topic="T" * 128)}),
+        LockBatchRequestBody("G", "c1", {Q0._replace(broker_name="b" * 1_025)}),
+    ],
+)
+def test_names_that_would_be_kept_are_checked(simulate: Simulate, body: LockBatchRequestBody) -> None:
+    async def scenario(stage: Any) -> None:
+        answer = await stage.peer().ask(RequestCode.LOCK_BATCH_MQ, body=body)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group, 0.0)
+
+    simulate(scenario)
+
+
+def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 3)
+    locks = QueueLocks()
+    queues = [MessageQueue("T", "broker-a", number) for number in range(6)]
+    assert len(locks.lock("G", "c1", queues, 0.0)) == 3
+    assert locks.lock("H", "c1", queues, 60.0) == set()
+    assert locks.is_any_held("G", 60.0)
+    assert not locks.is_any_held("G", 60.1)
+    assert len(locks.lock("H", "c1", queues, 120.1)) == 3
+    held = locks.lock("H", "c1", queues, 120.2)
+    locks.unlock("H", "c1", held)
+    assert not locks.is_any_held("H", 120.2)
+    assert len(locks.lock("G", "c2", queues, 120.3)) == 3
