@@ -38,6 +38,7 @@ class ClientProfile:
         local_store_keeps_single: the local-file offset store implements persist and remove of one queue.
         offsets_from_any_broker: codes 14 and 15 go to the first known broker id, not to the master.
         consume_thread_max: default of that option.
+        lite_pull_request: a lite pull consumer pulls with 361 instead of 11 (5.0.0).
         checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of ``behaviour.md`` E.2).
         clears_dropped_queue: a reset empties the queues it drops.
         drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (fix F2 of
@@ -64,6 +65,7 @@ class ClientProfile:
     local_store_keeps_single: bool
     offsets_from_any_broker: bool
     consume_thread_max: int
+    lite_pull_request: bool = False
     checks_dropped: bool = True
     clears_dropped_queue: bool = True
     drops_on_apply: bool = False
@@ -128,6 +130,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             local_store_keeps_single=True,
             offsets_from_any_broker=False,
             consume_thread_max=20,
+            lite_pull_request=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
         Profile.EPOCH: replace(

@@ -12,36 +12,29 @@ from typing import Final, Unpack
 from rewindmq.client import replay
 from rewindmq.client.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.checks import make_subscription
-from rewindmq.client.consumer import Consumer
 from rewindmq.client.lifecycle import ClientKwargs
 from rewindmq.client.local_offset_store import LocalFileOffsetStore, default_offset_root
+from rewindmq.client.manual_pull import BLOCK_HOLD_MS, BLOCK_TIMEOUT, pull_header, pull_once
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.process_queue import ProcessQueue
-from rewindmq.client.pull_result import PullResult, decode_pull_response
+from rewindmq.client.pull_result import PullResult
+from rewindmq.client.queue_reader import QueueReader
 from rewindmq.client.rebalance import PullTarget, Rebalance
-from rewindmq.client.route import subscribe_queues
 from rewindmq.protocol.body.heartbeat import (
-    EXPRESSION_TAG,
     ConsumeFromWhere,
     ConsumerData,
     ConsumeType,
     MessageModel,
-    SubscriptionData,
 )
-from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
-from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.sysflag import PullSysFlag
 
 PULL_TIMEOUT: Final = 10.0
-BLOCK_HOLD_MS: Final = 20_000
-BLOCK_TIMEOUT: Final = 30.0
 
 
-class PullConsumer(Consumer):
+class PullConsumer(QueueReader):
     """A consumer that asks. A reset, code 220, does not reach it: its offsets are the application's.
 
     Args:
@@ -79,40 +72,7 @@ class PullConsumer(Consumer):
         """
         self.subscriptions[topic] = make_subscription(topic, "*", self.runtime.clock.now_ms())
 
-    # Queues and offsets.
-
-    async def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """Every readable queue of a topic, sorted.
-
-        Raises:
-            ClientError: the topic has no route.
-            RewindMQError: no name server answered.
-        """
-        self._require_running()
-        route = await self.instance.api.topic_route(topic)
-        queues = subscribe_queues(topic, route)
-        if not queues:
-            raise ClientError(f"Can not find Message Queue for this topic, {topic}")
-        self.instance.routes.accept(topic, route)
-        return queues
-
-    async def min_offset(self, queue: MessageQueue) -> int:
-        """The first message still kept; 0 for an empty queue."""
-        return await self.instance.api.min_offset(await self._address(queue), queue)
-
-    async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the last message."""
-        return await self.instance.api.max_offset(await self._address(queue), queue)
-
-    async def search_offset(self, queue: MessageQueue, timestamp: int, boundary: str | None = None) -> int:
-        """The offset at a moment, with the semantics of the broker's search mode (``behaviour.md`` B.10).
-
-        Args:
-            timestamp: ms.
-            boundary: LOWER or UPPER, for brokers that know it (5.1.1).
-        """
-        address = await self._address(queue)
-        return await self.instance.api.search_offset(address, queue, timestamp, boundary)
+    # Offsets.
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
         """Note progress in memory; ``persist_consume_offset`` or, for registered topics, the 5 s timer
@@ -176,44 +136,16 @@ class PullConsumer(Consumer):
         if max_nums <= 0:
             raise ClientError("maxNums <= 0")
         subscription = make_subscription(queue.topic, expression, 0)
-        sys_flag = PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if hold_ms else 0)
-        header = PullMessageRequestHeader(
-            consumer_group=self.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=max_nums,
-            sys_flag=int(sys_flag),
-            commit_offset=0,
-            suspend_timeout_millis=hold_ms,
-            sub_version=0,
-            subscription=subscription.sub_string,
-            expression_type=EXPRESSION_TAG,
+        header = pull_header(
+            self.group,
+            queue,
+            offset,
+            max_nums,
+            hold_ms=hold_ms,
+            subscription=subscription,
             epoch=self.offset_store.epoch(queue),
         )
-        result = await self._ask(queue, header, subscription, timeout)
-        is_new_to_us = not self.offset_store.was_told_epoch(queue)
-        self.offset_store.learn_epoch(queue, result.epoch)
-        if is_new_to_us and header.epoch is not None and header.epoch != result.epoch:
-            # A reset from before this consumer's time is none of its business.
-            header.epoch = result.epoch
-            return await self._ask(queue, header, subscription, timeout)
-        return result
-
-    async def _ask(
-        self,
-        queue: MessageQueue,
-        header: PullMessageRequestHeader,
-        subscription: SubscriptionData,
-        timeout: float,
-    ) -> PullResult:
-        command = self.instance.api.command(RequestCode.PULL_MESSAGE, header)
-        response = await self.instance.remoting.invoke(await self._address(queue), command, timeout)
-        return decode_pull_response(response, queue.broker_name, subscription)
-
-    async def _address(self, queue: MessageQueue) -> str:
-        self._require_running()
-        return await self.instance.routes.subscribe_address(queue.topic, queue.broker_name)
+        return await pull_once(self.instance, self.offset_store, queue, header, subscription, timeout)
 
     # Life.
 

@@ -10,7 +10,7 @@ from typing import Unpack
 
 from rewindmq.client.checks import make_subscription
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
-from rewindmq.client.consumer import Consumer
+from rewindmq.client.epoch_consumer import EpochConsumer
 from rewindmq.client.listener import MessageListener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
@@ -27,7 +27,6 @@ from rewindmq.protocol.body.heartbeat import (
     MessageModel,
 )
 from rewindmq.protocol.errors import ClientError
-from rewindmq.protocol.header.offset import OffsetFencedResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -35,7 +34,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 _HALF_HOUR_MS = 30 * 60 * 1000
 
 
-class PushConsumer(Consumer):
+class PushConsumer(EpochConsumer):
     """A member of a consumer group whose listener is called with messages as they come.
 
     ::
@@ -205,10 +204,6 @@ class PushConsumer(Consumer):
     # What a reset asks (``ResettableConsumer``).
 
     @property
-    def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
-        return self.rebalancer.process_queues
-
-    @property
     def switches(self) -> ClientProfile:
         return self.config.switches
 
@@ -259,25 +254,6 @@ class PushConsumer(Consumer):
             chain = self._chains.pop(process_queue, None)
             if chain is not None:
                 chain.stop()
-
-    # What the broker says about epochs.
-
-    def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
-        """A fenced reset has moved this queue; see ``Rebalance.begin_again``."""
-        if self.is_running:
-            self.rebalancer.begin_again(queue, process_queue, offset, epoch)
-
-    def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """See ``GroupConsumer``; an answer may have told of this reset, or of a later one, before."""
-        owner = self.process_queues.get(queue)
-        if owner is not None and owner.epoch is not None and owner.epoch < epoch:
-            self.begin_again(queue, owner, offset, epoch)
-
-    def _commit_fenced(self, queue: MessageQueue, epoch: int, held: OffsetFencedResponseHeader) -> None:
-        """A commit of an epoch that is over; a pull of the queue may have told so before."""
-        owner = self.process_queues.get(queue)
-        if owner is not None and owner.epoch == epoch != held.epoch:
-            self.begin_again(queue, owner, held.offset, held.epoch)
 
     async def _queues_changed(self, topic: str) -> None:
         """Tell the brokers by a newer subscription version."""
