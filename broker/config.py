@@ -78,11 +78,17 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     register_name_server_period: Millis = 30_000
     register_broker_timeout_mills: Millis = 6_000
     flush_consumer_offset_interval: Millis = 5_000
+    flush_delay_offset_interval: Millis = 10_000
     store_path_root_dir: str = "~/store"
     store_path_commit_log: str | None = None
     flush_interval_commit_log: Millis = 500
     flush_consume_queue_thorough_interval: Millis = 60_000
     sync_flush_timeout: Millis = 5_000
+    reject_transaction_message: bool = False
+    # None: the release's.
+    transaction_check_interval: Millis | None = None
+    transaction_time_out: Millis = 6_000
+    transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
     profile: Profile = Profile.V49
     reset_mode: ResetMode = ResetMode.CLASSIC
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)

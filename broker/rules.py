@@ -28,7 +28,17 @@ class BrokerRules:
         tells_broadcast_on_close: a closed connection is announced to broadcast groups too (B.3).
         stores_topic_order: 17 keeps the ``order`` it is sent.
         dead_letter_perm: permission of a new dead-letter topic (B.1).
+        dead_letter_keeps_delay: 36 leaves a dead letter the delay of its last retry (B.13).
+        retry_send_keeps_delay: so does a send to a retry topic that ends in the dead-letter topic.
+        retry_send_limit_is_exceeded: such a send ends there beyond the limit, not at it.
+        delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
         faq_url: where remarks about missing topics and groups point (A.4).
+        half_topic: transaction messages wait in a topic of their own and are asked about; 4.2.0 stores them
+            under their own topic, unseen, and never asks (B.14).
+        transaction_check_interval: default of that key, ms (B.14).
+        half_names_transaction: half messages get their UNIQ_KEY as transaction id.
+        op_separator: behind each offset in an op record; 5.x puts several into one.
+        late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
     """
 
     bad_queue_code: ResponseCode = ResponseCode.SYSTEM_ERROR
@@ -41,13 +51,24 @@ class BrokerRules:
     tells_broadcast_on_close: bool = True
     stores_topic_order: bool = False
     dead_letter_perm: int = PERM_READ_WRITE
+    dead_letter_keeps_delay: bool = False
+    retry_send_keeps_delay: bool = True
+    retry_send_limit_is_exceeded: bool = False
+    delivery_pause: float = 0.1
     faq_url: str = FAQ_URL
+    half_topic: bool = True
+    transaction_check_interval: int = 60_000
+    half_names_transaction: bool = False
+    op_separator: str = ""
+    late_end_is_refused: bool = False
 
 
 _V49: Final = BrokerRules()
 RULES: Final = MappingProxyType(
     {
-        Profile.V42: replace(_V49, dead_letter_perm=int(Perm.WRITE)),
+        Profile.V42: replace(
+            _V49, dead_letter_perm=int(Perm.WRITE), dead_letter_keeps_delay=True, delivery_pause=10.0
+        ),
         Profile.V49: _V49,
         Profile.V53: BrokerRules(
             bad_queue_code=ResponseCode.INVALID_PARAMETER,
@@ -59,7 +80,13 @@ RULES: Final = MappingProxyType(
             reset_unknown_topic_code=ResponseCode.TOPIC_NOT_EXIST,
             tells_broadcast_on_close=False,
             stores_topic_order=True,
+            retry_send_keeps_delay=False,
+            retry_send_limit_is_exceeded=True,
             faq_url=FAQ_URL_5,
+            transaction_check_interval=30_000,
+            half_names_transaction=True,
+            op_separator=",",
+            late_end_is_refused=True,
         ),
     }
 )

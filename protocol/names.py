@@ -39,6 +39,8 @@ SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
 RETRY_GROUP_TOPIC_PREFIX: Final = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX: Final = "%DLQ%"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+# Under which a broker keeps how far it has come with half messages.
+TRANS_GROUP: Final = "CID_RMQ_SYS_TRANS"
 
 FAQ_URL: Final = "http://rocketmq.apache.org/docs/faq/"
 FAQ_URL_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"

@@ -25,6 +25,10 @@ REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QID: Final = "REAL_QID"
 TRAN_MSG: Final = "TRAN_MSG"
 PGROUP: Final = "PGROUP"
+TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
+CHECK_IMMUNITY_TIME_IN_SECONDS: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+TRAN_PREPARED_QUEUE_OFFSET: Final = "TRAN_PREPARED_QUEUE_OFFSET"
+TRANSACTION_ID: Final = "__transactionId__"
 CLUSTER: Final = "CLUSTER"
 MIN_OFFSET: Final = "MIN_OFFSET"
 MAX_OFFSET: Final = "MAX_OFFSET"
@@ -61,6 +65,13 @@ def _separator_fault(properties: Mapping[str, str]) -> str:
         if NAME_VALUE_SEPARATOR in name + value or PROPERTY_SEPARATOR in name + value:
             return f"property {name!r} holds a character that separates properties"
     raise AssertionError("no property holds a separator")
+
+
+def with_property(text: str, name: str, value: str) -> str:
+    """The text with one value for ``name``, whatever it had before, at its end."""
+    mark = name + NAME_VALUE_SEPARATOR
+    kept = [piece for piece in text.split(PROPERTY_SEPARATOR) if piece and not piece.startswith(mark)]
+    return PROPERTY_SEPARATOR.join((*kept, mark + value))
 
 
 def find_property(text: str, name: str) -> str | None:

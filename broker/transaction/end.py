@@ -1,0 +1,134 @@
+"""Ending a transaction, the core of 37: the half message becomes a message, or is forgotten.
+
+RocketMQ 4.9.4 ``EndTransactionProcessor``; for the 4.2.0 form its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.transaction.immunity import ended_too_late
+from rewindmq.broker.transaction.records import copied, op_record, real_queue
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.message import EndTransactionRequestHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.names import TRANS_HALF_TOPIC
+from rewindmq.protocol.properties import PGROUP
+from rewindmq.protocol.record import decode_record
+from rewindmq.protocol.remoting.runtime import Clock
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+_log = logging.getLogger(__name__)
+_COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT)
+_ROLLBACK: Final = int(MessageSysFlag.TRANSACTION_ROLLBACK)
+_PREPARED: Final = int(MessageSysFlag.TRANSACTION_PREPARED)
+
+
+class TransactionEnds:
+    """Carries out what producers say of their transactions."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: BrokerRules,
+        store: MessageStore,
+        putter: MessagePutter,
+        clock: Clock,
+    ) -> None:
+        self._timeout_ms = config.transaction_time_out
+        self._rules = rules
+        self._store = store
+        self._put = putter.put
+        self._clock = clock
+
+    def end(self, header: EndTransactionRequestHeader) -> bool:
+        """Commit or roll back one message.
+
+        Returns:
+            False when the producer does not know yet, or says something else: there is nothing to answer.
+
+        Raises:
+            RequestError: 1 for a message that is not there, is no half message, or another one than the
+                request says; 604 (v53) after the message's own immunity; 13, 14 or 1 when the store refuses.
+        """
+        verdict = header.commit_or_rollback
+        if verdict not in (_COMMIT, _ROLLBACK):
+            return False
+        half = self._find(header)
+        if self._rules.half_topic:
+            self._end_half(half, commits=verdict == _COMMIT)
+        else:
+            self._end_prepared(half, verdict)
+        return True
+
+    def _end_half(self, half: MessageExt, *, commits: bool) -> None:
+        if commits:
+            topic, queue_id = real_queue(half)
+            self._put(
+                copied(
+                    half,
+                    topic,
+                    queue_id,
+                    transaction_flag=_COMMIT,
+                    prepared_offset=half.commit_log_offset,
+                )
+            )
+        record = op_record(
+            half.queue_offset, self._rules.op_separator, self._clock.now_ms(), self._store.store_host
+        )
+        try:
+            self._put(record)
+        except RequestError as error:
+            # As in RocketMQ the verdict stands, and the producer will be asked once more.
+            _log.error("no op record for the half message at %d: %s", half.commit_log_offset, error.remark)
+
+    def _end_prepared(self, half: MessageExt, verdict: int) -> None:
+        """4.2.0: a second record in the same topic, which consumers see if it commits."""
+        body = b"" if verdict == _ROLLBACK else None
+        self._put(
+            copied(
+                half,
+                half.topic,
+                half.queue_id,
+                transaction_flag=verdict,
+                prepared_offset=half.commit_log_offset,
+                body=body,
+            )
+        )
+
+    def _find(self, header: EndTransactionRequestHeader) -> MessageExt:
+        record = self._store.look_message(header.commit_log_offset)
+        half = None if record is None else decode_record(record)
+        if half is None or not self._is_half(half):
+            raise self._fault("Find prepared transaction message failed")
+        if (
+            self._rules.late_end_is_refused
+            and not header.from_transaction_check
+            and ended_too_late(half, self._clock.now_ms(), self._timeout_ms)
+        ):
+            raise RequestError(
+                ResponseCode.ILLEGAL_OPERATION,
+                "the transaction ends after its CHECK_IMMUNITY_TIME_IN_SECONDS: wait for the check",
+            )
+        if half.properties.get(PGROUP) != header.producer_group:
+            raise self._fault("The producer group wrong")
+        if half.queue_offset != header.tran_state_table_offset:
+            raise self._fault("The transaction state table offset wrong")
+        return half
+
+    def _is_half(self, message: MessageExt) -> bool:
+        if self._rules.half_topic:
+            return message.topic == TRANS_HALF_TOPIC
+        return message.sys_flag & TRANSACTION_MASK == _PREPARED
+
+    def _fault(self, remark: str) -> RequestError:
+        if not self._rules.half_topic:
+            # 4.2.0 writes them small.
+            remark = remark[0].lower() + remark[1:]
+        return RequestError(ResponseCode.SYSTEM_ERROR, remark)

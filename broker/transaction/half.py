@@ -1,0 +1,102 @@
+"""What becomes of a prepared message that is sent: it waits in the half topic, where no consumer looks.
+
+RocketMQ 4.9.4 ``TransactionalMessageBridge#parseHalfMessageInner`` and ``SendMessageProcessor``. 4.2.0 has no
+such topic: there the bits of the sysFlag decide, and a prepared record is in the log of its own topic only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.names import TRANS_HALF_TOPIC
+from rewindmq.protocol.properties import (
+    DELAY,
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    REAL_QID,
+    REAL_TOPIC,
+    TRAN_MSG,
+    TRANSACTION_ID,
+    UNIQ_KEY,
+    find_property,
+)
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+HALF_QUEUE: Final = 0
+# Records with these bits are no messages of their queue.
+_UNSEEN: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
+_NO_TRANSACTION: Final = ~int(TRANSACTION_MASK)
+
+
+class HalfMessages:
+    """The first of the diversions.
+
+    Args:
+        host: the broker's own, as registered, for remarks.
+    """
+
+    def __init__(
+        self, config: BrokerConfig, rules: BrokerRules, topics: TopicConfigManager, host: str
+    ) -> None:
+        self._is_rejected = config.reject_transaction_message
+        self._has_half_topic = rules.half_topic
+        self._names_transaction = rules.half_names_transaction
+        self._topics = topics
+        self._host = host
+
+    def divert(self, message: StoredMessage, text: str) -> StoredMessage:
+        """The half message to store instead, or the same message when it is none.
+
+        Raises:
+            RequestError: 16 by ``rejectTransactionMessage``; 13 for a delay, or for transaction bits without
+                the property that makes a half message; 1 when the half topic cannot be created.
+        """
+        mark = find_property(text, TRAN_MSG)
+        if not self._has_half_topic:
+            if mark is not None and self._is_rejected:
+                raise self._rejected()
+            return message
+        if mark is None or mark.lower() != "true":
+            if message.sys_flag & TRANSACTION_MASK in _UNSEEN:
+                raise RequestError(
+                    ResponseCode.MESSAGE_ILLEGAL,
+                    f"transaction flags without {TRAN_MSG}=true: nobody would ever see the message",
+                )
+            return message
+        if (find_property(text, DELAY) or "0") != "0":
+            if message.reconsume_times > 0:
+                # A client before 4.6.1 sends a committed message again, to be retried.
+                return msgspec.structs.replace(message, sys_flag=message.sys_flag & _NO_TRANSACTION)
+            raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "a transaction message cannot be delayed")
+        if self._is_rejected:
+            raise self._rejected()
+        self._topics.ensure(TRANS_HALF_TOPIC, 1)
+        return self._half(message, text)
+
+    def _half(self, message: StoredMessage, text: str) -> StoredMessage:
+        added = {REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
+        unique_key = find_property(text, UNIQ_KEY) if self._names_transaction else None
+        if unique_key is not None:
+            added = {TRANSACTION_ID: unique_key, **added}
+        # Of a name that is there twice the last counts.
+        pairs = [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in added.items()]
+        return msgspec.structs.replace(
+            message,
+            topic=TRANS_HALF_TOPIC,
+            queue_id=HALF_QUEUE,
+            sys_flag=message.sys_flag & _NO_TRANSACTION,
+            properties=PROPERTY_SEPARATOR.join([text, *pairs]).encode(),
+        )
+
+    def _rejected(self) -> RequestError:
+        return RequestError(
+            ResponseCode.NO_PERMISSION, f"the broker[{self._host}] sending transaction message is forbidden"
+        )

@@ -1,0 +1,34 @@
+"""How long a half message is left alone before its producer is asked about it."""
+
+from __future__ import annotations
+
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
+
+# Beyond it a half message is older than any log that holds it.
+_MAX_SECONDS = 10**9
+
+
+def own_immunity_ms(half: MessageExt, default_ms: int) -> int | None:
+    """What the message asks for, ms; None when it says nothing, the default when what it says is no number.
+
+    RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#getImmunityTime``.
+    """
+    text = half.properties.get(CHECK_IMMUNITY_TIME_IN_SECONDS)
+    if text is None:
+        return None
+    seconds = _parse_long(text)
+    return default_ms if seconds is None or seconds == -1 else min(seconds, _MAX_SECONDS) * 1_000
+
+
+def ended_too_late(half: MessageExt, now_ms: int, default_ms: int) -> bool:
+    """Whether a message with an immunity of its own was ended after it (5.3.3 ``rejectCommitOrRollback``)."""
+    own = own_immunity_ms(half, default_ms)
+    return own is not None and now_ms - half.born_timestamp > max(own, default_ms)
+
+
+def _parse_long(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
+        return None
+    return int(text)

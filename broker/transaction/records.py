@@ -1,0 +1,91 @@
+"""The messages a broker itself stores for a transaction, made from the half message they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rewindmq.broker.host import pack_host
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.broker.transaction.half import HALF_QUEUE
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
+from rewindmq.protocol.properties import REAL_QID, REAL_TOPIC, TAGS, format_properties
+from rewindmq.protocol.sysflag import TRANSACTION_MASK
+from rewindmq.protocol.text import java_hash
+
+# RocketMQ's word for "this half message is done".
+REMOVE_TAG: Final = "d"
+_OP_PROPERTIES: Final = format_properties({TAGS: REMOVE_TAG}).encode()
+_OP_TAGS_CODE: Final = java_hash(REMOVE_TAG)
+_MAX_QUEUE_ID: Final = 0x7FFF_FFFF
+
+
+def real_queue(half: MessageExt) -> tuple[str, int]:
+    """Topic and queue a half message was sent to.
+
+    Raises:
+        RequestError: 1, its properties do not say.
+    """
+    topic, text = half.properties.get(REAL_TOPIC), half.properties.get(REAL_QID, "")
+    queue_id = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else -1
+    if topic is None or not 0 <= queue_id <= _MAX_QUEUE_ID:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            f"the half message at {half.commit_log_offset} does not say where it was sent",
+        )
+    return topic, queue_id
+
+
+def copied(
+    half: MessageExt,
+    topic: str,
+    queue_id: int,
+    *,
+    transaction_flag: int = 0,
+    prepared_offset: int = 0,
+    body: bytes | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> StoredMessage:
+    """A half message to be stored elsewhere, or again.
+
+    Args:
+        transaction_flag: the transaction bits of the new record.
+        prepared_offset: log position of the half message, of a record that ends it.
+        body: None keeps it.
+        properties: None keeps them.
+    """
+    tags = half.tags
+    return StoredMessage(
+        topic,
+        queue_id,
+        half.stored_body if body is None else body,
+        format_properties(half.properties if properties is None else properties).encode(),
+        java_hash(tags) if tags else 0,
+        half.flag,
+        half.sys_flag & ~int(TRANSACTION_MASK) | transaction_flag,
+        half.born_timestamp,
+        pack_host(half.born_host),
+        half.reconsume_times,
+        prepared_offset,
+    )
+
+
+def op_record(offset: int, separator: str, now_ms: int, host: bytes) -> StoredMessage:
+    """What says that the half message at ``offset`` of the half topic is done.
+
+    Args:
+        separator: what stands behind each offset, see ``BrokerRules``.
+        host: the broker's own.
+    """
+    return StoredMessage(
+        TRANS_OP_HALF_TOPIC,
+        HALF_QUEUE,
+        f"{offset}{separator}".encode(),
+        _OP_PROPERTIES,
+        _OP_TAGS_CODE,
+        born_timestamp=now_ms,
+        born_host=host,
+    )
