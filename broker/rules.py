@@ -67,7 +67,11 @@ _V49: Final = BrokerRules()
 RULES: Final = MappingProxyType(
     {
         Profile.V42: replace(
-            _V49, dead_letter_perm=int(Perm.WRITE), dead_letter_keeps_delay=True, delivery_pause=10.0
+            _V49,
+            half_topic=False,
+            dead_letter_perm=int(Perm.WRITE),
+            dead_letter_keeps_delay=True,
+            delivery_pause=10.0,
         ),
         Profile.V49: _V49,
         Profile.V53: BrokerRules(
