@@ -22,8 +22,10 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.properties import (
     CLUSTER,
+    DELAY,
     PROPERTY_SEPARATOR,
     WAIT,
+    find_property,
     format_properties,
     parse_properties,
 )
@@ -62,6 +64,7 @@ class BatchSender:
                 )
             text = header.properties or ""
             refuse_unsupported(header.sys_flag, text)
+            _refuse_delayed(text)
             shared = parse_properties(text)
             waits = shared.get(WAIT) != "false"
             shared[CLUSTER] = self._cluster
@@ -111,6 +114,7 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
         text = properties.decode("utf-8", "replace")
         if may_be_refused:
             refuse_unsupported(0, text)
+            _refuse_delayed(text)
         own = 0
         for bit, first, inside in marks:
             if text.startswith(first) or inside in text:
@@ -123,6 +127,14 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
         tags_code = tags_code_of(text) if has_tags else 0
         entries.append(BatchEntry(body, properties + addition, tags_code, flag))
     return entries
+
+
+def _refuse_delayed(text: str) -> None:
+    level = find_property(text, DELAY)
+    if level is not None and level != "0":
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL, f"a batch cannot be delayed (DELAY {level}); nothing was stored"
+        )
 
 
 def _addition(shared: Mapping[str, str], own: int) -> bytes:

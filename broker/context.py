@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerManager
+from rewindmq.broker.delay.diversion import DelayDiversion
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.long_polling import LongPolling
@@ -14,6 +15,7 @@ from rewindmq.broker.offset_commit import OffsetCommitter
 from rewindmq.broker.offset_flush import OffsetFlush
 from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
+from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.queue_locks import QueueLocks
 from rewindmq.broker.registration import Registration
 from rewindmq.broker.reset_marks import ResetMarks
@@ -52,6 +54,8 @@ class BrokerContext:
     long_polling: LongPolling
     committer: OffsetCommitter
     answers: SendAnswers
+    putter: MessagePutter
+    delays: DelayDiversion
     sender: MessageSender
     batch_sender: BatchSender
     puller: MessagePuller

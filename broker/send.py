@@ -18,7 +18,15 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.properties import DELAY, KEYS, PROPERTY_SEPARATOR, TRAN_MSG, WAIT, find_property
+from rewindmq.protocol.properties import (
+    DELAY,
+    KEYS,
+    PROPERTY_SEPARATOR,
+    TRAN_MSG,
+    WAIT,
+    find_property,
+    with_property,
+)
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.text import java_hash
@@ -66,7 +74,13 @@ class MessageSender:
             is_special = header.sys_flag & _SPECIAL_FLAGS or _DELAY_MARK in text or _TRAN_MARK in text
             if target.needs_keys:
                 require_keys(text)
-            text, waits = strip_wait(text)
+            if is_special:
+                # Internal topics keep WAIT, as RocketMQ's do.
+                waits = find_property(text, WAIT) != "false"
+                if target.drops_delay:
+                    text = with_property(text, DELAY, "-1")
+            else:
+                text, waits = strip_wait(text)
             tags_code = tags_code_of(text)
             if text and text[-1] != PROPERTY_SEPARATOR:
                 text += PROPERTY_SEPARATOR
@@ -136,7 +150,7 @@ def refuse_unsupported(sys_flag: int, text: str) -> None:
     """Refuse what would be stored as something other than the producer meant.
 
     Raises:
-        RequestError: 13 for half messages, delayed messages and inner batches.
+        RequestError: 13 for half messages and inner batches.
     """
     if sys_flag & TRANSACTION_MASK or (find_property(text, TRAN_MSG) or "").lower() == "true":
         raise RequestError(
@@ -145,12 +159,6 @@ def refuse_unsupported(sys_flag: int, text: str) -> None:
     if sys_flag & _SPECIAL_FLAGS:
         raise RequestError(
             ResponseCode.MESSAGE_ILLEGAL, "this broker does not take inner batches (5.x); nothing was stored"
-        )
-    level = find_property(text, DELAY)
-    if level is not None and level != "0":
-        raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"this broker does not take delayed messages (DELAY {level}); nothing was stored",
         )
 
 

@@ -38,6 +38,7 @@ class SendTarget(NamedTuple):
         extra_sys_flag: bits every message of the topic gets.
         is_retry: a group's retry topic, whose messages may end in its dead-letter topic.
         needs_keys: a compaction topic, whose messages are known by their KEYS.
+        drops_delay: a dead letter whose delay counts no longer (5.x).
         planned: a topic to be created once the message is stored, so that a refused send leaves nothing.
     """
 
@@ -47,6 +48,7 @@ class SendTarget(NamedTuple):
     extra_sys_flag: int
     is_retry: bool
     needs_keys: bool = False
+    drops_delay: bool = False
     planned: TopicConfig | None = None
 
 
@@ -72,6 +74,8 @@ class SendGate:
         self._chance = chance
         self._host = host
         self._dead_letter_perm = rules.dead_letter_perm
+        self._limit_is_reached_beyond = rules.retry_send_limit_is_exceeded
+        self._drops_delay = not rules.retry_send_keeps_delay
         self._faq_url = rules.faq_url
         self._targets: dict[str, SendTarget] = {}
         self._version = topics.data_version
@@ -158,13 +162,15 @@ class SendGate:
         limit = group.retry_max_times
         if client_version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
             limit = header.max_reconsume_times
-        if (header.reconsume_times or 0) < limit:
+        if (header.reconsume_times or 0) < limit + self._limit_is_reached_beyond:
             return target, queue_id
         name = dlq_topic(name)
         known = self._topics.find(name)
         if known is not None:
-            return _target(known), 0
-        return _planned_target(self._topics.plan(name, 1, self._dead_letter_perm)), 0
+            dead_letter = _target(known)
+        else:
+            dead_letter = _planned_target(self._topics.plan(name, 1, self._dead_letter_perm))
+        return dead_letter._replace(drops_delay=self._drops_delay), 0
 
 
 def _target(topic: TopicConfig) -> SendTarget:

@@ -12,6 +12,9 @@ from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.delay.delivery import DelayService
+from rewindmq.broker.delay.diversion import DelayDiversion
+from rewindmq.broker.delay.offsets import DelayOffsets
 from rewindmq.broker.diversion import Diversions
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
@@ -39,6 +42,7 @@ from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.store.tags_code import DelayLevels
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.broker.topic_config import TopicConfigManager
@@ -123,8 +127,21 @@ def wire(
     )
     send_gate = SendGate(config, rules, topics, groups, runtime.random, host)
     answers = SendAnswers(config, store.store_host)
+    delay_levels = DelayLevels(config.store.message_delay_level)
+    delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
+    delay_offsets.load()
+    delay_service = DelayService(
+        runtime,
+        store,
+        putter,
+        delay_levels,
+        delay_offsets,
+        pause=rules.delivery_pause,
+        save_seconds=config.flush_delay_offset_interval / 1_000,
+    )
+    delays = DelayDiversion(delay_levels, delay_service.expect)
     # In RocketMQ's order: a half message is one before its delay is looked at.
-    diversions = Diversions([refuse_special])
+    diversions = Diversions([refuse_special, delays.divert])
     context = BrokerContext(
         config=config,
         rules=rules,
@@ -145,12 +162,14 @@ def wire(
         long_polling=long_polling,
         committer=committer,
         answers=answers,
+        putter=putter,
+        delays=delays,
         sender=MessageSender(config, send_gate, putter, answers, diversions),
         batch_sender=BatchSender(config, send_gate, putter, answers),
         puller=puller,
         registration=registration,
     )
-    background: tuple[BackgroundService, ...] = ()
+    background: tuple[BackgroundService, ...] = (delay_service,)
     return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, background)
 
 

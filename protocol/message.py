@@ -173,6 +173,11 @@ class MessageExt:
         return format_host(self._fields[9])
 
     @property
+    def packed_born_host(self) -> bytes:
+        """The same as it is stored: 4 or 16 address bytes and a 4-byte port."""
+        return self._fields[9]
+
+    @property
     def store_host(self) -> str:
         """Address the broker advertises, ``host:port``."""
         return format_host(self._fields[11])
@@ -186,6 +191,11 @@ class MessageExt:
     def msg_id(self) -> str:
         """The producer's unique id where there is one, else the offset id (as Java prints it)."""
         return self.properties.get(names.UNIQ_KEY) or self.offset_message_id
+
+    @property
+    def packed_properties(self) -> bytes:
+        """The properties text as it is stored."""
+        return self._properties_text
 
     @property
     def properties(self) -> dict[str, str]:

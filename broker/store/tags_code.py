@@ -19,13 +19,25 @@ class DelayLevels:
     """The delays of ``messageDelayLevel``; level 1 is the first."""
 
     def __init__(self, text: str) -> None:
-        """Raises StoreError when a piece is not a number followed by s, m, h or d."""
+        """Raises StoreError when a piece is not a number followed by s, m, h or d, or there is none."""
         self._delays_ms: list[int] = []
         for piece in text.split():
             match = _LEVEL.fullmatch(piece)
             if match is None:
                 raise StoreError(f"messageDelayLevel: {piece!r} is not a number followed by s, m, h or d")
             self._delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
+
+        if not self._delays_ms:
+            raise StoreError("messageDelayLevel names no delay")
+
+    @property
+    def highest(self) -> int:
+        """The last level."""
+        return len(self._delays_ms)
+
+    def delay_ms(self, level: int) -> int:
+        """The delay of a level from 1 to ``highest``, ms."""
+        return self._delays_ms[level - 1]
 
     def delivery_time(self, level: int, store_timestamp: int) -> int:
         """When a message of ``level`` is due, ms. Levels above the last count as the last (4.9.4)."""

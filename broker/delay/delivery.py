@@ -1,0 +1,240 @@
+"""Delayed messages are stored again, in their real topic, when they are due (``behaviour.md`` B.12).
+
+RocketMQ 4.9.4 ``ScheduleMessageService``. Every level is looked at 1 s after the start and then on a grid of
+100 ms, as there; but only while it has messages, and not before its first one is due. Changed: a message that
+can never be delivered is passed over with a line in the log (4.9.4 tries it for ever, and nothing behind it);
+progress is saved only when the log is durable up to it, so that not even a power failure loses a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Final
+
+from rewindmq.broker.delay.offsets import DelayOffsets
+from rewindmq.broker.put import MessagePutter
+from rewindmq.broker.schedule import Schedule
+from rewindmq.broker.send import tags_code_of
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
+from rewindmq.protocol.properties import REAL_QID, REAL_TOPIC
+from rewindmq.protocol.record import RecordError, decode_record
+from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
+
+FIRST_LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.1
+FIRST_SAVE_SECONDS: Final = 10.0
+# After a failure nobody foresaw.
+_ERROR_SECONDS: Final = 10.0
+# The wall clock may be set meanwhile, so no wait for a message is longer.
+_LONGEST_WAIT_SECONDS: Final = 10.0
+# Messages delivered before others have a turn of the event loop.
+_MESSAGES_PER_TURN: Final = 128
+
+_log = logging.getLogger(__name__)
+
+
+class DelayService:
+    """Delivers what is due, level by level, each in the order it was stored.
+
+    Args:
+        pause: seconds until a message is tried again that could not be stored.
+        save_seconds: how often progress is saved.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: MessageStore,
+        putter: MessagePutter,
+        levels: DelayLevels,
+        offsets: DelayOffsets,
+        *,
+        pause: float,
+        save_seconds: float,
+    ) -> None:
+        self._clock = runtime.clock
+        self._timers = runtime.timers
+        self._workers = runtime.workers
+        self._store = store
+        self._putter = putter
+        self._levels = levels
+        self._offsets = offsets
+        self._pause = pause
+        self._save_seconds = save_seconds
+        self._first_look = 0.0
+        # Of the levels that wait for something; the others have nothing to deliver.
+        self._looks: dict[int, Cancellable] = {}
+        self._failing: set[int] = set()
+        self._is_running = False
+        self._saving: asyncio.Future[None] | None = None
+
+    # Life.
+
+    def begin(self, schedule: Schedule) -> None:
+        """See ``BackgroundService``."""
+        self._is_running = True
+        self._first_look = self._clock.monotonic() + FIRST_LOOK_SECONDS
+        for level in range(1, self._levels.highest + 1):
+            self._look_in(level, FIRST_LOOK_SECONDS)
+        schedule.every(FIRST_SAVE_SECONDS, self._save_seconds, self._save)
+
+    async def close(self) -> None:
+        """Deliver nothing more, and save how far it came."""
+        self._is_running = False
+        for look in self._looks.values():
+            look.cancel()
+        self._looks.clear()
+        if self._saving is not None:
+            await asyncio.wait((self._saving,))
+        if self._offsets.has_changed:
+            try:
+                self._write(dict(self._offsets.table))
+            except StoreError as error:
+                _log.error("delay offsets not saved, some messages will be delivered again: %s", error)
+
+    def expect(self, level: int) -> None:
+        """A message of this level is about to be stored."""
+        if self._is_running and level not in self._looks:
+            self._look_in(level, self._until_tick(0.0))
+
+    # Looking.
+
+    def _look_in(self, level: int, seconds: float) -> None:
+        self._looks[level] = self._timers.call_later(seconds, self._look, level)
+
+    def _until_tick(self, seconds: float) -> float:
+        """Seconds until the first moment of the grid that is at least ``seconds`` away."""
+        now = self._clock.monotonic()
+        ticks = math.ceil((now + seconds - self._first_look) / LOOK_SECONDS)
+        return max(0.0, self._first_look + max(0, ticks) * LOOK_SECONDS - now)
+
+    def _look(self, level: int) -> None:
+        del self._looks[level]
+        try:
+            wait = self._deliver_due(level)
+        except Exception:
+            _log.exception("delay level %d stands still for %g s", level, _ERROR_SECONDS)
+            wait = _ERROR_SECONDS
+        if wait is not None:
+            self._look_in(level, self._until_tick(wait) if wait else 0.0)
+
+    def _deliver_due(self, level: int) -> float | None:
+        """Deliver up to one turn's messages.
+
+        Returns:
+            Seconds to wait, 0 for the next turn of the event loop; None when the level has no more messages.
+        """
+        offset = self._corrected_offset(level)
+        for _ in range(_MESSAGES_PER_TURN):
+            unit = self._store.unit(SCHEDULE_TOPIC, level - 1, offset)
+            if unit is None:
+                return None
+            position, _, due = unit
+            left = due - self._clock.now_ms()
+            # Further away than its delay: the wall clock has been set back, so it counts as due.
+            if 0 < left <= self._levels.delay_ms(level):
+                return min(left / 1_000, _LONGEST_WAIT_SECONDS)
+            if not self._deliver(level, position):
+                return self._pause
+            offset += 1
+            self._offsets.table[level] = offset
+        return 0.0
+
+    def _corrected_offset(self, level: int) -> int:
+        """Where to go on; messages may have been deleted, or lost in a crash."""
+        offset = self._offsets.table.get(level, 0)
+        first = self._store.min_offset(SCHEDULE_TOPIC, level - 1)
+        last = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+        if first <= offset <= last:
+            return offset
+        corrected = min(max(offset, first), last)
+        _log.error(
+            "delay level %d: offset %d is not in [%d, %d], going on at %d",
+            level,
+            offset,
+            first,
+            last,
+            corrected,
+        )
+        self._offsets.table[level] = corrected
+        return corrected
+
+    # Delivering.
+
+    def _deliver(self, level: int, position: int) -> bool:
+        """Store the message again where it was sent; False when that has to be tried again."""
+        message = self._real_message(position)
+        if message is None:
+            return True
+        try:
+            self._putter.put(message)
+        except RequestError as error:
+            if error.code == ResponseCode.MESSAGE_ILLEGAL:
+                _log.error("delayed message at log position %d dropped: %s", position, error.remark)
+                return True
+            if level not in self._failing:
+                self._failing.add(level)
+                _log.error("delay level %d: a message is due but cannot be stored: %s", level, error.remark)
+            return False
+        self._failing.discard(level)
+        return True
+
+    def _real_message(self, position: int) -> StoredMessage | None:
+        """The message of a record of the schedule topic; None, logged, when it makes none."""
+        record = self._store.look_message(position)
+        try:
+            delayed = None if record is None else decode_record(record)
+        except RecordError:
+            delayed = None
+        if delayed is None:
+            _log.error("delayed message at log position %d is gone, passed over", position)
+            return None
+        topic = delayed.properties.get(REAL_TOPIC)
+        queue_id = delayed.properties.get(REAL_QID, "")
+        if not topic or not (queue_id.isascii() and queue_id.isdigit()) or topic == TRANS_HALF_TOPIC:
+            _log.error("delayed message at log position %d discarded: its real topic is %r", position, topic)
+            return None
+        return _delivered(delayed, topic, int(queue_id))
+
+    # Saving.
+
+    def _save(self) -> None:
+        if self._saving is None and self._offsets.has_changed:
+            self._saving = asyncio.ensure_future(self._workers.run(self._write, dict(self._offsets.table)))
+            self._saving.add_done_callback(self._saved)
+
+    def _write(self, table: dict[int, int]) -> None:
+        # What was delivered has to be durable before the file says that it was.
+        self._store.flush()
+        self._offsets.save(table)
+
+    def _saved(self, saving: asyncio.Future[None]) -> None:
+        self._saving = None
+        if not saving.cancelled() and (error := saving.exception()) is not None:
+            _log.error("delay offsets not saved, trying again: %s", error)
+
+
+def _delivered(delayed: MessageExt, topic: str, queue_id: int) -> StoredMessage:
+    """As it was sent, for a new store time and offset; its properties stay (``store.md`` 3.5)."""
+    properties = delayed.packed_properties
+    return StoredMessage(
+        topic,
+        queue_id,
+        delayed.stored_body,
+        properties,
+        tags_code_of(properties.decode("utf-8", "replace")),
+        delayed.flag,
+        delayed.sys_flag,
+        delayed.born_timestamp,
+        delayed.packed_born_host,
+        delayed.reconsume_times,
+    )
