@@ -249,6 +249,11 @@ class MessageStore:
             return -1
         return self._times.store_time(queue, offset, unit[0])
 
+    def unit(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+        """Log position, size and tagsCode of the message at a queue offset; None when there is none."""
+        queue = self._queues.get((topic, queue_id))
+        return None if queue is None else queue.unit(offset)
+
     def is_cold(self, topic: str, queue_id: int, offset: int) -> bool:
         """Whether a message counts as being on disk; False when there is none at that offset.
 
