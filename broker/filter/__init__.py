@@ -1,0 +1,1 @@
+"""Filters on message properties: SQL92 as RocketMQ understands it (``org.apache.rocketmq.filter``)."""

@@ -1,0 +1,84 @@
+"""The words of a filter expression (RocketMQ 4.9.4 ``SelectorParser.jj``, the tokens)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from rewindmq.broker.filter.errors import FilterError
+
+# Kinds of tokens besides the reserved words and symbols, which are their own kind.
+NAME: Final = "a name"
+STRING: Final = "a text"
+INTEGER: Final = "an integer"
+FLOAT: Final = "a floating-point number"
+END: Final = "the end"
+
+RESERVED_WORDS: Final = frozenset(("NOT", "AND", "OR", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "IS"))
+# 5.x, after 5.1.0.
+TEXT_TESTS: Final = frozenset(("CONTAINS", "STARTSWITH", "ENDSWITH"))
+
+# Longest match first, as JavaCC takes it. A line comment counts only with the end of its line.
+_SKIPPED: Final = re.compile(
+    r"(?:[ \t\n\r\f]|--[^\n\r]*(?:\r\n|\n|\r)|/\*[^*]*\*(?:\*|[^*/][^*]*\*)*/)*+",
+)
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<float> [0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)? | \.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
+    | (?P<integer> 0 | [1-9][0-9]*[lL]? )
+    | (?P<string> '(?:[^']|'')*' )
+    | (?P<word> [A-Za-z_$][A-Za-z0-9_$]* )
+    | (?P<symbol> <> | >= | <= | [=<>(),+-] )
+    """,
+    re.VERBOSE,
+)
+_KINDS: Final = {"float": FLOAT, "integer": INTEGER, "string": STRING}
+
+
+class Token(NamedTuple):
+    """Attributes:
+    kind: one of the kinds above, or the reserved word in capitals, or the symbol.
+    text: as written; of a string, without its quotes.
+    at: its place in the expression, from 0.
+    """
+
+    kind: str
+    text: str
+    at: int
+
+
+class Lexer:
+    """Tokens one after another, read no further than they are asked for.
+
+    Args:
+        text_tests: CONTAINS, STARTSWITH and ENDSWITH are reserved words.
+    """
+
+    def __init__(self, text: str, *, text_tests: bool) -> None:
+        self._text = text
+        self._at = 0
+        self._reserved = RESERVED_WORDS | TEXT_TESTS if text_tests else RESERVED_WORDS
+
+    def next(self) -> Token:
+        """The next token; END for ever at the end.
+
+        Raises:
+            FilterError: characters that begin no token.
+        """
+        skipped = _SKIPPED.match(self._text, self._at)
+        start = self._at if skipped is None else skipped.end()
+        if start == len(self._text):
+            return Token(END, "", start)
+        match = _TOKEN.match(self._text, start)
+        if match is None or match.lastgroup is None:
+            raise FilterError(f"character {start + 1}: {self._text[start]!r} begins nothing known")
+        self._at = match.end()
+        text = match.group()
+        if match.lastgroup == "string":
+            return Token(STRING, text[1:-1].replace("''", "'"), start)
+        if match.lastgroup == "symbol":
+            return Token(text, text, start)
+        if match.lastgroup == "word":
+            word = text.upper()
+            return Token(word if word in self._reserved else NAME, text, start)
+        return Token(_KINDS[match.lastgroup], text, start)

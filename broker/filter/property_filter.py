@@ -1,0 +1,70 @@
+"""A compiled filter as pulls carry it, and the memory of those compiled before."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import Final
+
+from rewindmq.broker.filter.errors import FilterError
+from rewindmq.broker.filter.expression import Expression, matches
+from rewindmq.broker.filter.parser import parse
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.properties import parse_properties
+from rewindmq.protocol.record import RecordError, decode_record
+
+_log = logging.getLogger(__name__)
+
+# Expressions remembered: many of the usual length, few long ones.
+_SHORT: Final = 1_024
+
+
+class PropertyFilter:
+    """Says which messages pass, by their properties."""
+
+    __slots__ = ("expression",)
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def accepts(self, properties: bytes) -> bool:
+        """Whether a message with this properties text passes."""
+        return matches(self.expression, parse_properties(properties.decode("utf-8", "replace")))
+
+    def accepts_record(self, record: bytes) -> bool:
+        """Whether a stored message passes; a damaged one does not."""
+        try:
+            return matches(self.expression, decode_record(record).properties)
+        except RecordError:
+            return False
+
+
+def compile_filter(text: str, *, text_tests: bool) -> PropertyFilter:
+    """The filter of an SQL92 expression; the same text gives the same one.
+
+    Args:
+        text_tests: CONTAINS, STARTSWITH and ENDSWITH are known (5.x).
+
+    Raises:
+        RequestError: 23, the text is no filter expression; the remark says why.
+    """
+    compiled = _compile_short if len(text) <= _SHORT else _compile_long
+    return compiled(text, text_tests)
+
+
+def _compile(text: str, text_tests: bool) -> PropertyFilter:
+    try:
+        expression, rest = parse(text, text_tests=text_tests)
+    except FilterError as error:
+        # The words before the colon are RocketMQ's.
+        raise RequestError(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. : {error}"
+        ) from None
+    if rest:
+        _log.warning("filter %s: as in RocketMQ, this is ignored behind its end: %.80r", expression, rest)
+    return PropertyFilter(expression)
+
+
+_compile_short = lru_cache(maxsize=1_024)(_compile)
+_compile_long = lru_cache(maxsize=64)(_compile)
