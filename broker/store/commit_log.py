@@ -28,6 +28,7 @@ _INT64: Final = struct.Struct(">q")
 _BORN_V6: Final = int(MessageSysFlag.BORNHOST_V6)
 # Blocks are claimed ahead in steps of this many bytes.
 _ALLOCATION_BYTES: Final = 4_194_304
+_MAGIC_END: Final = 8
 
 
 class CommitLog:
@@ -116,6 +117,48 @@ class CommitLog:
         full.mtime_ms = self.last_store_timestamp
         self._activate(segment)
         self.max_offset = segment.base
+
+    def begin_at(self, base: int) -> None:
+        """Let an empty log begin with the segment of this base: a slave's, whose master's first are gone.
+
+        Raises:
+            OSError: the disk gives no room; the log is still empty.
+        """
+        self._activate(self.segments.append_file(base, self.last_store_timestamp))
+        self.max_offset = self.flushed_offset = base
+
+    def end_segment(self) -> None:
+        """Write the blank record that says that the rest of the segment is unused; the next one is there.
+
+        Raises:
+            OSError: the disk gives no room; nothing has changed.
+        """
+        self._roll()
+
+    def append_record(self, record: bytes, timestamp: int) -> None:
+        """Write a record as it is, which has to fit into the segment.
+
+        Raises:
+            OSError: the disk gives no room; nothing has changed.
+        """
+        start = self.max_offset - self.base
+        end = start + len(record)
+        self._claim(self.segments.files[-1], end)
+        buffer = self.buffer
+        # Size and magic come last: a torn record is none.
+        buffer[start + _MAGIC_END : end] = memoryview(record)[_MAGIC_END:]
+        buffer[start : start + _MAGIC_END] = record[:_MAGIC_END]
+        self.last_store_timestamp = max(self.last_store_timestamp, timestamp)
+        self.max_offset += len(record)
+
+    def chunk(self, offset: int, max_bytes: int) -> bytes:
+        """What stands at ``offset``, at most so many bytes of one segment; nothing outside of the log."""
+        segment = self.segments.find(offset)
+        if segment is None or offset >= self.max_offset:
+            return b""
+        start = offset - segment.base
+        end = min(start + max_bytes, segment.size, self.max_offset - segment.base)
+        return (segment.map or segment.open_map())[start:end]
 
     def read(self, offset: int, size: int) -> bytes | None:
         """``size`` bytes at ``offset``; None when they do not lie within one segment and the log."""

@@ -60,6 +60,11 @@ class ConsumeQueueTable:
         self._queues[topic, queue_id] = queue
         return queue
 
+    def remove(self, topic: str, queue_id: int) -> None:
+        """Delete a queue with its files. OSError when the disk refuses: it may be there without messages."""
+        self._queues[topic, queue_id].destroy()
+        del self._queues[topic, queue_id]
+
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
         folder = self._folder / topic / str(queue_id)
         return ConsumeQueue(topic, queue_id, folder, self._file_bytes, self._disk, self._pool)

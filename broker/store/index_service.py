@@ -144,6 +144,11 @@ class IndexService:
         while len(self._files) > 1 and self._files[0].end_phy_offset < self._log.min_offset:
             self._files.pop(0).remove()
 
+    def drop_expired(self) -> None:
+        """The same while the store is open: files that a flush may be at stay. OSError: the disk refuses."""
+        if self._files and self._files[0].end_phy_offset < self._flushed_position:
+            self._drop_expired()
+
     def _find_end(self) -> None:
         """See where in the log to go on."""
         self._position = self._log.min_offset

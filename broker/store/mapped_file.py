@@ -99,7 +99,9 @@ class MappedFile:
     def save_mtime(self, disk: Disk) -> None:
         """Give the file the time of its last write, which reads by time and retention go by."""
         if self.mtime_ms != self._saved_mtime_ms:
-            disk.set_mtime_ms(self.path, self.mtime_ms)
+            # On a worker thread retention may have been quicker.
+            with suppress(FileNotFoundError):
+                disk.set_mtime_ms(self.path, self.mtime_ms)
             self._saved_mtime_ms = self.mtime_ms
 
 
@@ -170,6 +172,13 @@ class MappedFileQueue:
         file = self.files.pop()
         self._pool.release(file)
         self._disk.remove(file.path)
+
+    def drop_first(self) -> None:
+        """Delete the first file; whoever still holds its mapping may read on. OSError: it is still there."""
+        file = self.files[0]
+        self._disk.remove(file.path)
+        del self.files[0]
+        self._pool.release(file)
 
     def clear_beyond(self, position: int) -> None:
         """Zero what the file of ``position`` holds from there on, or a later crash could bring it back."""

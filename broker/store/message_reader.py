@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from rewindmq.broker.store.commit_log import CommitLog
@@ -33,9 +34,18 @@ class MessageReader:
         return self._log.max_offset - physical_offset > self._cold_distance
 
     def read(
-        self, queue: ConsumeQueue, offset: int, max_count: int, tag_codes: frozenset[int] | None
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        tag_codes: frozenset[int] | None,
+        accepts: Callable[[bytes], bool] | None = None,
     ) -> GetResult:
-        """At most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all)."""
+        """At most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all).
+
+        Args:
+            accepts: asked about each record besides; None takes all.
+        """
         min_offset = queue.min_offset
         max_offset = queue.max_offset
         if offset < min_offset or offset >= max_offset:
@@ -49,6 +59,8 @@ class MessageReader:
                 min_offset,
                 max_offset,
             )
+        if accepts is not None:
+            return self._collect_accepted(units, offset, max_count, accepts, min_offset, max_offset)
         return self._collect(units, offset, max_count, tag_codes, min_offset, max_offset)
 
     def _collect(
@@ -119,6 +131,50 @@ class MessageReader:
             chunks[0] if len(chunks) == 1 else b"".join(chunks),
             count,
         )
+
+    def _collect_accepted(
+        self,
+        units: bytes,
+        offset: int,
+        max_count: int,
+        accepts: Callable[[bytes], bool],
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        """The same, record by record: each has to be looked into."""
+        log = self._log
+        cold_before = log.max_offset - self._cold_distance
+        status = _NO_MATCHED_MESSAGE
+        chunks: list[bytes] = []
+        total = scanned = 0
+        skip_before = -1
+        for physical, size, _ in UNIT.iter_unpack(units):
+            if chunks and self._is_full(len(chunks), total + size, max_count, is_cold=physical < cold_before):
+                break
+            scanned += 1
+            if physical < skip_before:
+                continue
+            record = log.read(physical, size)
+            if not record:
+                if not chunks:
+                    status = _MESSAGE_WAS_REMOVING
+                if size != FILLER_SIZE:
+                    skip_before = log.next_segment_base(physical)
+            elif accepts(record):
+                chunks.append(record)
+                total += size
+            elif not chunks:
+                status = _NO_MATCHED_MESSAGE
+        if chunks:
+            status = _FOUND
+        return GetResult(status, offset + scanned, min_offset, max_offset, b"".join(chunks), len(chunks))
+
+    def _is_full(self, count: int, total: int, max_count: int, *, is_cold: bool) -> bool:
+        if count >= max_count:
+            return True
+        if is_cold:
+            return count >= self._cold_count or total > self._cold_bytes
+        return count >= self._hot_count or total > self._hot_bytes
 
 
 def _out_of_range(offset: int, min_offset: int, max_offset: int) -> GetResult:

@@ -61,14 +61,14 @@ class StoredRecord(NamedTuple):
     store_timestamp: int
     properties_bytes: int
 
-    def properties(self, mapping: mmap.mmap, base: int) -> bytes:
+    def properties(self, mapping: mmap.mmap | bytes, base: int) -> bytes:
         """The properties text, given the mapping of the segment and the segment's base."""
         end = self.physical_offset - base + self.size
         return mapping[end - self.properties_bytes : end]
 
 
 def check_record(
-    mapping: mmap.mmap, position: int, end: int, physical_offset: int, check_crc: bool
+    mapping: mmap.mmap | bytes, position: int, end: int, physical_offset: int, check_crc: bool
 ) -> StoredRecord | None:
     """The record at ``position`` of a segment, or None when there is no intact one.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.checkpoint import StoreCheckpoint
+from rewindmq.broker.store.cleaner import StoreCleaner
 from rewindmq.broker.store.commit_log import CommitLog
 from rewindmq.broker.store.compaction_queue import CompactionQueue
 from rewindmq.broker.store.compaction_store import CompactionStore
@@ -33,6 +34,7 @@ from rewindmq.broker.store.model import (
     StoredMessage,
 )
 from rewindmq.broker.store.recovery import Recovery
+from rewindmq.broker.store.replica import Arrival, ReplicaWriter
 from rewindmq.broker.store.store_times import StoreTimes
 from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
 from rewindmq.broker.store.time_index import TimeIndex
@@ -49,6 +51,9 @@ class MessageStore:
     """Commit log and consume queues under ``root``, called from one thread; only flushes may run on another.
 
     A queue that has no message is known by no state: its min and max offset are 0.
+
+    Attributes:
+        cleaner: deletes what is too old to be kept.
     """
 
     def __init__(
@@ -77,6 +82,8 @@ class MessageStore:
             self._log, self._queues, self._checkpoint, coder, config.check_crc_on_recover
         )
         self._writer = MessageWriter(self._log, self._queues, config, coder, now_ms)
+        self._replica = ReplicaWriter(self._log, self._queues, coder, config)
+        self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
         # Given by the disk when the store is opened.
@@ -84,6 +91,8 @@ class MessageStore:
         self._is_open = False
         # Whether messages are taken; never again once the disk refused to make any durable.
         self._is_writable = False
+        self._is_replica = False
+        self._is_disk_full = False
         self._sync_failure = ""
 
     def open(self) -> None:
@@ -120,7 +129,8 @@ class MessageStore:
         except StoreError:
             self._release()
             raise
-        self._is_open = self._is_writable = True
+        self._is_open = True
+        self._decide_writable()
 
     def close(self) -> None:
         """Clean stop: everything durable, the abort marker gone. No error when it is not open.
@@ -130,7 +140,8 @@ class MessageStore:
         """
         if not self._is_open:
             return
-        self._is_open = self._is_writable = False
+        self._is_open = False
+        self._decide_writable()
         try:
             self._finish_index()
             self.flush_all()
@@ -147,6 +158,20 @@ class MessageStore:
                 self._index.catch_up(self._log.max_offset, _RECORDS_AT_CLOSE)
             except OSError as error:
                 _log.error("%s is not up to date: %s", self._layout.index, error.strerror)
+
+    def _decide_writable(self) -> None:
+        is_shut = self._is_replica or self._is_disk_full or bool(self._sync_failure)
+        self._is_writable = self._is_open and not is_shut
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether messages are refused because too much of the disk is in use; whoever cleans up says so."""
+        return self._is_disk_full
+
+    @is_disk_full.setter
+    def is_disk_full(self, value: bool) -> None:
+        self._is_disk_full = value
+        self._decide_writable()
 
     def _release(self) -> None:
         self._pool.release_all()
@@ -181,13 +206,21 @@ class MessageStore:
         return result
 
     def get_message(
-        self, topic: str, queue_id: int, offset: int, max_count: int, tag_codes: frozenset[int] | None
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        tag_codes: frozenset[int] | None,
+        accepts: Callable[[bytes], bool] | None = None,
     ) -> GetResult:
         """Messages from ``offset`` on (``behaviour.md`` B.5).
 
         Args:
             max_count: at most so many; fewer by the transfer limits. The first is returned whatever its size.
             tag_codes: only messages with one of these tagsCodes; None takes all.
+            accepts: asked about each record, which is left out unless it says yes; not in compaction topics,
+                whose readers RocketMQ filters neither.
         """
         if topic in self._compaction.topics:
             compacted = self._compaction.find(topic, queue_id)
@@ -195,7 +228,49 @@ class MessageStore:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             return EMPTY_QUEUE
-        return self._reader.read(queue, offset, max_count, tag_codes)
+        return self._reader.read(queue, offset, max_count, tag_codes, accepts)
+
+    # Replication
+
+    def become_replica(self) -> None:
+        """Take no message any more but those of ``append_replica``."""
+        self._is_replica = True
+        self._decide_writable()
+
+    @property
+    def replica_position(self) -> int:
+        """The log position that ``append_replica`` has to go on at."""
+        return self._replica.position
+
+    def restart_replica(self) -> None:
+        """The rest of an unfinished record will not come: go on from ``max_commit_log_offset``."""
+        self._replica.restart()
+
+    def append_replica(self, position: int, data: bytes) -> list[Arrival]:
+        """Put bytes of a master's log at the same position; they count from the last whole record on.
+
+        Returns:
+            The messages that can be read now.
+
+        Raises:
+            StoreError: what comes cannot follow here, or the disk refused; the records before are there.
+        """
+        if self._sync_failure:
+            raise StoreError(self._sync_failure)
+        try:
+            return self._replica.append(position, data)
+        except OSError as error:
+            raise StoreError(f"cannot write the commit log or a consume queue: {error.strerror}") from None
+
+    def log_chunk(self, position: int, max_bytes: int) -> bytes:
+        """What the log holds at a position, none beyond a segment; empty outside of the log."""
+        return self._log.chunk(position, max_bytes)
+
+    @property
+    def last_segment_base(self) -> int:
+        """Log position of the newest segment's first byte, 0 without one."""
+        files = self._log.segments.files
+        return files[-1].base if files else 0
 
     # Queries
 
@@ -368,6 +443,6 @@ class MessageStore:
                 make_durable()
                 return
             except OSError as error:
-                self._is_writable = False
                 self._sync_failure = f"cannot flush the store {self._layout.root}: {error.strerror}"
+                self._decide_writable()
         raise StoreError(self._sync_failure)

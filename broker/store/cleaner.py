@@ -1,0 +1,125 @@
+"""What retention takes away: whole files whose messages nobody keeps (``store.md`` 11.2, 11.3).
+
+4.9.4 ``MappedFileQueue#deleteExpiredFileByTime``, ``CleanConsumeQueueService`` and, of the message store,
+``cleanExpiredConsumerQueue`` and ``cleanUnusedTopic``. Changed: a file that is not durable yet stays for the
+next time, as a flush may be at it; a file in use needs no waiting, since reads copy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from rewindmq.broker.store.commit_log import CommitLog
+from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
+from rewindmq.broker.store.disk import Disk
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.index_service import IndexService
+from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC
+
+_log: Final = logging.getLogger(__name__)
+_KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
+
+
+class StoreCleaner:
+    """Called between messages, never on another thread."""
+
+    def __init__(self, log: CommitLog, queues: ConsumeQueueTable, index: IndexService, disk: Disk) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._disk = disk
+        # Queues hold nothing of the log before this position, as far as they can.
+        self._expired_to = -1
+
+    def drop_segment(self, modified_before: int | None) -> bool:
+        """Delete the log's first segment if it may go; never the last.
+
+        Args:
+            modified_before: only one that was last written to at this time or earlier, ms; None: of any age.
+
+        Returns:
+            Whether it is gone.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        files = self._log.segments.files
+        if len(files) < 2 or files[0].base + files[0].size > self._log.flushed_offset:
+            return False
+        first = files[0]
+        try:
+            if modified_before is not None and self._modified_at() > modified_before:
+                return False
+            self._log.segments.drop_first()
+        except OSError as error:
+            raise StoreError(f"cannot delete {first.path}: {error.strerror}") from None
+        _log.info("commit log file %s deleted", first.path.name)
+        return True
+
+    def _modified_at(self) -> int:
+        first = self._log.segments.files[0]
+        first.save_mtime(self._disk)
+        return self._disk.mtime_ms(first.path)
+
+    def expire_queues(self, *, ends_idle: bool) -> None:
+        """Drop the files of queues and key index that stand for no message any more, if the log lost any.
+
+        Args:
+            ends_idle: see ``ConsumeQueue.expire``.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        log_min = self._log.min_offset
+        if log_min <= max(self._expired_to, 0):
+            return
+        try:
+            waiting = [queue for queue in self._queues if not queue.expire(log_min, ends_idle=ends_idle)]
+            self._index.drop_expired()
+        except OSError as error:
+            raise StoreError(f"cannot delete {error.filename}: {error.strerror}") from None
+        if not waiting:
+            self._expired_to = log_min
+
+    def remove_expired_queues(self) -> int:
+        """Remove queues without any message left; the next message of each starts over at offset 0.
+
+        Returns:
+            How many are gone.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        log_min = self._log.min_offset
+        return self._remove(
+            (queue.topic, queue.queue_id)
+            for queue in self._queues
+            if queue.topic != SCHEDULE_TOPIC and 0 <= queue.max_physical_offset <= log_min
+        )
+
+    def remove_unused_topics(self, topics: Collection[str]) -> int:
+        """Remove the queues of all topics but these and two system topics; their messages stay in the log.
+
+        Returns:
+            How many queues are gone.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        return self._remove(
+            (queue.topic, queue.queue_id)
+            for queue in self._queues
+            if queue.topic not in topics and queue.topic not in _KEPT
+        )
+
+    def _remove(self, keys: Iterable[tuple[str, int]]) -> int:
+        count = 0
+        for key in list(keys):
+            try:
+                self._queues.remove(*key)
+            except OSError as error:
+                raise StoreError(f"cannot delete {error.filename}: {error.strerror}") from None
+            count += 1
+        return count
