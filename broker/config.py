@@ -73,6 +73,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     trace_topic_enable: bool = False
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
     notify_consumer_ids_changed_enable: bool = True
+    enable_property_filter: bool = False
     long_polling_enable: bool = True
     short_polling_time_mills: Millis = 1_000
     register_name_server_period: Millis = 30_000

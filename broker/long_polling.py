@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rewindmq.broker.filter.property_filter import PropertyFilter
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
@@ -13,7 +14,8 @@ from rewindmq.protocol.remoting.runtime import Cancellable, Clock, Timers
 
 CHECK_SECONDS: Final = 5.0
 
-TagCodes = frozenset[int] | None
+# What a pull wants: messages with one of these tag hashes, those whose properties pass, or all.
+MessageFilter = frozenset[int] | PropertyFilter | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +25,7 @@ class HeldPull:
     Attributes:
         offset: it waits until the queue's end moves past this one.
         held_at, hold_seconds: protocol seconds.
-        tag_codes: the hashes it waits for; None takes every message.
+        filter: what it waits for.
     """
 
     connection: Connection
@@ -32,7 +34,7 @@ class HeldPull:
     offset: int
     held_at: float
     hold_seconds: float
-    tag_codes: TagCodes
+    filter: MessageFilter
 
 
 class LongPolling:
@@ -76,7 +78,14 @@ class LongPolling:
         """Keep a pull until there is a reason to answer it."""
         self._held.setdefault((pull.header.topic, pull.header.queue_id), []).append(pull)
 
-    def on_arrival(self, topic: str, queue_id: int, max_offset: int, tag_codes: tuple[int, ...]) -> None:
+    def on_arrival(
+        self,
+        topic: str,
+        queue_id: int,
+        max_offset: int,
+        tag_codes: tuple[int, ...],
+        properties: Sequence[bytes],
+    ) -> None:
         """Wake the pulls that wait for a message just stored; called for every one, so it has to be quick.
 
         The pulls run after the messages of this event-loop turn are all in the store, so that one answer
@@ -85,11 +94,12 @@ class LongPolling:
         Args:
             max_offset: one past the new message.
             tag_codes: of the new message, or of each message of a batch.
+            properties: the properties text of the same.
         """
         pulls = self._held.get((topic, queue_id)) if self._held else None
         if pulls is None:
             return
-        due = self._take_due((topic, queue_id), pulls, max_offset, tag_codes)
+        due = self._take_due((topic, queue_id), pulls, max_offset, tag_codes, properties)
         if due and not self._woken:
             self._timers.call_later(0.0, self._answer_woken)
         self._woken += due
@@ -128,14 +138,19 @@ class LongPolling:
             self._answer(pull)
 
     def _take_due(
-        self, key: tuple[str, int], pulls: list[HeldPull], max_offset: int, tag_codes: tuple[int, ...] | None
+        self,
+        key: tuple[str, int],
+        pulls: list[HeldPull],
+        max_offset: int,
+        tag_codes: tuple[int, ...] | None,
+        properties: Sequence[bytes] = (),
     ) -> list[HeldPull]:
         """Take the pulls that are to be answered out of those held."""
         now = self._clock.monotonic()
         due: list[HeldPull] = []
         waiting: list[HeldPull] = []
         for pull in pulls:
-            (due if _is_due(pull, max_offset, tag_codes, now) else waiting).append(pull)
+            (due if _is_due(pull, max_offset, tag_codes, properties, now) else waiting).append(pull)
         if due:
             self._replace(key, waiting)
         return due
@@ -147,12 +162,26 @@ class LongPolling:
             del self._held[key]
 
 
-def _is_due(pull: HeldPull, max_offset: int, tag_codes: tuple[int, ...] | None, now: float) -> bool:
+def _is_due(
+    pull: HeldPull,
+    max_offset: int,
+    tag_codes: tuple[int, ...] | None,
+    properties: Sequence[bytes],
+    now: float,
+) -> bool:
     if max_offset > pull.offset and (
-        tag_codes is None or pull.tag_codes is None or not pull.tag_codes.isdisjoint(tag_codes)
+        tag_codes is None or pull.filter is None or _is_wanted(pull.filter, tag_codes, properties)
     ):
         return True
     return now - pull.held_at >= pull.hold_seconds
+
+
+def _is_wanted(
+    wanted: frozenset[int] | PropertyFilter, tag_codes: tuple[int, ...], properties: Sequence[bytes]
+) -> bool:
+    if isinstance(wanted, frozenset):
+        return not wanted.isdisjoint(tag_codes)
+    return any(map(wanted.accepts, properties))
 
 
 def _not_started(pull: HeldPull) -> None:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.long_polling import HeldPull, LongPolling, TagCodes
+from rewindmq.broker.filter.property_filter import PropertyFilter
+from rewindmq.broker.long_polling import HeldPull, LongPolling, MessageFilter
 from rewindmq.broker.offset_commit import Commit, OffsetCommitter
 from rewindmq.broker.offset_moved import OffsetMovedEvent, OffsetMovedLog
 from rewindmq.broker.pull_fence import PullFence, Redirect
@@ -97,11 +98,11 @@ class MessagePuller:
         Raises:
             RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29), or the commit was refused (1).
         """
-        tag_codes = self._admit(header, connection.remote_address)
+        wanted = self._admit(header, connection.remote_address)
         epoch = self._fence.epoch(header)
         redirect = self._fence.redirect(connection, header, epoch)
         if redirect is None:
-            response, code = self._read(connection, header, tag_codes, epoch)
+            response, code = self._read(connection, header, wanted, epoch)
         else:
             response, code = self._redirected(connection, header, redirect), _MOVED
         flags = header.sys_flag
@@ -120,7 +121,7 @@ class MessagePuller:
             )
         # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
         if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
-            self._hold(connection, request, header, tag_codes)
+            self._hold(connection, request, header, wanted)
             return None
         # After the commit, which cannot stand for what this answer brings.
         if epoch and redirect is None:
@@ -141,12 +142,12 @@ class MessagePuller:
         connection.reply(request, response)
 
     def _answer_again(self, connection: Connection, header: PullMessageRequestHeader) -> RemotingCommand:
-        tag_codes = self._admit(header, connection.remote_address)
+        wanted = self._admit(header, connection.remote_address)
         epoch = self._fence.epoch(header)
         redirect = self._fence.redirect(connection, header, epoch)
         if redirect is not None:
             return self._redirected(connection, header, redirect)
-        response, _ = self._read(connection, header, tag_codes, epoch)
+        response, _ = self._read(connection, header, wanted, epoch)
         if epoch:
             self._note_delivery(connection, header, epoch, response)
         return response
@@ -180,15 +181,14 @@ class MessagePuller:
         self._fence.on_delivery(connection, header, epoch, answer.next_begin_offset, moved)
 
     def _read(
-        self, connection: Connection, header: PullMessageRequestHeader, tag_codes: TagCodes, epoch: int
+        self, connection: Connection, header: PullMessageRequestHeader, wanted: MessageFilter, epoch: int
     ) -> tuple[RemotingCommand, ResponseCode]:
-        result = self._get_message(
-            header.topic,
-            header.queue_id,
-            header.queue_offset,
-            min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES),
-            tag_codes,
-        )
+        count = min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES)
+        topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
+        if isinstance(wanted, PropertyFilter):
+            result = self._get_message(topic, queue_id, offset, count, None, wanted.accepts_record)
+        else:
+            result = self._get_message(topic, queue_id, offset, count, wanted)
         status = result.status
         code = _CODES[status]
         if status in _EMPTY and header.queue_offset:
@@ -211,11 +211,11 @@ class MessagePuller:
         connection: Connection,
         request: RemotingCommand,
         header: PullMessageRequestHeader,
-        tag_codes: TagCodes,
+        wanted: MessageFilter,
     ) -> None:
         hold = header.suspend_timeout_millis / 1_000 if self._short_hold is None else self._short_hold
         self._long_polling.hold(
-            HeldPull(connection, request, header, header.queue_offset, self._monotonic(), hold, tag_codes)
+            HeldPull(connection, request, header, header.queue_offset, self._monotonic(), hold, wanted)
         )
         if self._probe is not None:
             self._probe(Point.PULL_HELD, _details(connection, header))

@@ -1,7 +1,9 @@
-"""What a pull must pass before anything is read, and which tags it wants (``behaviour.md`` B.4).
+"""What a pull must pass before anything is read, and what it wants (``behaviour.md`` B.4).
 
 RocketMQ 4.9.4 ``PullMessageProcessor#processRequest``. SQL92 is refused in its words for a broker without
-``enablePropertyFilter``, which is its default.
+``enablePropertyFilter``, which is its default. A group's filter is compiled from the subscription itself, so
+it is never older than that: code 28 cannot come up. A pull that brings a bad SQL92 expression gets 23;
+RocketMQ, which checks it by an assertion that nobody turns on, gives it every message.
 """
 
 from __future__ import annotations
@@ -11,12 +13,18 @@ from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerManager
-from rewindmq.broker.long_polling import TagCodes
+from rewindmq.broker.filter.property_filter import PropertyFilter, compile_filter
+from rewindmq.broker.long_polling import MessageFilter
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.topic_config import TopicConfigManager
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
-from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, MessageModel, SubscriptionData
+from rewindmq.protocol.body.heartbeat import (
+    EXPRESSION_SQL92,
+    EXPRESSION_TAG,
+    MessageModel,
+    SubscriptionData,
+)
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
@@ -49,19 +57,20 @@ class PullGate:
         self._config = config
         self._host = host
         self._bad_queue_code = rules.bad_queue_code
+        self._filters_texts = rules.filters_texts
         self._faq_suffix = faq_suffix(rules.faq_url)
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
 
-    def admit(self, header: PullMessageRequestHeader, client: str) -> TagCodes:
-        """The tag hashes the pull wants, None for every message.
+    def admit(self, header: PullMessageRequestHeader, client: str) -> MessageFilter:
+        """What the pull wants.
 
         Args:
             client: who pulls, ``host:port``, for the remark.
 
         Raises:
-            RequestError: 16, 26, 17, 1 (5.x: 29), 23, 24 or 25.
+            RequestError: 16, 26, 17, 1 (5.x: 29), 23, 24, 25 or 27.
         """
         config = self._config
         if not config.broker_permission & _READ:
@@ -80,13 +89,13 @@ class PullGate:
             )
         self._check_queue(header, client)
         if header.sys_flag & _SUBSCRIPTION:
-            tag_codes = _requested(header.subscription, header.expression_type)
+            wanted = self._requested(header)
         else:
-            tag_codes = _tag_codes(self._registered(group, header))
+            wanted = self._subscribed(self._registered(group, header))
         if group is None:
             # Last, so that a pull that is refused leaves nothing behind.
             self._groups.find(header.consumer_group)
-        return tag_codes
+        return wanted
 
     def _check_queue(self, header: PullMessageRequestHeader, client: str) -> None:
         name = header.topic
@@ -130,26 +139,56 @@ class PullGate:
             raise RequestError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         return subscription
 
+    def _requested(self, header: PullMessageRequestHeader) -> MessageFilter:
+        """What the pull itself says it wants."""
+        expression, kind = header.subscription, header.expression_type
+        if kind is None or kind == EXPRESSION_TAG:
+            if expression is not None and len(expression) > _MAX_REMEMBERED:
+                return _parse_tags(expression)
+            return _parse_tags_once(expression)
+        return self._by_properties(build_subscription_data(header.topic, expression, kind))
 
-def _requested(expression: str | None, expression_type: str | None) -> TagCodes:
-    if expression is not None and len(expression) > _MAX_REMEMBERED:
-        return _parse(expression, expression_type)
-    return _parse_once(expression, expression_type)
+    def _subscribed(self, subscription: SubscriptionData) -> MessageFilter:
+        """What the group's heartbeats say it wants."""
+        if subscription.class_filter_mode:
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                "The broker does not support consumer to filter message by a class: it has no filter server",
+            )
+        if subscription.expression_type == EXPRESSION_TAG:
+            return _tag_codes(subscription)
+        try:
+            return self._by_properties(subscription)
+        except RequestError as error:
+            if error.code != ResponseCode.SUBSCRIPTION_PARSE_FAILED:
+                raise
+            raise RequestError(
+                ResponseCode.FILTER_DATA_NOT_EXIST,
+                "The broker's consumer filter data is not exist!Your expression may be wrong!",
+            ) from None
+
+    def _by_properties(self, subscription: SubscriptionData) -> PropertyFilter:
+        check_property_filter(self._config, subscription)
+        return compile_filter(subscription.sub_string, text_tests=self._filters_texts)
 
 
-def _parse(expression: str | None, expression_type: str | None) -> TagCodes:
-    return _tag_codes(build_subscription_data("", expression, expression_type))
-
-
-_parse_once = lru_cache(maxsize=1_024)(_parse)
-
-
-def _tag_codes(subscription: SubscriptionData) -> TagCodes:
-    if subscription.expression_type != EXPRESSION_TAG:
+def check_property_filter(config: BrokerConfig, subscription: SubscriptionData) -> None:
+    """Raises RequestError 1 unless this broker filters by expressions of that type."""
+    if not config.enable_property_filter or subscription.expression_type != EXPRESSION_SQL92:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
             f"The broker does not support consumer to filter message by {subscription.expression_type}",
         )
-    if subscription.class_filter_mode or subscription.sub_string == SUB_ALL or not subscription.sub_string:
+
+
+def _parse_tags(expression: str | None) -> MessageFilter:
+    return _tag_codes(build_subscription_data("", expression))
+
+
+_parse_tags_once = lru_cache(maxsize=1_024)(_parse_tags)
+
+
+def _tag_codes(subscription: SubscriptionData) -> MessageFilter:
+    if subscription.sub_string == SUB_ALL or not subscription.sub_string:
         return None
     return frozenset(subscription.code_set)

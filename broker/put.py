@@ -67,7 +67,13 @@ class MessagePutter:
         if result.status is not _PUT_OK:
             raise RequestError(*_REFUSALS[result.status])
         self._stats.put_total += 1
-        self._on_arrival(message.topic, message.queue_id, result.queue_offset + 1, (message.tags_code,))
+        self._on_arrival(
+            message.topic,
+            message.queue_id,
+            result.queue_offset + 1,
+            (message.tags_code,),
+            (message.properties,),
+        )
         return result
 
     def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
@@ -82,7 +88,13 @@ class MessagePutter:
         count = len(entries)
         self._stats.put_total += count
         tag_codes = tuple({entry.tags_code for entry in entries})
-        self._on_arrival(message.topic, message.queue_id, result.queue_offset + count, tag_codes)
+        self._on_arrival(
+            message.topic,
+            message.queue_id,
+            result.queue_offset + count,
+            tag_codes,
+            [entry.properties for entry in entries],
+        )
         return result
 
     def answer_when_durable(

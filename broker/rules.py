@@ -32,6 +32,7 @@ class BrokerRules:
         retry_send_keeps_delay: so does a send to a retry topic that ends in the dead-letter topic.
         retry_send_limit_is_exceeded: such a send ends there beyond the limit, not at it.
         delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
+        filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
         faq_url: where remarks about missing topics and groups point (A.4).
         half_topic: transaction messages wait in a topic of their own and are asked about; 4.2.0 stores them
             under their own topic, unseen, and never asks (B.14).
@@ -55,6 +56,7 @@ class BrokerRules:
     retry_send_keeps_delay: bool = True
     retry_send_limit_is_exceeded: bool = False
     delivery_pause: float = 0.1
+    filters_texts: bool = False
     faq_url: str = FAQ_URL
     half_topic: bool = True
     transaction_check_interval: int = 60_000
@@ -86,6 +88,7 @@ RULES: Final = MappingProxyType(
             stores_topic_order=True,
             retry_send_keeps_delay=False,
             retry_send_limit_is_exceeded=True,
+            filters_texts=True,
             faq_url=FAQ_URL_5,
             transaction_check_interval=30_000,
             half_names_transaction=True,

@@ -2,8 +2,8 @@
 
 RocketMQ 4.9.4 ``org.apache.rocketmq.filter.expression``.
 
-The logic has three values: ``None`` is unknown, and only True lets a message pass. ``str`` writes an expression
-so that it can be read again.
+The logic has three values: ``None`` is unknown, and only True lets a message pass. ``str`` writes an
+expression so that it can be read again.
 """
 
 from __future__ import annotations

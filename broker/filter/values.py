@@ -1,7 +1,7 @@
 """Values of a filter expression, compared as Java compares them.
 
 RocketMQ 4.9.4 ``ComparisonExpression#__compare``: of two types one is converted to the other, a property's
-text to the number it meets. A text that is no such number is an error, which makes the whole expression false.
+text to the number it meets. A text that is no such number is an error, and the message does not match.
 """
 
 from __future__ import annotations

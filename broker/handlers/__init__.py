@@ -9,8 +9,10 @@ from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers import (
+    check_client_config,
     clone_group_offset,
     consume_message_directly,
+    consumer_send_msg_back,
     get_broker_runtime_info,
     get_consume_stats,
     get_consumer_connection_list,
@@ -58,6 +60,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.GET_MIN_OFFSET: get_min_offset.handle,
         RequestCode.VIEW_MESSAGE_BY_ID: view_message_by_id.handle,
         RequestCode.HEART_BEAT: heart_beat.handle,
+        RequestCode.CONSUMER_SEND_MSG_BACK: consumer_send_msg_back.handle,
         RequestCode.UNREGISTER_CLIENT: unregister_client.handle,
         RequestCode.GET_CONSUMER_LIST_BY_GROUP: get_consumer_list_by_group.handle,
         RequestCode.LOCK_BATCH_MQ: lock_batch_mq.handle,
@@ -73,6 +76,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.GET_CONSUMER_RUNNING_INFO: get_consumer_running_info.handle,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: consume_message_directly.handle,
         RequestCode.CLONE_GROUP_OFFSET: clone_group_offset.handle,
+        RequestCode.CHECK_CLIENT_CONFIG: check_client_config.handle,
         RequestCode.LIST_FENCED_COMMITS: list_fenced_commits.handle,
     }
 )

@@ -1,0 +1,25 @@
+"""46 CHECK_CLIENT_CONFIG: would this broker filter by a subscription's expression?
+
+Kept from 4.9.4 ``ClientManageProcessor#checkClientConfig``: tags are always fine, SQL92 is refused with 1
+unless enablePropertyFilter is on, and with 23 if the expression cannot be read. Changed: 23 says what is
+wrong with it; a type other than these is refused with 1 (RocketMQ: 23 without words). Refused: nothing else.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.filter.property_filter import compile_filter
+from rewindmq.broker.pull_gate import check_property_filter
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, CheckClientRequestBody
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    subscription = decode_body(request, CheckClientRequestBody).subscription_data
+    if subscription.expression_type != EXPRESSION_TAG:
+        check_property_filter(context.config, subscription)
+        compile_filter(subscription.sub_string, text_tests=context.rules.filters_texts)
+    return RemotingCommand(ResponseCode.SUCCESS)
