@@ -82,7 +82,7 @@ def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than_none(
         ("N", {"queue_id": 4}, 1),
         ("N", {"body": b"x" * 4_194_305}, 13),
         ("N", {"properties": "k\x01" + "v" * 32_767}, 13),
-        ("N", {"properties": "DELAY\x013"}, 13),
+        ("N", {"properties": "DELAY\x01soon"}, 13),
         ("%RETRY%unknown", {}, 26),
     ],
 )
@@ -192,7 +192,7 @@ def test_what_is_stored(simulate: Simulate) -> None:
         ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "is forbidden."),
         ({"topic": "OFFSET_MOVED_EVENT"}, ResponseCode.NO_PERMISSION, "is forbidden."),
         ({"queue_id": 2**31 - 1}, ResponseCode.SYSTEM_ERROR, "is illegal"),
-        ({"properties": "DELAY\x013"}, ResponseCode.MESSAGE_ILLEGAL, "delayed messages"),
+        ({"properties": "DELAY\x01soon"}, ResponseCode.MESSAGE_ILLEGAL, "delay"),
         ({"properties": "TRAN_MSG\x01true"}, ResponseCode.MESSAGE_ILLEGAL, "transaction messages"),
         ({"sys_flag": 4}, ResponseCode.MESSAGE_ILLEGAL, "transaction messages"),
         ({"sys_flag": 0x80}, ResponseCode.MESSAGE_ILLEGAL, "inner batches"),
@@ -257,8 +257,10 @@ def test_retry_topic_checks_group_and_reconsume_limit(simulate: Simulate, profil
         peer = stage.peer()
         (await peer.send("%RETRY%G", reconsume_times=15)).require_success()
         assert [message.body for message in await read(peer, "%RETRY%G")] == [b"hello"]
-        (await peer.send("%RETRY%G", reconsume_times=16)).require_success()
-        (await peer.send("%RETRY%G", reconsume_times=3, max_reconsume_times=3)).require_success()
+        # 5.x takes a message to the dead letters beyond its limit, not at it.
+        more = profile == "v53"
+        (await peer.send("%RETRY%G", reconsume_times=16 + more)).require_success()
+        (await peer.send("%RETRY%G", reconsume_times=3 + more, max_reconsume_times=3)).require_success()
         (await peer.send("%RETRY%G", reconsume_times=16, max_reconsume_times=20)).require_success()
         store = stage.broker.context.store
         assert (store.max_offset("%RETRY%G", 0), store.max_offset("%DLQ%G", 0)) == (2, 2)

@@ -1,0 +1,144 @@
+"""36 CONSUMER_SEND_MSG_BACK: a group wants a message again later, or wants it among the dead letters.
+
+Kept from 4.9.4 ``SendMessageProcessor#asyncConsumerSendMsgBack``: the message is read from the log again and
+stored for %RETRY%group with RETRY_TOPIC, ORIGIN_MESSAGE_ID, WAIT=false, one more reconsumeTimes and the delay
+level asked for (0: 3 + reconsumeTimes); for %DLQ%group when it was retried often enough or the level is
+negative; both topics are created and registered. No retry queues: success, and nothing is stored. Errors
+26, 16, and 1 ``look message by offset failed, <n>``. By release: 4.2.0 leaves a dead letter the delay of its
+last retry. Changed: a missing ``maxReconsumeTimes`` means the group's limit in 4.2.0 too (there: an exception);
+a position inside a record is answered like one without a message (there: what follows is taken for a record).
+Refused: the position of a half message, which no consumer was given, as not found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.delay.diversion import readable_properties
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
+from rewindmq.protocol.message import MessageExt, format_host
+from rewindmq.protocol.names import TRANS_HALF_TOPIC, dlq_topic, faq_suffix, retry_topic
+from rewindmq.protocol.properties import (
+    DELAY,
+    ORIGIN_MESSAGE_ID,
+    RETRY_TOPIC,
+    TAGS,
+    WAIT,
+    format_properties,
+)
+from rewindmq.protocol.record import RecordError, decode_record
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag, Perm, TopicSysFlag
+from rewindmq.protocol.text import java_hash
+from rewindmq.protocol.version import MQVersion
+
+_FIRST_LEVEL: Final = 3
+_VISIBLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(ConsumerSendMsgBackRequestHeader)
+    group = _check(context, header)
+    if group.retry_queue_nums <= 0:
+        return RemotingCommand(ResponseCode.SUCCESS)
+    sys_flag = int(TopicSysFlag.UNIT_SUB) if header.unit_mode else 0
+    retry = context.topics.ensure(retry_topic(header.group), group.retry_queue_nums, topic_sys_flag=sys_flag)
+    if not retry.perm & Perm.WRITE:
+        raise RequestError(
+            ResponseCode.NO_PERMISSION, f"the topic[{retry.topic_name}] sending message is forbidden"
+        )
+    message = _look(context, header.offset)
+    limit = group.retry_max_times
+    if request.version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
+        limit = header.max_reconsume_times
+    properties = _properties_of_copy(message)
+    if header.delay_level < 0 or message.reconsume_times >= limit:
+        if not context.rules.dead_letter_keeps_delay:
+            properties[DELAY] = "0"
+        target, queue_id = _dead_letter_topic(context, header.group), 0
+    else:
+        properties[DELAY] = str(header.delay_level or _FIRST_LEVEL + message.reconsume_times)
+        target, queue_id = retry, context.runtime.random.randrange(group.retry_queue_nums)
+    _put(context, message, target.topic_name, queue_id, properties)
+    return RemotingCommand(ResponseCode.SUCCESS)
+
+
+def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> SubscriptionGroupConfig:
+    """The group's settings, if it may send back here."""
+    group = context.groups.find(header.group)
+    if group is None:
+        raise RequestError(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {header.group} {faq_suffix(context.rules.faq_url)}",
+        )
+    if not context.config.broker_permission & Perm.WRITE:
+        host = format_host(context.store.store_host).rpartition(":")[0]
+        raise RequestError(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
+    return group
+
+
+def _dead_letter_topic(context: BrokerContext, group: str) -> TopicConfig:
+    name = dlq_topic(group)
+    known = context.topics.find(name)
+    if known is None:
+        known = context.topics.plan(name, 1, context.rules.dead_letter_perm)
+        context.topics.update(known)
+    return known
+
+
+def _look(context: BrokerContext, offset: int) -> MessageExt:
+    """The message at a log position that somebody may have consumed."""
+    record = context.store.look_message(offset)
+    try:
+        message = None if record is None else decode_record(record)
+    except RecordError:
+        message = None
+    if (
+        message is None
+        or message.topic == TRANS_HALF_TOPIC
+        or message.sys_flag & TRANSACTION_MASK not in _VISIBLE
+    ):
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
+    return message
+
+
+def _properties_of_copy(message: MessageExt) -> dict[str, str]:
+    properties = readable_properties(message.packed_properties)
+    properties.setdefault(RETRY_TOPIC, message.topic)
+    properties.setdefault(ORIGIN_MESSAGE_ID, message.offset_message_id)
+    properties[WAIT] = "false"
+    return properties
+
+
+def _put(
+    context: BrokerContext, message: MessageExt, topic: str, queue_id: int, properties: dict[str, str]
+) -> None:
+    """Store the copy, delayed if its properties say so.
+
+    Raises:
+        RequestError: 1, nothing was stored.
+    """
+    text = format_properties(properties)
+    copy = StoredMessage(
+        topic,
+        queue_id,
+        message.stored_body,
+        text.encode(),
+        java_hash(properties[TAGS]) if TAGS in properties else 0,
+        message.flag,
+        message.sys_flag,
+        message.born_timestamp,
+        message.packed_born_host,
+        min(message.reconsume_times + 1, 0x7FFF_FFFF),
+    )
+    try:
+        context.putter.put(context.delays.divert(copy, text))
+    except RequestError as error:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, error.remark) from None
