@@ -1,4 +1,4 @@
-"""What brokers ask of a client: 40, 220, and our own NOTIFY_QUEUE_RESET; all oneway.
+"""What brokers ask of a client: 40, 220, and our own NOTIFY_QUEUE_RESET, all oneway; and what they pass on.
 
 Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rewindmq.client.consumer_requests import ConsumerRequests
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
@@ -33,6 +34,7 @@ class BrokerRequests:
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_consumer_ids_changed,
             RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset_offset,
             RequestCode.NOTIFY_QUEUE_RESET: self._on_queue_reset,
+            **ConsumerRequests(self._instance).handlers(),
         }
 
     def _on_consumer_ids_changed(self, connection: Connection, request: RemotingCommand) -> None:

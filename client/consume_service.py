@@ -15,9 +15,11 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rewindmq.client.direct_consumption import CONCURRENT_RESULTS, consume_directly
 from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
@@ -58,13 +60,15 @@ class ConsumeConcurrentlyService:
         limit: batches in listeners at the same time.
     """
 
+    is_orderly: Final = False
+
     def __init__(self, consumer: PushConsumer, listener: MessageListener, limit: int) -> None:
         self._consumer = consumer
         self._listener = listener
         self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
             getattr(listener, "__call__", None)  # noqa: B004 - the method itself is wanted
         )
-        self._limit = limit
+        self.limit = limit
         self._batch_size = consumer.options.consume_message_batch_max_size
         self._retry_topic = retry_topic(consumer.group)
         self._pending: deque[_Batch] = deque()
@@ -109,7 +113,7 @@ class ConsumeConcurrentlyService:
         await asyncio.gather(*workers, return_exceptions=True)
 
     def _start_worker(self) -> None:
-        if self._one_is_starting or self._is_stopped or len(self._workers) >= self._limit:
+        if self._one_is_starting or self._is_stopped or len(self._workers) >= self.limit:
             return
         self._one_is_starting = True
         worker = asyncio.get_running_loop().create_task(self._work())
@@ -119,15 +123,20 @@ class ConsumeConcurrentlyService:
     async def _work(self) -> None:
         self._one_is_starting = False
         pending = self._pending
+        monotonic = self._consumer.runtime.clock.monotonic
         since_turn = 0
         while pending:
             batch = pending.popleft()
             if pending:
                 self._start_worker()
+            # For statistics; timing the first batch of each turn is enough, and costs the others nothing.
+            began = -1.0 if since_turn else monotonic()
             try:
                 await self._consume(batch)
             except Exception:
                 _log.exception("consumption of %s failed", batch.queue)
+            if began >= 0:
+                batch.process_queue.counts.call_took(monotonic() - began)
             since_turn += len(batch.messages)
             if since_turn >= _MESSAGES_PER_TURN:
                 since_turn = 0
@@ -156,6 +165,7 @@ class ConsumeConcurrentlyService:
             return
         if status is not ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             messages = await self._handle_failure(batch)
+            process_queue.counts.have_failed(len(batch.messages), len(messages))
         offset = process_queue.remove_messages(messages)
         if offset < 0 or (process_queue.dropped and self._checks_dropped):
             self._emit(Point.RESULT_DISCARDED, batch)
@@ -187,6 +197,21 @@ class ConsumeConcurrentlyService:
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+    async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
+        """Hand the listener one message of an administrator's, see ``direct_consumption``."""
+        messages = (message,)
+        if message.topic == self._retry_topic:
+            _restore_topics(messages)
+
+        async def call() -> object:
+            workers = self._consumer.runtime.workers
+            answer = (
+                self._listener(messages) if self._is_async else await workers.run(self._listener, messages)
+            )
+            return await answer if isinstance(answer, Awaitable) else answer
+
+        return await consume_directly(call, CONCURRENT_RESULTS, self._consumer.runtime.clock)
 
     # What failed.
 

@@ -25,7 +25,9 @@ from rewindmq.client.route_table import RouteTable
 from rewindmq.client.unique_id import UniqueIdGenerator
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
 from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
@@ -69,6 +71,15 @@ class GroupConsumer(GroupMember, Protocol):
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
         """A broker says that a fenced reset moved this queue."""
+
+    def offsets_in_memory(self, topic: str) -> dict[MessageQueue, int]:
+        """Its progress in a topic, in all of them when it is blank."""
+
+    async def running_info(self) -> ConsumerRunningInfo:
+        """What it is doing now."""
+
+    async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
+        """Hand one message to the listener, beside all that is pulled."""
 
 
 class ClientInstance:

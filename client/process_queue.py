@@ -4,10 +4,45 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rewindmq.protocol.message import MessageExt
 
 PULL_EXPIRED_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class QueueCounts:
+    """What happened to one queue since its statistics were gathered last.
+
+    Attributes:
+        pulls, pull_seconds: pulls that brought messages, and how long they took, in protocol seconds.
+        pulled, consumed, failed: messages; one that failed and was sent back is not consumed.
+        calls, call_seconds: batches that were timed in the listener, one in many.
+    """
+
+    pulls: int = 0
+    pull_seconds: float = 0.0
+    pulled: int = 0
+    calls: int = 0
+    call_seconds: float = 0.0
+    consumed: int = 0
+    failed: int = 0
+
+    def pull_took(self, seconds: float) -> None:
+        """A pull has brought messages."""
+        self.pulls += 1
+        self.pull_seconds += seconds
+
+    def call_took(self, seconds: float) -> None:
+        """A batch that was timed has gone through the listener."""
+        self.calls += 1
+        self.call_seconds += seconds
+
+    def have_failed(self, messages: int, done: int) -> None:
+        """The listener refused messages; ``done`` of them are removed all the same."""
+        self.failed += messages
+        self.consumed -= done
 
 
 class ProcessQueue:
@@ -23,6 +58,8 @@ class ProcessQueue:
         epoch: how often the queue had been reset in fenced mode when it was taken over; None in clients
             that know no epochs.
         cached_bytes: stored size of the cached bodies (compressed ones count as they came).
+        counts: for statistics.
+        last_consume: protocol seconds of the last time statistics found progress, at most 5 s too late.
     """
 
     __slots__ = (
@@ -30,9 +67,11 @@ class ProcessQueue:
         "_offsets",
         "cached_bytes",
         "chain",
+        "counts",
         "dropped",
         "epoch",
         "highest_offset",
+        "last_consume",
         "last_pull",
     )
 
@@ -43,7 +82,8 @@ class ProcessQueue:
         self.cached_bytes = 0
         self.highest_offset = 0
         self.dropped = False
-        self.last_pull = now
+        self.last_pull = self.last_consume = now
+        self.counts = QueueCounts()
         self.chain = chain
         self.epoch = epoch
 
@@ -58,6 +98,11 @@ class ProcessQueue:
             return 0
         return self._offsets[-1] - self._offsets[0]
 
+    @property
+    def cached_offsets(self) -> tuple[int, int]:
+        """The first and the last offset cached; zeros when there is none."""
+        return (self._offsets[0], self._offsets[-1]) if self._messages else (0, 0)
+
     def is_pull_expired(self, now: float) -> bool:
         """No attempt to pull for 120 s: the chain of pulls must have broken."""
         return now - self.last_pull > PULL_EXPIRED_SECONDS
@@ -67,6 +112,7 @@ class ProcessQueue:
         if not messages:
             return
         cached = self._messages
+        self.counts.pulled += len(messages)
         offsets = [message.queue_offset for message in messages]
         if self._offsets and offsets[0] <= self._offsets[-1]:
             self._merge(offsets, messages)
@@ -94,10 +140,12 @@ class ProcessQueue:
         cached = self._messages
         if not cached:
             return -1
+        before = len(cached)
         for message in messages:
             removed = cached.pop(message.queue_offset, None)
             if removed is not None:
                 self.cached_bytes -= len(removed.stored_body)
+        self.counts.consumed += before - len(cached)
         if not cached:
             self._offsets.clear()
             return self.highest_offset + 1

@@ -200,7 +200,9 @@ class PullChain:
         if not result.messages:
             self.pull()
             return
-        self.process_queue.put_messages(result.messages)
+        process_queue = self.process_queue
+        process_queue.counts.pull_took(self._instance.runtime.clock.monotonic() - process_queue.last_pull)
+        process_queue.put_messages(result.messages)
         self._consumer.consume_service.submit(result.messages, self.queue, self.process_queue)
         if self._options.pull_interval > 0:
             self._later(self._options.pull_interval / 1000)

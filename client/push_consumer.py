@@ -10,6 +10,7 @@ from typing import Unpack
 
 from rewindmq.client.checks import make_subscription
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
+from rewindmq.client.consume_statistics import ConsumeStatistics
 from rewindmq.client.epoch_consumer import EpochConsumer
 from rewindmq.client.listener import MessageListener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
@@ -20,13 +21,16 @@ from rewindmq.client.pull_loop import PullChain
 from rewindmq.client.push_options import PushOptionKwargs, PushOptions, parse_consume_timestamp
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.reset import ResetState
+from rewindmq.client.running_info import describe_push_consumer
 from rewindmq.client.start_offset import start_offset
 from rewindmq.protocol.body.heartbeat import (
     ConsumerData,
     ConsumeType,
     MessageModel,
 )
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -73,7 +77,7 @@ class PushConsumer(EpochConsumer):
         self.reset_state = ResetState.RUNNING
         self._listener: MessageListener | None = None
         self._chains: dict[ProcessQueue, PullChain] = {}
-        self._made_at = self.runtime.clock.now_ms()
+        self.statistics = ConsumeStatistics(self.runtime.clock.monotonic())
 
     # What an application calls before the start.
 
@@ -198,6 +202,20 @@ class PushConsumer(EpochConsumer):
             return False
         return await self.rebalancer.run(self.subscriptions)
 
+    async def persist_offsets(self) -> None:
+        self.gather_statistics()
+        await super().persist_offsets()
+
+    def gather_statistics(self) -> None:
+        """Bring ``statistics`` up to date."""
+        self.statistics.gather(self.runtime.clock.monotonic(), self.process_queues)
+
+    async def running_info(self) -> ConsumerRunningInfo:
+        return await describe_push_consumer(self)
+
+    async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
+        return await self.consume_service.consume_message_directly(message)
+
     def resettable(self) -> PushConsumer:
         return self
 
@@ -221,7 +239,7 @@ class PushConsumer(EpochConsumer):
 
     async def _start_offset(self, queue: MessageQueue) -> int:
         value = self.options.consume_timestamp
-        moment = self._made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
+        moment = self.made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
 
     async def stored_offset(self, queue: MessageQueue) -> int:

@@ -1,0 +1,61 @@
+"""Handing a listener one message because an administrator says so, 309 (``wire.md`` 5.8).
+
+Source: RocketMQ 4.9.4 ``consumeMessageDirectly`` of both consume services. The message goes to the listener
+beside all that is pulled; no offset moves, and a failure is told and not repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.client.listener import ConsumeConcurrentlyStatus
+from rewindmq.protocol.body.running_info import CMResult, ConsumeMessageDirectlyResult
+from rewindmq.protocol.remoting.runtime import Clock
+
+CONCURRENT_RESULTS: Final = MappingProxyType[object, CMResult](
+    {
+        ConsumeConcurrentlyStatus.CONSUME_SUCCESS: CMResult.CR_SUCCESS,
+        ConsumeConcurrentlyStatus.RECONSUME_LATER: CMResult.CR_LATER,
+        None: CMResult.CR_RETURN_NULL,
+    }
+)
+
+_log = logging.getLogger(__name__)
+
+
+async def consume_directly(
+    call: Callable[[], Awaitable[object]],
+    results: Mapping[object, CMResult],
+    clock: Clock,
+    *,
+    order: bool = False,
+) -> ConsumeMessageDirectlyResult:
+    """Call a listener once, and tell what came of it.
+
+    Args:
+        call: calls it.
+        results: what its answers mean; any other counts as ``CR_LATER``.
+        order: whether it is an ordered one.
+    """
+    began = clock.monotonic()
+    remark = None
+    try:
+        answer = await call()
+    except (Exception, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        _log.warning("consumeMessageDirectly exception", exc_info=True)
+        result, remark = CMResult.CR_THROW_EXCEPTION, f"{type(error).__name__}, {error}"
+    else:
+        result = results.get(answer, CMResult.CR_LATER)
+    return ConsumeMessageDirectlyResult(
+        consume_result=result,
+        order=order,
+        remark=remark,
+        spent_time_mills=round(1_000 * (clock.monotonic() - began)),
+    )
