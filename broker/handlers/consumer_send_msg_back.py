@@ -5,7 +5,7 @@ stored for %RETRY%group with RETRY_TOPIC, ORIGIN_MESSAGE_ID, WAIT=false, one mor
 level asked for (0: 3 + reconsumeTimes); for %DLQ%group when it was retried often enough or the level is
 negative; both topics are created and registered. No retry queues: success, and nothing is stored. Errors
 26, 16, and 1 ``look message by offset failed, <n>``. By release: 4.2.0 leaves a dead letter the delay of its
-last retry. Changed: a missing ``maxReconsumeTimes`` means the group's limit in 4.2.0 too (there: an exception);
+last retry. Changed: a missing ``maxReconsumeTimes`` means the group's limit in 4.2.0 too (there: an error);
 a position inside a record is answered like one without a message (there: what follows is taken for a record).
 Refused: the position of a half message, which no consumer was given, as not found.
 """

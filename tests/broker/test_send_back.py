@@ -1,0 +1,285 @@
+"""36: messages that a group wants again later (``behaviour.md`` B.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.broker.handlers import consumer_send_msg_back
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.names import SCHEDULE_TOPIC
+from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.sysflag import MessageSysFlag
+
+Simulate = Callable[..., None]
+CODE = RequestCode.CONSUMER_SEND_MSG_BACK
+PROFILES = ["v42", "v49", "v53"]
+
+
+async def send_back(
+    peer: Any, offset: int, level: int = 0, group: str = "G", **fields: Any
+) -> RemotingCommand:
+    return await peer.ask(CODE, ConsumerSendMsgBackRequestHeader(offset, group, level, **fields))
+
+
+async def pulled(peer: Any, topic: str, queue_id: int = 0) -> list[MessageExt]:
+    return decode_records((await peer.pull(0, topic, queue_id=queue_id)).body or b"")
+
+
+async def group_with_message(stage: Any, **options: Any) -> Any:
+    peer = stage.peer()
+    await peer.create_topic()
+    await peer.heartbeat()
+    await peer.send(body=b"hello", **options)
+    return peer
+
+
+def depth(stage: Any, topic: str) -> int:
+    return int(stage.broker.context.store.max_offset(topic, 0))
+
+
+@pytest.mark.parametrize(
+    ("asked", "reconsume_times", "level"), [(0, 0, 3), (0, 5, 8), (2, 5, 2), (40, 0, 18)]
+)
+def test_a_message_is_stored_for_the_retry_topic_with_growing_delay(
+    simulate: Simulate, asked: int, reconsume_times: int, level: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        options = {"properties": {"TAGS": "A", "KEYS": "k"}, "reconsume_times": reconsume_times}
+        peer = await group_with_message(stage, born_timestamp=55, flag=9, **options)
+        (original,) = await pulled(peer, "T")
+        (await send_back(peer, original.commit_log_offset, asked)).require_success()
+        (copy,) = await pulled(peer, SCHEDULE_TOPIC, level - 1)
+        assert copy.reconsume_times == reconsume_times + 1
+        assert (copy.body, copy.flag, copy.born_timestamp) == (b"hello", 9, 55)
+        assert copy.born_host == original.born_host
+        assert copy.properties == {
+            **original.properties,
+            "RETRY_TOPIC": "T",
+            "ORIGIN_MESSAGE_ID": original.offset_message_id,
+            "WAIT": "false",
+            "DELAY": str(level),
+            "REAL_TOPIC": "%RETRY%G",
+            "REAL_QID": "0",
+        }
+
+    simulate(scenario)
+
+
+def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(simulate: Simulate) -> None:
+    """The topic and the id of the first record stay with it."""
+
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage)
+        (original,) = await pulled(peer, "T")
+        position = original.commit_log_offset
+        for times in (1, 2):
+            (await send_back(peer, position, 1)).require_success()
+            await stage.at(times * 3.0)
+            copy = (await pulled(peer, "%RETRY%G"))[-1]
+            assert copy.reconsume_times == times
+            assert copy.properties["RETRY_TOPIC"] == "T"
+            assert copy.properties["ORIGIN_MESSAGE_ID"] == original.offset_message_id
+            position = copy.commit_log_offset
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    ("reconsume_times", "level", "limit", "version", "is_dead"),
+    [
+        (15, 0, None, 401, False),
+        (16, 0, None, 401, True),
+        (2, 0, 3, 401, False),
+        (3, 0, 3, 401, True),
+        (16, 0, 20, 401, False),
+        (0, 0, 0, 401, True),
+        (0, -1, None, 401, True),
+        # Older clients' limits are not honoured.
+        (3, 0, 3, 120, False),
+        (16, 0, 20, 120, True),
+    ],
+)
+def test_who_was_retried_often_enough_becomes_a_dead_letter(
+    simulate: Simulate,
+    profile: str,
+    reconsume_times: int,
+    level: int,
+    limit: int | None,
+    version: int,
+    is_dead: bool,
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage, reconsume_times=reconsume_times)
+        peer.version = version
+        (await send_back(peer, 0, level, max_reconsume_times=limit)).require_success()
+        assert depth(stage, "%DLQ%G") == is_dead
+        topic = stage.broker.context.topics.find("%DLQ%G")
+        if is_dead:
+            assert (topic.read_queue_nums, topic.perm) == (1, 2 if profile == "v42" else 6)
+        else:
+            assert topic is None
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
+    simulate: Simulate, profile: str
+) -> None:
+    """4.2.0 does not clear DELAY, which every retried message has, and so delays the dead letter too."""
+
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage)
+        (await send_back(peer, 0, 1)).require_success()
+        await stage.at(3.0)
+        (copy,) = await pulled(peer, "%RETRY%G")
+        (await send_back(peer, copy.commit_log_offset, -1)).require_success()
+        assert depth(stage, "%DLQ%G") == (profile != "v42")
+        await stage.at(6.0)
+        assert depth(stage, "%DLQ%G") == 1
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", ["v49", "v53"])
+def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
+    simulate: Simulate, profile: str
+) -> None:
+    """What clients do when 36 fails. Up to 4.9.x such a dead letter comes late, 5.x stores it at once."""
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        delayed = {"properties": {"DELAY": "2"}}
+        (await peer.send("%RETRY%G", reconsume_times=1, **delayed)).require_success()
+        (await peer.send("%RETRY%G", reconsume_times=17, **delayed)).require_success()
+        assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (0, int(profile == "v53"))
+        await stage.at(7.0)
+        assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (1, 1)
+
+    simulate(scenario, profile=profile)
+
+
+def test_a_group_without_retry_queues_loses_what_it_sends_back(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage)
+        stage.broker.context.groups.find("G").retry_queue_nums = 0
+        end = stage.broker.context.store.max_commit_log_offset
+        (await send_back(peer, 0)).require_success()
+        assert stage.broker.context.store.max_commit_log_offset == end
+
+    simulate(scenario)
+
+
+def test_refusals(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage)
+        store = stage.broker.context.store
+        end = store.max_commit_log_offset
+        stage.broker.context.groups._auto_create = False
+        for group in ("unknown", "a/b", "", "x" * 300):
+            answer = await send_back(peer, 0, group=group)
+            assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            assert f"subscription group not exist, {group}" in answer.remark
+        for offset in (-1, 1, end - 1, end, end + 1, 2**63 - 1, -(2**63)):
+            answer = await send_back(peer, offset)
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert answer.remark == f"look message by offset failed, {offset}"
+        assert store.max_commit_log_offset == end
+        await peer.create_topic("%RETRY%G", 1, 1, perm=4)
+        answer = await send_back(peer, 0)
+        assert (answer.code, answer.remark) == (16, "the topic[%RETRY%G] sending message is forbidden")
+
+    simulate(scenario)
+
+
+def test_a_broker_that_may_not_be_written_to_takes_nothing_back(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        answer = await send_back(stage.peer(), 0)
+        assert answer.code == ResponseCode.NO_PERMISSION
+        assert answer.remark.startswith("the broker[10.0.0.")
+        assert answer.remark.endswith("] sending message is forbidden")
+
+    simulate(scenario, broker_permission=4)
+
+
+def test_records_that_nobody_consumes_cannot_be_sent_back(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        put = stage.broker.context.store.put_message
+        prepared = int(MessageSysFlag.TRANSACTION_PREPARED)
+        committed = int(MessageSysFlag.TRANSACTION_COMMIT)
+        hidden = [
+            put(StoredMessage("RMQ_SYS_TRANS_HALF_TOPIC", 0, b"x")).physical_offset,
+            put(StoredMessage("T", 0, b"x", sys_flag=prepared)).physical_offset,
+        ]
+        shown = put(StoredMessage("T", 0, b"x", b"TRAN_MSG\x01true", sys_flag=committed)).physical_offset
+        peer = stage.peer()
+        for offset in hidden:
+            assert (await send_back(peer, offset)).code == ResponseCode.SYSTEM_ERROR
+        (await send_back(peer, shown, 1)).require_success()
+        await stage.at(3.0)
+        # Taken for no half message, and visible in its queue.
+        assert depth(stage, "%RETRY%G") == 1
+
+    simulate(scenario)
+
+
+def test_a_group_whose_retry_topic_cannot_be_stored_is_told(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage)
+        answer = await send_back(peer, 0, group="g" * 125)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert "too long" in answer.remark
+
+    simulate(scenario)
+
+
+def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: Simulate) -> None:
+    """Whatever numbers and names come in: no exception, one record at most, and no broken one."""
+    numbers = st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 20)
+
+    async def scenario(stage: Any) -> None:
+        peer = await group_with_message(stage, properties="A\x01b\x01c\x02\x02TAGS\x01\u00e9\x02DELAY\x010")
+        await peer.send(reconsume_times=2**31 - 1, body=b"often")
+        context = stage.broker.context
+
+        @settings(max_examples=300, derandomize=True, database=None, deadline=None)
+        @given(
+            offset=st.integers(-(2**63), 2**63 - 1)
+            | st.integers(-2, context.store.max_commit_log_offset + 2),
+            group=st.sampled_from(["G", "", "a b", "g" * 255, "%RETRY%G"]),
+            level=numbers,
+            limit=numbers | st.none(),
+            version=st.sampled_from([0, 120, 401, 479]),
+        )
+        def check(offset: int, group: str, level: int, limit: int | None, version: int) -> None:
+            header = ConsumerSendMsgBackRequestHeader(offset, group, level, max_reconsume_times=limit)
+            end = context.store.max_commit_log_offset
+            request = RemotingCommand(CODE, header, version=version)
+            refusal = None
+            try:
+                answer = consumer_send_msg_back.handle(context, None, request)
+            except RequestError as error:
+                refusal = error
+            if refusal is not None:
+                assert refusal.code in (1, 26)
+                assert refusal.remark
+                assert context.store.max_commit_log_offset == end
+            else:
+                assert answer.code == ResponseCode.SUCCESS
+                (copy,) = decode_records(context.store.look_message(end))
+                assert copy.properties["RETRY_TOPIC"] == "T"
+
+        check()
+
+    simulate(scenario)
