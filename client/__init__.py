@@ -1,4 +1,4 @@
-"""Clients: producer, push and pull consumer, and the admin client.
+"""Clients: producer, push, pull and lite pull consumer, and the admin client.
 
 Names are loaded when they are first used, so that showing a command's help loads no client.
 """
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.client.listener import ConsumeConcurrentlyStatus
+    from rewindmq.client.lite_pull_consumer import LitePullConsumer
     from rewindmq.client.producer import Producer
     from rewindmq.client.pull_consumer import PullConsumer
     from rewindmq.client.pull_result import PullResult, PullStatus
     from rewindmq.client.push_consumer import PushConsumer
+    from rewindmq.client.selector import MessageSelector
     from rewindmq.client.send_result import SendResult, SendStatus
     from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
     from rewindmq.protocol.errors import ClientError
@@ -27,10 +29,12 @@ __all__ = [
     "ClientError",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
+    "LitePullConsumer",
     "Message",
     "MessageExt",
     "MessageModel",
     "MessageQueue",
+    "MessageSelector",
     "Producer",
     "PullConsumer",
     "PullResult",
@@ -46,10 +50,12 @@ _MODULES: Final = MappingProxyType(
         "ClientError": "rewindmq.protocol.errors",
         "ConsumeConcurrentlyStatus": "rewindmq.client.listener",
         "ConsumeFromWhere": "rewindmq.protocol.body.heartbeat",
+        "LitePullConsumer": "rewindmq.client.lite_pull_consumer",
         "Message": "rewindmq.protocol.message",
         "MessageExt": "rewindmq.protocol.message",
         "MessageModel": "rewindmq.protocol.body.heartbeat",
         "MessageQueue": "rewindmq.protocol.message_queue",
+        "MessageSelector": "rewindmq.client.selector",
         "Producer": "rewindmq.client.producer",
         "PullConsumer": "rewindmq.client.pull_consumer",
         "PullResult": "rewindmq.client.pull_result",

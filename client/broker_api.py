@@ -10,7 +10,12 @@ import asyncio
 from typing import TypeVar
 
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
-from rewindmq.protocol.body.heartbeat import HeartbeatData
+from rewindmq.protocol.body.heartbeat import CheckClientRequestBody, HeartbeatData, SubscriptionData
+from rewindmq.protocol.body.lock import (
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+)
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
@@ -36,6 +41,7 @@ from rewindmq.protocol.remoting.client import RemotingClient
 API_TIMEOUT = 3.0
 OFFSET_TIMEOUT = 5.0
 SEND_BACK_TIMEOUT = 5.0
+LOCK_TIMEOUT = 1.0
 
 HeaderT = TypeVar("HeaderT", bound=CommandHeader)
 
@@ -89,6 +95,14 @@ class BrokerApi:
         """Code 34; returns the broker's version ordinal."""
         command = self.command(RequestCode.HEART_BEAT, None, data)
         return (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success().version
+
+    async def check_client_config(
+        self, address: str, client_id: str, group: str, subscription: SubscriptionData
+    ) -> None:
+        """Code 46: whether the broker can filter as a subscription asks."""
+        body = CheckClientRequestBody(client_id, group, subscription)
+        command = self.command(RequestCode.CHECK_CLIENT_CONFIG, None, body)
+        (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success()
 
     async def unregister_client(
         self, address: str, client_id: str, producer_group: str | None, consumer_group: str | None
@@ -161,6 +175,34 @@ class BrokerApi:
         """Code 36."""
         command = self.command(RequestCode.CONSUMER_SEND_MSG_BACK, header)
         (await self.remoting.invoke(address, command, SEND_BACK_TIMEOUT)).require_success()
+
+    async def lock_queues(
+        self, address: str, group: str, client_id: str, queues: set[MessageQueue]
+    ) -> set[MessageQueue]:
+        """Code 41: those of ``queues`` that this client holds now."""
+        command = self.command(
+            RequestCode.LOCK_BATCH_MQ, None, LockBatchRequestBody(group, client_id, queues)
+        )
+        response = (await self.remoting.invoke(address, command, LOCK_TIMEOUT)).require_success()
+        return decode_body(response, LockBatchResponseBody).lock_ok_mq_set
+
+    async def unlock_queues(
+        self, address: str, group: str, client_id: str, queues: set[MessageQueue]
+    ) -> None:
+        """Code 42, waiting for the answer."""
+        command = self.command(
+            RequestCode.UNLOCK_BATCH_MQ, None, UnlockBatchRequestBody(group, client_id, queues)
+        )
+        (await self.remoting.invoke(address, command, LOCK_TIMEOUT)).require_success()
+
+    async def unlock_queues_oneway(
+        self, address: str, group: str, client_id: str, queues: set[MessageQueue]
+    ) -> None:
+        """Code 42 as a oneway request."""
+        command = self.command(
+            RequestCode.UNLOCK_BATCH_MQ, None, UnlockBatchRequestBody(group, client_id, queues)
+        )
+        await self.remoting.invoke_oneway(address, command, LOCK_TIMEOUT)
 
     def _commit_command(
         self, group: str, queue: MessageQueue, offset: int, epoch: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewindmq.client.selector import MessageSelector
 from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.errors import ClientError, RequestError
 from rewindmq.protocol.names import NOT_SENDABLE_TOPICS, group_fault, topic_fault
@@ -29,14 +30,17 @@ def require_sendable(topic: str) -> None:
         raise ClientError(f"Sending message to topic[{topic}] is forbidden.")
 
 
-def make_subscription(topic: str, expression: str, version: int) -> SubscriptionData:
-    """The subscription of a TAG expression.
+def make_subscription(topic: str, expression: str | MessageSelector, version: int) -> SubscriptionData:
+    """The subscription of a TAG expression, or of what a selector asks for.
 
     Raises:
-        ClientError: a bad topic name, or an expression without any tag.
+        ClientError: a bad topic name, or an expression without any tag, or empty where it must not be.
     """
     require_topic(topic)
+    kind = None
+    if isinstance(expression, MessageSelector):
+        kind, expression = expression
     try:
-        return build_subscription_data(topic, expression, sub_version=version)
+        return build_subscription_data(topic, expression, kind, sub_version=version)
     except RequestError as error:
         raise ClientError(f"subscription exception: {error.remark}") from None

@@ -28,6 +28,7 @@ EPILOG: Final = """\
 examples:
   rewindmq consume -n 127.0.0.1:9876 -t TopicTest -g demo --from first
   rewindmq consume -t TopicTest -g demo --print --count 10
+  rewindmq consume -t TopicTest -g cheap --sql "price BETWEEN 1 AND 9 AND region IN ('eu', 'us')"
 """
 
 
@@ -46,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where a new group starts: first, last, ms since 1970 or yyyyMMddHHmmss UTC (default: last)",
     )
     parser.add_argument("--model", choices=("clustering", "broadcasting"), default="clustering")
-    parser.add_argument("--expression", default="*", help="tags separated by || (default: *)")
+    wanted = parser.add_mutually_exclusive_group()
+    wanted.add_argument("--expression", default="*", help="tags separated by || (default: *)")
+    wanted.add_argument("--sql", metavar="CONDITION", help="a condition on properties, such as 'price > 10'")
     parser.add_argument(
         "-c", "--count", type=positive_int, metavar="N", help="stop after N messages (whole batches)"
     )
@@ -152,6 +155,7 @@ class _Listener:
 
 def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsumer:
     from rewindmq.client.push_consumer import PushConsumer
+    from rewindmq.client.selector import MessageSelector
     from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 
     where, timestamp = ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, None
@@ -173,7 +177,8 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
         message_model=MessageModel[arguments.model.upper()],
         consume_message_batch_max_size=arguments.batch,
     )
-    consumer.subscribe(arguments.topic, arguments.expression)
+    wanted = arguments.expression if arguments.sql is None else MessageSelector.by_sql(arguments.sql)
+    consumer.subscribe(arguments.topic, wanted)
     return consumer
 
 

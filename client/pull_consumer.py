@@ -95,12 +95,17 @@ class PullConsumer(QueueReader):
     # Messages.
 
     async def pull(
-        self, queue: MessageQueue, expression: str, offset: int, max_nums: int, timeout: float = PULL_TIMEOUT
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector,
+        offset: int,
+        max_nums: int,
+        timeout: float = PULL_TIMEOUT,
     ) -> PullResult:
         """Ask once; answered at once, NO_NEW_MSG at the end of the queue.
 
         Args:
-            expression: ``*``, or tags separated by ``||``.
+            expression: ``*``, or tags separated by ``||``, or a selector.
             offset: of the first message wanted, at least 0.
             max_nums: at least 1; brokers give 32 messages or 256 KiB at most.
             timeout: seconds.
@@ -113,7 +118,7 @@ class PullConsumer(QueueReader):
         return await self._pull(queue, expression, offset, max_nums, 0, timeout)
 
     async def pull_block_if_not_found(
-        self, queue: MessageQueue, expression: str, offset: int, max_nums: int
+        self, queue: MessageQueue, expression: str | MessageSelector, offset: int, max_nums: int
     ) -> PullResult:
         """Ask once; at the end of the queue the broker waits 20 to 25 s for a message.
 
@@ -122,13 +127,19 @@ class PullConsumer(QueueReader):
         return await self._pull(queue, expression, offset, max_nums, BLOCK_HOLD_MS, BLOCK_TIMEOUT)
 
     def replay(
-        self, topic: str, begin_ms: int, end_ms: int, expression: str = "*"
+        self, topic: str, begin_ms: int, end_ms: int, expression: str | MessageSelector = "*"
     ) -> AsyncIterator[MessageExt]:
         """Every message stored in ``[begin_ms, end_ms]``, queue after queue; see ``replay``."""
         return replay.replay(self, topic, begin_ms, end_ms, expression)
 
     async def _pull(
-        self, queue: MessageQueue, expression: str, offset: int, max_nums: int, hold_ms: int, timeout: float
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector,
+        offset: int,
+        max_nums: int,
+        hold_ms: int,
+        timeout: float,
     ) -> PullResult:
         self._require_running()
         if offset < 0:

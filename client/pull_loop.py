@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rewindmq.client.pull_result import PullResult, PullStatus, decode_pull_response
 from rewindmq.client.rebalance import PullTarget
 from rewindmq.client.route import find_address
-from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, MessageModel, SubscriptionData
+from rewindmq.protocol.body.heartbeat import MessageModel, SubscriptionData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
@@ -142,7 +142,7 @@ class PullChain:
             commit_offset=max(commit_offset, 0),
             suspend_timeout_millis=BROKER_HOLD_MS,
             sub_version=subscription.sub_version,
-            expression_type=EXPRESSION_TAG,
+            expression_type=subscription.expression_type,
             epoch=self.process_queue.epoch,
         )
         self._emit(Point.PULL_SENT, self._next_offset)

@@ -12,6 +12,7 @@ from rewindmq.client.checks import make_subscription
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
 from rewindmq.client.consume_statistics import ConsumeStatistics
 from rewindmq.client.epoch_consumer import EpochConsumer
+from rewindmq.client.filter_check import check_filters
 from rewindmq.client.listener import MessageListener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
@@ -22,6 +23,7 @@ from rewindmq.client.push_options import PushOptionKwargs, PushOptions, parse_co
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.reset import ResetState
 from rewindmq.client.running_info import describe_push_consumer
+from rewindmq.client.selector import MessageSelector
 from rewindmq.client.start_offset import start_offset
 from rewindmq.protocol.body.heartbeat import (
     ConsumerData,
@@ -81,11 +83,12 @@ class PushConsumer(EpochConsumer):
 
     # What an application calls before the start.
 
-    def subscribe(self, topic: str, expression: str = "*") -> None:
+    def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
         """Consume a topic; calling it again replaces the expression.
 
         Args:
-            expression: ``*``, or tags separated by ``||``.
+            expression: ``*``, or tags separated by ``||``, or a selector. The start fails if a broker of
+                the topic refuses the selector's condition.
 
         Raises:
             ClientError: a bad topic name or expression.
@@ -173,6 +176,7 @@ class PushConsumer(EpochConsumer):
     async def _started(self) -> None:
         for topic in list(self.subscriptions):
             await self.instance.routes.refresh(topic)
+        await check_filters(self)
         await self.instance.send_heartbeats()
         self.instance.rebalance_service.wake()
 

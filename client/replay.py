@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.pull_result import PullStatus
+from rewindmq.client.selector import MessageSelector
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 
@@ -16,7 +17,11 @@ _BATCH: Final = 32
 
 
 async def replay(
-    consumer: PullConsumer, topic: str, begin_ms: int, end_ms: int, expression: str = "*"
+    consumer: PullConsumer,
+    topic: str,
+    begin_ms: int,
+    end_ms: int,
+    expression: str | MessageSelector = "*",
 ) -> AsyncIterator[MessageExt]:
     """Every message of a topic with ``begin_ms <= store time <= end_ms``, queue after queue.
 
@@ -36,7 +41,11 @@ async def replay(
 
 
 async def _replay_queue(
-    consumer: PullConsumer, queue: MessageQueue, begin_ms: int, end_ms: int, expression: str
+    consumer: PullConsumer,
+    queue: MessageQueue,
+    begin_ms: int,
+    end_ms: int,
+    expression: str | MessageSelector,
 ) -> AsyncIterator[MessageExt]:
     end = await consumer.max_offset(queue)
     offset = await _first_offset(consumer, queue, begin_ms)
