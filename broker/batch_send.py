@@ -11,7 +11,7 @@ from typing import Any, Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.send import refuse_unsupported, require_keys, tags_code_of
+from rewindmq.broker.send import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.store.model import BatchEntry, StoredMessage
@@ -24,12 +24,14 @@ from rewindmq.protocol.properties import (
     CLUSTER,
     DELAY,
     PROPERTY_SEPARATOR,
+    TRAN_MSG,
     WAIT,
     find_property,
     format_properties,
     parse_properties,
 )
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.sysflag import TRANSACTION_MASK
 
 _SEPARATOR: Final = b"\x02"
 _SEPARATOR_BYTE: Final = 2
@@ -63,8 +65,7 @@ class BatchSender:
                     ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
                 )
             text = header.properties or ""
-            refuse_unsupported(header.sys_flag, text)
-            _refuse_delayed(text)
+            _refuse_special(header.sys_flag, text)
             shared = parse_properties(text)
             waits = shared.get(WAIT) != "false"
             shared[CLUSTER] = self._cluster
@@ -113,8 +114,7 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
     for body, properties, flag in messages:
         text = properties.decode("utf-8", "replace")
         if may_be_refused:
-            refuse_unsupported(0, text)
-            _refuse_delayed(text)
+            _refuse_special(0, text)
         own = 0
         for bit, first, inside in marks:
             if text.startswith(first) or inside in text:
@@ -129,12 +129,17 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
     return entries
 
 
-def _refuse_delayed(text: str) -> None:
-    level = find_property(text, DELAY)
-    if level is not None and level != "0":
-        raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL, f"a batch cannot be delayed (DELAY {level}); nothing was stored"
-        )
+def _refuse_special(sys_flag: int, text: str) -> None:
+    """Refuse what is not stored under the batch's own topic."""
+    fault = None
+    if sys_flag & TRANSACTION_MASK or (find_property(text, TRAN_MSG) or "").lower() == "true":
+        fault = "a batch holds no transaction messages"
+    elif sys_flag & INNER_BATCH_FLAGS:
+        fault = "this broker does not take inner batches (5.x)"
+    elif (level := find_property(text, DELAY)) is not None and level != "0":
+        fault = f"a batch cannot be delayed (DELAY {level})"
+    if fault is not None:
+        raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"{fault}; nothing was stored")
 
 
 def _addition(shared: Mapping[str, str], own: int) -> bytes:

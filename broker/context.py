@@ -28,6 +28,7 @@ from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.transaction.end import TransactionEnds
 from rewindmq.protocol.remoting.runtime import Runtime
 
 
@@ -56,6 +57,7 @@ class BrokerContext:
     answers: SendAnswers
     putter: MessagePutter
     delays: DelayDiversion
+    transaction_ends: TransactionEnds
     sender: MessageSender
     batch_sender: BatchSender
     puller: MessagePuller

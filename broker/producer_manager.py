@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from rewindmq.broker.client_channel import ClientChannel
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.protocol.remoting.connection import Connection
+
+# Tries to find a live one (``GET_AVAILABLE_CHANNEL_RETRY_COUNT``).
+_AVAILABLE_TRIES: Final = 3
 
 
 class ProducerManager:
@@ -14,6 +18,7 @@ class ProducerManager:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Connection, ClientChannel]] = {}
+        self._turn = 0
 
     def register(self, group: str, channel: ClientChannel) -> None:
         """Add a channel to a group, or refresh it.
@@ -55,3 +60,15 @@ class ProducerManager:
     def channels(self, group: str) -> Collection[ClientChannel]:
         """The group's channels in order of registration; empty when nobody produces for it."""
         return self._groups.get(group, {}).values()
+
+    def available(self, group: str) -> Connection | None:
+        """A live connection of the group, another one each time; None when none of three tried is."""
+        channels = list(self.channels(group))
+        if not channels:
+            return None
+        self._turn += 1
+        for further in range(_AVAILABLE_TRIES):
+            connection = channels[(self._turn + further) % len(channels)].connection
+            if not connection.is_closed:
+                return connection
+        return None

@@ -22,7 +22,6 @@ from rewindmq.protocol.properties import (
     DELAY,
     KEYS,
     PROPERTY_SEPARATOR,
-    TRAN_MSG,
     WAIT,
     find_property,
     with_property,
@@ -39,7 +38,8 @@ _TAGS_INSIDE: Final = "\x02TAGS\x01"
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
 # A plain int: the enum's own operators cost more than everything else here.
-_SPECIAL_FLAGS: Final = int(TRANSACTION_MASK | MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
+INNER_BATCH_FLAGS: Final = int(MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
+_SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
 
 
 class MessageSender:
@@ -136,30 +136,17 @@ def tags_code_of(text: str) -> int:
     return java_hash(tags) if tags else 0
 
 
-def refuse_special(message: StoredMessage, text: str) -> StoredMessage:
-    """The diversion of a broker that has no other.
+def refuse_inner_batch(message: StoredMessage, text: str) -> StoredMessage:
+    """A diversion: what 5.x packs into one record would be stored as something else than was meant.
 
     Raises:
-        RequestError: as ``refuse_unsupported``.
+        RequestError: 13.
     """
-    refuse_unsupported(message.sys_flag, text)
-    return message
-
-
-def refuse_unsupported(sys_flag: int, text: str) -> None:
-    """Refuse what would be stored as something other than the producer meant.
-
-    Raises:
-        RequestError: 13 for half messages and inner batches.
-    """
-    if sys_flag & TRANSACTION_MASK or (find_property(text, TRAN_MSG) or "").lower() == "true":
-        raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL, "this broker does not take transaction messages; nothing was stored"
-        )
-    if sys_flag & _SPECIAL_FLAGS:
+    if message.sys_flag & INNER_BATCH_FLAGS:
         raise RequestError(
             ResponseCode.MESSAGE_ILLEGAL, "this broker does not take inner batches (5.x); nothing was stored"
         )
+    return message
 
 
 def require_keys(text: str) -> None:

@@ -33,7 +33,7 @@ from rewindmq.broker.registration import BrokerIdentity, Registration
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.reset_notices import ResetNotices
 from rewindmq.broker.rules import RULES
-from rewindmq.broker.send import MessageSender, refuse_special
+from rewindmq.broker.send import MessageSender, refuse_inner_batch
 from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
 from rewindmq.broker.stats import BrokerStats
@@ -46,6 +46,11 @@ from rewindmq.broker.store.tags_code import DelayLevels
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.transaction.check import CheckParts
+from rewindmq.broker.transaction.check_back import CheckBacks
+from rewindmq.broker.transaction.check_service import TransactionCheckService
+from rewindmq.broker.transaction.end import TransactionEnds
+from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -141,7 +146,9 @@ def wire(
     )
     delays = DelayDiversion(delay_levels, delay_service.expect)
     # In RocketMQ's order: a half message is one before its delay is looked at.
-    diversions = Diversions([refuse_special, delays.divert])
+    half_messages = HalfMessages(config, rules, topics, host)
+    diversions = Diversions([half_messages.divert, refuse_inner_batch, delays.divert])
+    producers = ProducerManager()
     context = BrokerContext(
         config=config,
         rules=rules,
@@ -156,7 +163,7 @@ def wire(
         reset_notices=reset_notices,
         fenced_commits=fenced_commits,
         consumers=consumers,
-        producers=ProducerManager(),
+        producers=producers,
         queue_locks=QueueLocks(),
         stats=stats,
         long_polling=long_polling,
@@ -164,12 +171,27 @@ def wire(
         answers=answers,
         putter=putter,
         delays=delays,
+        transaction_ends=TransactionEnds(config, rules, store, putter, clock),
         sender=MessageSender(config, send_gate, putter, answers, diversions),
         batch_sender=BatchSender(config, send_gate, putter, answers),
         puller=puller,
         registration=registration,
     )
-    background: tuple[BackgroundService, ...] = (delay_service,)
+    check_parts = CheckParts(
+        runtime,
+        store,
+        putter,
+        topics,
+        offsets,
+        CheckBacks(rules, store, producers),
+        timeout_ms=config.transaction_time_out,
+        check_max=config.transaction_check_max,
+        reserved_ms=config.file_reserved_time * 3_600_000,
+    )
+    check_interval = config.transaction_check_interval or rules.transaction_check_interval
+    asks = rules.half_topic and not config.is_slave
+    checks = TransactionCheckService(check_parts, check_interval / 1_000 if asks else None)
+    background: tuple[BackgroundService, ...] = (delay_service, checks)
     return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, background)
 
 

@@ -13,6 +13,7 @@ from rewindmq.broker.handlers import (
     clone_group_offset,
     consume_message_directly,
     consumer_send_msg_back,
+    end_transaction,
     get_broker_runtime_info,
     get_consume_stats,
     get_consumer_connection_list,
@@ -25,6 +26,7 @@ from rewindmq.broker.handlers import (
     invoke_broker_to_get_consumer_status,
     invoke_broker_to_reset_offset,
     list_fenced_commits,
+    lite_pull_message,
     lock_batch_mq,
     pull_message,
     query_consumer_offset,
@@ -53,6 +55,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.QUERY_MESSAGE: query_message.handle,
         RequestCode.QUERY_CONSUMER_OFFSET: query_consumer_offset.handle,
         RequestCode.UPDATE_CONSUMER_OFFSET: update_consumer_offset.handle,
+        RequestCode.END_TRANSACTION: end_transaction.handle,
         RequestCode.UPDATE_AND_CREATE_TOPIC: update_and_create_topic.handle,
         RequestCode.GET_BROKER_RUNTIME_INFO: get_broker_runtime_info.handle,
         RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: search_offset_by_timestamp.handle,
@@ -77,6 +80,7 @@ HANDLERS: Final = MappingProxyType[RequestCode, BrokerHandler](
         RequestCode.CONSUME_MESSAGE_DIRECTLY: consume_message_directly.handle,
         RequestCode.CLONE_GROUP_OFFSET: clone_group_offset.handle,
         RequestCode.CHECK_CLIENT_CONFIG: check_client_config.handle,
+        RequestCode.LITE_PULL_MESSAGE: lite_pull_message.handle,
         RequestCode.LIST_FENCED_COMMITS: list_fenced_commits.handle,
     }
 )

@@ -1,1 +1,1 @@
-"""Transaction messages: half messages, how they end, and asking producers about them (``behaviour.md`` B.14)."""
+"""Transaction messages: half messages, how they end, and asking producers about them (B.14)."""

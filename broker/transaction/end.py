@@ -41,6 +41,7 @@ class TransactionEnds:
         putter: MessagePutter,
         clock: Clock,
     ) -> None:
+        self._is_slave = config.is_slave
         self._timeout_ms = config.transaction_time_out
         self._rules = rules
         self._store = store
@@ -54,9 +55,12 @@ class TransactionEnds:
             False when the producer does not know yet, or says something else: there is nothing to answer.
 
         Raises:
-            RequestError: 1 for a message that is not there, is no half message, or another one than the
-                request says; 604 (v53) after the message's own immunity; 13, 14 or 1 when the store refuses.
+            RequestError: 11 at a slave; 1 for a message that is not there, is no half message, or another one
+                than the request says; 604 (v53) after the message's own immunity; 13, 14 or 1 when the store
+                refuses.
         """
+        if self._is_slave:
+            raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
         verdict = header.commit_or_rollback
         if verdict not in (_COMMIT, _ROLLBACK):
             return False

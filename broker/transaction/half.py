@@ -32,7 +32,9 @@ from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 HALF_QUEUE: Final = 0
 # Records with these bits are no messages of their queue.
-_UNSEEN: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
+_UNSEEN: Final = frozenset(
+    (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
+)
 _NO_TRANSACTION: Final = ~int(TRANSACTION_MASK)
 
 
@@ -56,8 +58,8 @@ class HalfMessages:
         """The half message to store instead, or the same message when it is none.
 
         Raises:
-            RequestError: 16 by ``rejectTransactionMessage``; 13 for a delay, or for transaction bits without
-                the property that makes a half message; 1 when the half topic cannot be created.
+            RequestError: 16 by ``rejectTransactionMessage``; 13 for transaction bits without the property
+                that makes a half message; 1 when the half topic cannot be created.
         """
         mark = find_property(text, TRAN_MSG)
         if not self._has_half_topic:
@@ -71,11 +73,9 @@ class HalfMessages:
                     f"transaction flags without {TRAN_MSG}=true: nobody would ever see the message",
                 )
             return message
-        if (find_property(text, DELAY) or "0") != "0":
-            if message.reconsume_times > 0:
-                # A client before 4.6.1 sends a committed message again, to be retried.
-                return msgspec.structs.replace(message, sys_flag=message.sys_flag & _NO_TRANSACTION)
-            raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "a transaction message cannot be delayed")
+        if message.reconsume_times > 0 and (find_property(text, DELAY) or "0") != "0":
+            # A client before 4.6.1 sends a committed message again, to be retried.
+            return msgspec.structs.replace(message, sys_flag=message.sys_flag & _NO_TRANSACTION)
         if self._is_rejected:
             raise self._rejected()
         self._topics.ensure(TRANS_HALF_TOPIC, 1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from rewindmq.broker.host import pack_host
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.broker.transaction.half import HALF_QUEUE
 from rewindmq.protocol.code import ResponseCode
@@ -47,7 +45,7 @@ def copied(
     transaction_flag: int = 0,
     prepared_offset: int = 0,
     body: bytes | None = None,
-    properties: Mapping[str, str] | None = None,
+    properties: bytes | None = None,
 ) -> StoredMessage:
     """A half message to be stored elsewhere, or again.
 
@@ -55,19 +53,19 @@ def copied(
         transaction_flag: the transaction bits of the new record.
         prepared_offset: log position of the half message, of a record that ends it.
         body: None keeps it.
-        properties: None keeps them.
+        properties: their text; None keeps it.
     """
     tags = half.tags
     return StoredMessage(
         topic,
         queue_id,
         half.stored_body if body is None else body,
-        format_properties(half.properties if properties is None else properties).encode(),
+        half.packed_properties if properties is None else properties,
         java_hash(tags) if tags else 0,
         half.flag,
         half.sys_flag & ~int(TRANSACTION_MASK) | transaction_flag,
         half.born_timestamp,
-        pack_host(half.born_host),
+        half.packed_born_host,
         half.reconsume_times,
         prepared_offset,
     )

@@ -1,0 +1,80 @@
+"""Asking a producer what became of its transaction, 39.
+
+RocketMQ 4.9.4 ``AbstractTransactionalMessageCheckListener#sendCheckMessage``.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from rewindmq.broker.producer_manager import ProducerManager
+from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.store.model import PutResult, StoredMessage
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.broker.transaction.records import real_queue
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import ConnectionLostError, RequestError
+from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_id import offset_message_id
+from rewindmq.protocol.names import TRANS_HALF_TOPIC
+from rewindmq.protocol.properties import PGROUP, UNIQ_KEY
+from rewindmq.protocol.record import encode_record
+
+_log = logging.getLogger(__name__)
+
+
+class CheckBacks:
+    """Sends 39 to one producer of the group that sent a half message."""
+
+    def __init__(self, rules: BrokerRules, store: MessageStore, producers: ProducerManager) -> None:
+        # Which topic the request names; 4.x has no such field.
+        self._topic = TRANS_HALF_TOPIC if rules.half_names_transaction else None
+        self._store = store
+        self._producers = producers
+
+    def ask(self, half: MessageExt, copy: StoredMessage, stored: PutResult) -> None:
+        """Ask about a half message that was just stored again; nobody there to ask is a line in the log.
+
+        Args:
+            copy: as it was stored again.
+            stored: where; the offsets that an answer has to name.
+        """
+        group = half.properties.get(PGROUP, "")
+        connection = self._producers.available(group)
+        if connection is None:
+            _log.warning("transaction %s not checked: no producer of group %s", half.msg_id, group)
+            return
+        try:
+            connection.send_oneway(self._request(half, copy, stored))
+        except (ConnectionLostError, RequestError) as error:
+            _log.warning("transaction %s not checked, group %s: %s", half.msg_id, group, error)
+
+    def _request(self, half: MessageExt, copy: StoredMessage, stored: PutResult) -> RemotingCommand:
+        topic, queue_id = real_queue(half)
+        unique_key = half.properties.get(UNIQ_KEY)
+        header = CheckTransactionStateRequestHeader(
+            stored.queue_offset,
+            stored.physical_offset,
+            unique_key,
+            unique_key,
+            offset_message_id(self._store.store_host, stored.physical_offset),
+            self._topic,
+        )
+        record = encode_record(
+            topic=topic,
+            stored_body=bytes(copy.body),
+            properties=copy.properties,
+            queue_id=queue_id,
+            queue_offset=stored.queue_offset,
+            physical_offset=stored.physical_offset,
+            born_timestamp=copy.born_timestamp,
+            born_host=copy.born_host,
+            store_timestamp=stored.store_timestamp,
+            store_host=self._store.store_host,
+            flag=copy.flag,
+            sys_flag=copy.sys_flag,
+            reconsume_times=copy.reconsume_times,
+        )
+        return RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, header, record)

@@ -1,0 +1,49 @@
+"""When half messages are gone through: every ``transactionCheckInterval``, one run at a time.
+
+RocketMQ 4.9.4 ``TransactionalMessageCheckService``; 4.2.0 has nothing of the kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from rewindmq.broker.schedule import Schedule
+from rewindmq.broker.transaction.check import CheckParts, CheckRun
+from rewindmq.protocol.names import TRANS_HALF_TOPIC
+
+_log = logging.getLogger(__name__)
+
+
+class TransactionCheckService:
+    """The background service that asks about half messages.
+
+    Args:
+        interval: protocol seconds between two runs, and before the first; None: there are none.
+    """
+
+    def __init__(self, parts: CheckParts, interval: float | None) -> None:
+        self._parts = parts
+        self._interval = interval
+        self._run: asyncio.Task[None] | None = None
+
+    def begin(self, schedule: Schedule) -> None:
+        if self._interval is not None:
+            schedule.every(self._interval, self._interval, self._begin_run)
+
+    async def close(self) -> None:
+        """End a run where it is; what it settled stays settled."""
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.gather(self._run, return_exceptions=True)
+
+    def _begin_run(self) -> None:
+        # Without half messages there is nothing to read, and no progress to keep.
+        if self._run is None and self._parts.store.max_offset(TRANS_HALF_TOPIC, 0):
+            self._run = asyncio.get_running_loop().create_task(CheckRun(self._parts).run())
+            self._run.add_done_callback(self._ended)
+
+    def _ended(self, run: asyncio.Task[None]) -> None:
+        self._run = None
+        if not run.cancelled() and run.exception() is not None:
+            _log.error("check of half messages failed, trying again", exc_info=run.exception())
