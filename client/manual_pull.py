@@ -11,7 +11,7 @@ from typing import Final
 from rewindmq.client.instance import ClientInstance
 from rewindmq.client.offset_store import OffsetMemory
 from rewindmq.client.pull_result import PullResult, decode_pull_response
-from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
+from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
@@ -53,7 +53,7 @@ def pull_header(
         suspend_timeout_millis=hold_ms,
         sub_version=0,
         subscription=subscription.sub_string,
-        expression_type=EXPRESSION_TAG,
+        expression_type=subscription.expression_type,
         epoch=epoch,
     )
 

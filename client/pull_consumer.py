@@ -20,6 +20,7 @@ from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.client.pull_result import PullResult
 from rewindmq.client.queue_reader import QueueReader
 from rewindmq.client.rebalance import PullTarget, Rebalance
+from rewindmq.client.selector import MessageSelector
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
