@@ -1,0 +1,27 @@
+"""361 LITE_PULL_MESSAGE: what lite pull consumers of 5.x send instead of 11.
+
+Kept from 5.3.3 ``PullMessageProcessor``: handled as 11, see ``pull_message``; ``litePullMessageEnable`` false
+refuses it with 16. Changed: served in every profile, while brokers before 5.0.0 answer 3. Refused: as 11.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(
+    context: BrokerContext, connection: Connection, request: RemotingCommand
+) -> RemotingCommand | None:
+    header = request.decode_header(PullMessageRequestHeader)
+    config = context.config
+    if not config.lite_pull_message_enable:
+        host = config.broker_ip1 or config.bind_address
+        raise RequestError(
+            ResponseCode.NO_PERMISSION, f"the broker[{host}] for lite pull consumer is forbidden"
+        )
+    return context.puller.pull(connection, request, header)
