@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rewindmq.client.admin import fenced, groups, messages, reset, topics
+from rewindmq.client.admin import clone, consumers, fenced, group_resets, groups, messages, reset, topics
+from rewindmq.client.admin.clone import CloneResult
+from rewindmq.client.admin.group_resets import GroupReset
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_reset_timestamp
@@ -15,7 +18,7 @@ from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.fenced_commit import FencedCommitList
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.message import MessageExt
@@ -115,9 +118,28 @@ class AdminClient:
         """The group's members and subscriptions; 206 when none is connected."""
         return await groups.examine_consumer_connection_info(self._remote, group, address)
 
-    async def get_consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """What one member is doing now."""
-        return await groups.consumer_running_info(self._remote, group, client_id)
+    async def get_consumer_running_info(
+        self, group: str, client_id: str, *, stacks: bool = False
+    ) -> ConsumerRunningInfo:
+        """What one member is doing now, and where its tasks are; 1 when it is not connected, 207 when it does
+        not answer."""
+        return await consumers.consumer_running_info(self._remote, group, client_id, stacks=stacks)
+
+    async def get_consumer_status(
+        self, topic: str, group: str, client: str | None = None
+    ) -> dict[str, dict[MessageQueue, int]]:
+        """The offsets that the members have in memory, by client id and queue; see ``consumers``."""
+        return await consumers.consumer_status(self._remote, topic, group, client)
+
+    async def consume_message_directly(
+        self, group: str, client_id: str, message_id: str
+    ) -> ConsumeMessageDirectlyResult:
+        """Have one member's listener take one message now; see ``consumers``."""
+        return await consumers.consume_message_directly(self._remote, group, client_id, message_id)
+
+    async def clone_group_offset(self, source: str, destination: str, topic: str | None) -> CloneResult:
+        """Give a group the stored offsets of another, in one topic or in all; see ``clone``."""
+        return await clone.clone_group_offset(self._remote, source, destination, topic)
 
     async def query_topic_consume_by_who(self, topic: str) -> list[str]:
         """The groups that consume a topic, sorted."""
@@ -176,6 +198,32 @@ class AdminClient:
     ) -> list[RollbackStats]:
         """Write the offsets of a group that has no running consumer; see ``reset``."""
         return await reset.reset_offset_by_timestamp_old(self._remote, topic, group, timestamp, force)
+
+    async def reset_or_write(
+        self,
+        topic: str,
+        group: str,
+        timestamp: int,
+        force: bool = True,
+        *,
+        is_cpp: bool = False,
+        mode: ResetMode | None = None,
+    ) -> GroupReset:
+        """What the reset commands do: reset the group, or write its offsets when no member is connected."""
+        return await group_resets.reset_or_write(
+            self._remote, topic, group, timestamp, force, is_cpp=is_cpp, mode=mode
+        )
+
+    async def reset_groups(
+        self,
+        topic: str,
+        groups: Sequence[str],
+        timestamp: int,
+        force: bool = True,
+        mode: ResetMode | None = None,
+    ) -> list[GroupReset]:
+        """The same for several groups, with an outcome for each; see ``group_resets``."""
+        return await group_resets.reset_groups(self._remote, topic, groups, timestamp, force, mode)
 
     async def fenced_commits(
         self, group: str | None = None, topic: str | None = None, address: str | None = None

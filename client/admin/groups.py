@@ -7,7 +7,6 @@ from typing import Final
 from rewindmq.client.admin.remote import TIMEOUT, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList
-from rewindmq.protocol.body.running_info import ConsumerRunningInfo
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -17,7 +16,6 @@ from rewindmq.protocol.header.admin import (
     GetConsumeStatsRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
 )
-from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.names import retry_topic
 
 # DefaultMQAdminExtImpl#examineConsumeStats triples its bound for the heaviest of its calls.
@@ -81,21 +79,6 @@ async def examine_consumer_connection_info(
             continue
         if connection.connection_set:
             return connection
-    raise refusal
-
-
-async def consumer_running_info(remote: AdminRemote, group: str, client_id: str) -> ConsumerRunningInfo:
-    """Code 307, which a broker forwards to the client and back."""
-    header = GetConsumerRunningInfoRequestHeader(
-        consumer_group=group, client_id=client_id, jstack_enable=False
-    )
-    refusal = not_online(f"no broker reaches client {client_id} of group {group}")
-    for _, address in await remote.brokers_of(retry_topic(group)):
-        command = remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
-        try:
-            return decode_body(await remote.ask_broker(address, command, _STATS_TIMEOUT), ConsumerRunningInfo)
-        except ResponseError as error:
-            refusal = error
     raise refusal
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rewindmq.client.admin.commands.command import Printed
-from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
@@ -48,20 +46,11 @@ async def reset_or_write(
     is_cpp: bool = False,
     mode: ResetMode | None = None,
 ) -> Outcome:
-    """Have the brokers reset the group; where a classic one knows no member (206), write the offsets instead.
-
-    Only 206 leads to the write (``behaviour.md`` D.1): any other refusal fails the command, and so does a
-    timeout.
-    """
-    try:
-        result = await admin.reset_offset_by_timestamp(topic, group, timestamp, force, is_cpp, mode)
-    except ResponseError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-    else:
-        return Outcome(True, describe_modes(result), online_table(result))
-    rows = await admin.reset_offset_by_timestamp_old(topic, group, timestamp, force)
-    return Outcome(False, None, _written_table(rows))
+    """Reset the group, or write its offsets, see ``AdminClient.reset_or_write``."""
+    outcome = await admin.reset_or_write(topic, group, timestamp, force, is_cpp=is_cpp, mode=mode)
+    if outcome.result is None:
+        return Outcome(False, None, _written_table(outcome.written or []))
+    return Outcome(True, describe_modes(outcome.result), online_table(outcome.result))
 
 
 def describe_modes(result: ResetResult) -> str | None:

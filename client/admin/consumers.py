@@ -1,0 +1,101 @@
+"""Asking a group's consumers through their broker: their offsets, what they do, and to take one message."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.client.admin.remote import TIMEOUT, AdminRemote, not_online
+from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
+from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
+from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
+from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
+from rewindmq.protocol.message import format_host
+from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic
+
+# A broker itself waits 10 s for a client; DefaultMQAdminExtImpl triples its bound for these calls.
+_TIMEOUT: Final = 3 * TIMEOUT
+
+
+async def consumer_running_info(
+    remote: AdminRemote, group: str, client_id: str, *, stacks: bool = False
+) -> ConsumerRunningInfo:
+    """Code 307, which a broker passes on to the client.
+
+    mqadmin asks the first broker of the group's route only, which may not know the client. Here every broker
+    is asked in turn until one does.
+
+    Args:
+        stacks: have it tell where its tasks and threads are, too.
+
+    Raises:
+        ResponseError: 17, the group never connected; 1, no broker knows the client, or it refused; 207, it is
+            connected and does not answer.
+    """
+    header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
+    refusal = not_online(f"no broker reaches client {client_id} of group {group}")
+    for _, address in await remote.brokers_of(retry_topic(group)):
+        command = remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+        try:
+            return decode_body(await remote.ask_broker(address, command, _TIMEOUT), ConsumerRunningInfo)
+        except ResponseError as error:
+            if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
+                raise
+            refusal = error
+    raise refusal
+
+
+async def consumer_status(
+    remote: AdminRemote, topic: str, group: str, client: str | None = None
+) -> dict[str, dict[MessageQueue, int]]:
+    """Code 223, for which a broker asks the group's members.
+
+    Each tells of all its queues, wherever they are; so the first broker that knows a member is enough.
+
+    Args:
+        client: this one only, by its id; brokers of ours take its address as well.
+
+    Returns:
+        Client id to queue to offset in memory; members that did not answer within 5 s are missing.
+
+    Raises:
+        ResponseError: 17, no such topic; 1, nobody is connected, or a member is too old; 207, none answered.
+    """
+    header = GetConsumerStatusRequestHeader(topic, group, client)
+    refusal = not_online(f"no member of group {group} is connected")
+    for _, address in await remote.brokers_of(topic):
+        command = remote.command(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+        try:
+            answer = await remote.ask_broker(address, command, _TIMEOUT)
+        except ResponseError as error:
+            if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
+                raise
+            refusal = error
+            continue
+        table = decode_body(answer, GetConsumerStatusBody).consumer_table
+        return {name: dict(sorted(table[name].items())) for name in sorted(table)}
+    raise refusal
+
+
+async def consume_message_directly(
+    remote: AdminRemote, group: str, client_id: str, message_id: str
+) -> ConsumeMessageDirectlyResult:
+    """Code 309 at the broker that holds the message, which passes it on to the client.
+
+    Args:
+        message_id: its offset id.
+
+    Raises:
+        ResponseError: 1, the text is no offset id, there is no such message, or the client is not connected
+            there; 207, its listener took more than 10 s, and may be at it still.
+    """
+    host, _ = parse_offset_message_id(message_id)
+    header = ConsumeMessageDirectlyResultRequestHeader(group, client_id, message_id)
+    command = remote.command(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+    answer = await remote.ask_broker(format_host(host), command, _TIMEOUT)
+    return decode_body(answer, ConsumeMessageDirectlyResult)

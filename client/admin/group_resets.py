@@ -1,0 +1,115 @@
+"""Resetting several groups in a topic, as RocketMQ's dashboard does (``behaviour.md`` D.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.admin.reset import (
+    ResetResult,
+    RollbackStats,
+    reset_offset_by_timestamp,
+    reset_offset_by_timestamp_old,
+)
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReset:
+    """What the reset of one group came to.
+
+    Attributes:
+        result: the brokers reset it; None where they did not.
+        written: no member was connected, so the offsets were written one by one; None otherwise.
+        failure: why neither happened; the group may have been reset at some brokers (see its notes).
+    """
+
+    group: str
+    result: ResetResult | None = None
+    written: list[RollbackStats] | None = None
+    failure: RewindMQError | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.failure is None
+
+    @property
+    def offsets(self) -> dict[MessageQueue, int]:
+        """Where each queue was asked to go, or stands now that it was written."""
+        if self.result is not None:
+            return self.result.offset_table
+        return {row.queue: row.rollback_offset for row in self.written or ()}
+
+    @property
+    def error_message(self) -> str | None:
+        """The failure as one line."""
+        if self.failure is None:
+            return None
+        notes = [f"({note})" for note in getattr(self.failure, "__notes__", ())]
+        return " ".join([str(self.failure) or type(self.failure).__name__, *notes])
+
+
+async def reset_groups(
+    remote: AdminRemote,
+    topic: str,
+    groups: Sequence[str],
+    timestamp: int,
+    force: bool = True,
+    mode: ResetMode | None = None,
+) -> list[GroupReset]:
+    """Reset one group after the other; a failure ends that group's reset, not the others'.
+
+    A group that a classic broker knows no member of (206) has its offsets written instead. RocketMQ's
+    dashboard does that with force, whatever was asked for; here ``force`` counts there too.
+
+    Args:
+        groups: reset in this order; one named twice is reset once.
+        timestamp, force, mode: see ``reset.reset_offset_by_timestamp``.
+
+    Returns:
+        An outcome for each group, in the same order.
+    """
+    return [
+        await _reset_group(remote, topic, group, timestamp, force, mode) for group in dict.fromkeys(groups)
+    ]
+
+
+async def reset_or_write(
+    remote: AdminRemote,
+    topic: str,
+    group: str,
+    timestamp: int,
+    force: bool = True,
+    *,
+    is_cpp: bool = False,
+    mode: ResetMode | None = None,
+) -> GroupReset:
+    """Have the brokers reset a group; where a classic one knows no member (206), write the offsets instead.
+
+    Only 206 leads to the write (``behaviour.md`` D.1): any other refusal fails, and so does a time-out.
+
+    Raises:
+        ResponseError, RemotingError, ClientError: see ``reset``.
+    """
+    try:
+        result = await reset_offset_by_timestamp(remote, topic, group, timestamp, force, is_cpp, mode)
+    except ResponseError as error:
+        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+    else:
+        return GroupReset(group, result=result)
+    written = await reset_offset_by_timestamp_old(remote, topic, group, timestamp, force)
+    return GroupReset(group, written=written)
+
+
+async def _reset_group(
+    remote: AdminRemote, topic: str, group: str, timestamp: int, force: bool, mode: ResetMode | None
+) -> GroupReset:
+    try:
+        return await reset_or_write(remote, topic, group, timestamp, force, mode=mode)
+    except RewindMQError as error:
+        return GroupReset(group, failure=error)
