@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from rewindmq.client.push_consumer import PushConsumer
     from rewindmq.client.selector import MessageSelector
     from rewindmq.client.send_result import SendResult, SendStatus
+    from rewindmq.client.transaction import (
+        LocalTransactionState,
+        TransactionListener,
+        TransactionSendResult,
+    )
+    from rewindmq.client.transaction_producer import TransactionProducer
     from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
     from rewindmq.protocol.errors import ClientError
     from rewindmq.protocol.message import Message, MessageExt
@@ -30,6 +36,7 @@ __all__ = [
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
     "LitePullConsumer",
+    "LocalTransactionState",
     "Message",
     "MessageExt",
     "MessageModel",
@@ -42,6 +49,9 @@ __all__ = [
     "PushConsumer",
     "SendResult",
     "SendStatus",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionSendResult",
 ]
 
 _MODULES: Final = MappingProxyType(
@@ -51,6 +61,7 @@ _MODULES: Final = MappingProxyType(
         "ConsumeConcurrentlyStatus": "rewindmq.client.listener",
         "ConsumeFromWhere": "rewindmq.protocol.body.heartbeat",
         "LitePullConsumer": "rewindmq.client.lite_pull_consumer",
+        "LocalTransactionState": "rewindmq.client.transaction",
         "Message": "rewindmq.protocol.message",
         "MessageExt": "rewindmq.protocol.message",
         "MessageModel": "rewindmq.protocol.body.heartbeat",
@@ -63,6 +74,9 @@ _MODULES: Final = MappingProxyType(
         "PushConsumer": "rewindmq.client.push_consumer",
         "SendResult": "rewindmq.client.send_result",
         "SendStatus": "rewindmq.client.send_result",
+        "TransactionListener": "rewindmq.client.transaction",
+        "TransactionProducer": "rewindmq.client.transaction_producer",
+        "TransactionSendResult": "rewindmq.client.transaction",
     }
 )
 

@@ -175,6 +175,10 @@ class ClientInstance:
             )
         self._consumers[consumer.group] = consumer
 
+    def find_producer(self, group: str) -> object | None:
+        """The group's producer here."""
+        return self._producers.get(group)
+
     def find_consumer(self, group: str) -> GroupConsumer | None:
         """The group's consumer here."""
         return self._consumers.get(group)

@@ -45,6 +45,7 @@ class ClientProfile:
             E.18).
         cancels_pulls: a dropped queue's outstanding pull is let go of, and what it brings ignored (F3).
         offset_cell_per_queue_object: progress counts only while its ProcessQueue is the registered one (F8).
+        ends_name_topic: 37 names the topic (5.x).
         knows_epochs: pulls and commits carry the epoch of their deliveries, commits are answered, and a
             fenced queue begins again at once (F12).
     """
@@ -71,6 +72,7 @@ class ClientProfile:
     drops_on_apply: bool = False
     cancels_pulls: bool = False
     offset_cell_per_queue_object: bool = False
+    ends_name_topic: bool = False
     knows_epochs: bool = False
 
 
@@ -131,6 +133,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             offsets_from_any_broker=False,
             consume_thread_max=20,
             lite_pull_request=True,
+            ends_name_topic=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
         Profile.EPOCH: replace(
