@@ -16,13 +16,14 @@ from collections.abc import Awaitable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rewindmq.client.direct_consumption import CONCURRENT_RESULTS, consume_directly
-from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener
+from rewindmq.client.expired_messages import send_expired_back
+from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener, ReconsumeLater
+from rewindmq.client.periodic import PeriodicTask
 from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.send_back import SendBack
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult
-from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import ResponseError, RewindMQError
-from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
+from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rewindmq.client.push_consumer import PushConsumer
 
 RESUBMIT_SECONDS: Final = 5.0
-DEFAULT_MAX_RECONSUME_TIMES: Final = 16
+_ALL_FAILED: Final = ReconsumeLater()
 # Messages a worker consumes before it lets others have a turn of the event loop.
 _MESSAGES_PER_TURN: Final = 256
 
@@ -76,10 +77,22 @@ class ConsumeConcurrentlyService:
         # A worker that was started and has not taken a batch yet.
         self._one_is_starting = False
         self._resubmissions: set[Cancellable] = set()
+        # Batches in listeners, and since when.
+        self._running: dict[int, tuple[_Batch, float]] = {}
+        self._monotonic = consumer.runtime.clock.monotonic
+        self._timeout = 60.0 * consumer.options.consume_timeout
+        self._back = SendBack(consumer.instance, consumer.group, consumer.options.max_reconsume_times)
+        self._skips_removed = consumer.config.switches.send_back_skips_removed
+        self._cleaner: PeriodicTask | None = None
         self._is_stopped = False
         self._checks_dropped = consumer.config.switches.checks_dropped
         self._probe = consumer.runtime.probe
         self._stall = consumer.runtime.stall
+
+    def start(self) -> None:
+        """Begin to look for listeners that do not come to an end."""
+        timeout = self._timeout
+        self._cleaner = PeriodicTask(self._consumer.runtime, timeout, timeout, self._clean_expired)
 
     def submit(
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
@@ -107,6 +120,8 @@ class ConsumeConcurrentlyService:
         self._pending.clear()
         for resubmission in self._resubmissions:
             resubmission.cancel()
+        if self._cleaner is not None:
+            await self._cleaner.stop()
         workers = self._workers - {asyncio.current_task()}
         for worker in workers:
             worker.cancel()
@@ -151,12 +166,20 @@ class ConsumeConcurrentlyService:
             _restore_topics(messages)
         if self._probe is not None:
             self._emit(Point.LISTENER_CALLED, batch)
-        status = await self._call_listener(messages, queue)
+        # For ``_clean_expired``; a batch lives as long as its key.
+        self._running[id(batch)] = batch, self._monotonic()
+        try:
+            status = await self._call_listener(messages, queue)
+        finally:
+            del self._running[id(batch)]
         if self._probe is not None:
-            self._emit(Point.LISTENER_RETURNED, batch, status=str(status))
+            shown = status if isinstance(status, str) else ConsumeConcurrentlyStatus.RECONSUME_LATER
+            self._emit(Point.LISTENER_RETURNED, batch, status=str(shown))
         await self._process_result(batch, status)
 
-    async def _process_result(self, batch: _Batch, status: ConsumeConcurrentlyStatus) -> None:
+    async def _process_result(
+        self, batch: _Batch, status: ConsumeConcurrentlyStatus | ReconsumeLater
+    ) -> None:
         """Progress, unless the queue was given up or emptied meanwhile (G2 and G3)."""
         messages, queue, process_queue = batch
         if process_queue.dropped and self._checks_dropped:
@@ -164,8 +187,8 @@ class ConsumeConcurrentlyService:
             self._emit(Point.RESULT_DISCARDED, batch)
             return
         if status is not ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
-            messages = await self._handle_failure(batch)
-            process_queue.counts.have_failed(len(batch.messages), len(messages))
+            verdict = status if isinstance(status, ReconsumeLater) else _ALL_FAILED
+            messages = await self._handle_failure(batch, verdict)
         offset = process_queue.remove_messages(messages)
         if offset < 0 or (process_queue.dropped and self._checks_dropped):
             self._emit(Point.RESULT_DISCARDED, batch)
@@ -178,7 +201,7 @@ class ConsumeConcurrentlyService:
 
     async def _call_listener(
         self, messages: Sequence[MessageExt], queue: MessageQueue
-    ) -> ConsumeConcurrentlyStatus:
+    ) -> ConsumeConcurrentlyStatus | ReconsumeLater:
         """The listener's verdict; an exception, None or anything unknown means RECONSUME_LATER."""
         try:
             answer = (
@@ -196,6 +219,8 @@ class ConsumeConcurrentlyService:
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+        if isinstance(result, ReconsumeLater):
+            return result
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
@@ -215,54 +240,58 @@ class ConsumeConcurrentlyService:
 
     # What failed.
 
-    async def _handle_failure(self, batch: _Batch) -> Sequence[MessageExt]:
+    async def _handle_failure(self, batch: _Batch, verdict: ReconsumeLater) -> Sequence[MessageExt]:
         """Send failed messages back; those that could not be are tried again here after 5 s.
 
         Returns:
             The messages this client is done with. A broadcasting member just drops failed ones.
         """
+        messages, queue, process_queue = batch
+        consumed = min(max(verdict.consumed, 0), len(messages))
+        failed = messages[consumed:]
         if self._consumer.options.message_model is MessageModel.BROADCASTING:
-            _log.warning("BROADCASTING, the message consume failed, drop it, %s", batch.messages)
-            return batch.messages
-        done: list[MessageExt] = []
+            _log.warning("BROADCASTING, the message consume failed, drop it, %s", failed)
+            process_queue.counts.have_failed(len(failed), len(failed))
+            return messages
+        done = list(messages[:consumed])
         again: list[MessageExt] = []
-        for message in batch.messages:
-            if await self._send_back(message, batch.queue):
+        for message in failed:
+            if self._skips_removed and not process_queue.contains(message):
+                _log.info("skip send-back of %s, which is not in its process queue", message.msg_id)
+                done.append(message)
+            elif await self._send_back(message, verdict.delay_level, queue):
                 done.append(message)
             else:
                 again.append(message.with_reconsume_times(message.reconsume_times + 1))
         if again and not self._is_stopped:
-            self._resubmit_later(_Batch(again, batch.queue, batch.process_queue))
+            self._resubmit_later(_Batch(again, queue, process_queue))
+        process_queue.counts.have_failed(len(failed), len(done) - consumed)
         return done
 
-    async def _send_back(self, message: MessageExt, queue: MessageQueue) -> bool:
-        """Have the broker deliver it again later, 36; False when it did not take it."""
-        consumer = self._consumer
-        limit = consumer.options.max_reconsume_times
-        header = ConsumerSendMsgBackRequestHeader(
-            offset=message.commit_log_offset,
-            group=consumer.group,
-            delay_level=0,
-            origin_msg_id=message.msg_id,
-            origin_topic=message.topic,
-            max_reconsume_times=DEFAULT_MAX_RECONSUME_TIMES if limit is None else limit,
-        )
+    async def _send_back(self, message: MessageExt, delay_level: int, queue: MessageQueue) -> bool:
+        """Have the broker deliver it again later; False when none took it."""
         try:
-            address = await consumer.instance.routes.subscribe_address(queue.topic, queue.broker_name)
-            await consumer.instance.api.send_message_back(address, header)
+            await self._back.send(message, delay_level, queue)
         except RewindMQError as error:
-            unsupported = (
-                isinstance(error, ResponseError) and error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-            )
-            _log.log(
-                logging.DEBUG if unsupported else logging.WARNING,
-                "sendMessageBack exception, group %s, %s: %s",
-                consumer.group,
+            _log.warning(
+                "%s of group %s not sent back, consumed again in %g s: %s",
                 message.msg_id,
+                self._consumer.group,
+                RESUBMIT_SECONDS,
                 error,
             )
             return False
         return True
+
+    async def _clean_expired(self) -> None:
+        """Send back what listeners have had for longer than ``consume_timeout``."""
+        started = {
+            (batch.process_queue, message.queue_offset): began
+            for batch, began in self._running.values()
+            for message in batch.messages
+        }
+        before = self._monotonic() - self._timeout
+        await send_expired_back(self._consumer.process_queues, started, before, self._back.send)
 
     def _resubmit_later(self, batch: _Batch) -> None:
         def resubmit() -> None:

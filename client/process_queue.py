@@ -103,6 +103,15 @@ class ProcessQueue:
         """The first and the last offset cached; zeros when there is none."""
         return (self._offsets[0], self._offsets[-1]) if self._messages else (0, 0)
 
+    @property
+    def first_message(self) -> MessageExt | None:
+        """The message that progress waits for."""
+        return self._messages[self._offsets[0]] if self._messages else None
+
+    def contains(self, message: MessageExt) -> bool:
+        """Whether a message of its offset is still cached."""
+        return message.queue_offset in self._messages
+
     def is_pull_expired(self, now: float) -> bool:
         """No attempt to pull for 120 s: the chain of pulls must have broken."""
         return now - self.last_pull > PULL_EXPIRED_SECONDS

@@ -43,6 +43,7 @@ class ClientProfile:
         clears_dropped_queue: a reset empties the queues it drops.
         drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (fix F2 of
             E.18).
+        send_back_skips_removed: a failed message that is no longer cached is not sent back.
         cancels_pulls: a dropped queue's outstanding pull is let go of, and what it brings ignored (F3).
         offset_cell_per_queue_object: progress counts only while its ProcessQueue is the registered one (F8).
         ends_name_topic: 37 names the topic (5.x).
@@ -71,6 +72,7 @@ class ClientProfile:
     clears_dropped_queue: bool = True
     drops_on_apply: bool = False
     cancels_pulls: bool = False
+    send_back_skips_removed: bool = False
     offset_cell_per_queue_object: bool = False
     ends_name_topic: bool = False
     knows_epochs: bool = False
@@ -134,6 +136,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             consume_thread_max=20,
             lite_pull_request=True,
             ends_name_topic=True,
+            send_back_skips_removed=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
         Profile.EPOCH: replace(

@@ -178,6 +178,7 @@ class PushConsumer(EpochConsumer):
             await self.instance.routes.refresh(topic)
         await check_filters(self)
         await self.instance.send_heartbeats()
+        self.consume_service.start()
         self.instance.rebalance_service.wake()
 
     async def _stop(self) -> None:
