@@ -26,6 +26,7 @@ from rewindmq.client import (
 from rewindmq.client.admin import cli
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.client.listener import MessageListener
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.body.registration import (
@@ -129,8 +130,11 @@ class Stage:
                 await runtime.timers.sleep(gap)
 
     @asynccontextmanager
-    async def consumer(self, group: str = GROUP, host: str = "10.0.2.1") -> AsyncIterator[PushConsumer]:
-        """A running member of the group; what it consumes is appended to ``consumed``."""
+    async def consumer(
+        self, group: str = GROUP, host: str = "10.0.2.1", listener: MessageListener | None = None
+    ) -> AsyncIterator[PushConsumer]:
+        """A running member of the group; what it consumes is appended to ``consumed``, or goes to a listener
+        of the test's own."""
         consumer = PushConsumer(
             group,
             NAMESRV,
@@ -141,11 +145,11 @@ class Stage:
         )
         consumer.subscribe(TOPIC)
 
-        async def listener(messages):
+        async def note(messages):
             self.consumed += [(message.message_queue, message.queue_offset) for message in messages]
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-        consumer.register_message_listener(listener)
+        consumer.register_message_listener(listener or note)
         async with consumer:
             yield consumer
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.commands import (
+    clone_group_offset,
     cluster_list,
     consumer_connection,
     consumer_progress,
+    consumer_status,
     fenced_commits,
+    get_consumer_status,
     query_msg_by_key,
     query_msg_by_unique_key,
     reset_offset_by_time,
@@ -27,8 +30,11 @@ COMMANDS: Final = (
     topic_status.COMMAND,
     consumer_progress.COMMAND,
     consumer_connection.COMMAND,
+    consumer_status.COMMAND,
+    get_consumer_status.COMMAND,
     reset_offset_by_time.COMMAND,
     skip_accumulated_message.COMMAND,
+    clone_group_offset.COMMAND,
     fenced_commits.COMMAND,
     query_msg_by_key.COMMAND,
     query_msg_by_unique_key.COMMAND,

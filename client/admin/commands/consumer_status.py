@@ -1,0 +1,143 @@
+"""consumerStatus: what each member of a group is doing, and whether they agree."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rewindmq.client.admin.commands.command import Command, Printed
+from rewindmq.protocol.errors import ClientError, RewindMQError
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.protocol.body.connection import Connection
+    from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+
+# What may stand in a file's name; client ids are what their clients like.
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_.@#-]|^\.")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-g", "--consumerGroup", required=True, metavar="GROUP", help="consumer group")
+    parser.add_argument("-i", "--clientId", metavar="ID", help="show what this member tells")
+    parser.add_argument("-b", "--brokerAddr", metavar="HOST:PORT", help="ask this broker for the members")
+    parser.add_argument(
+        "-s", "--jstack", action="store_true", help="have members tell where their tasks and threads are"
+    )
+    parser.add_argument(
+        "-d",
+        "--directory",
+        type=Path,
+        metavar="DIR",
+        help="write what each member tells into DIR, a file each (default: nothing is written)",
+    )
+
+
+async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    from rewindmq.client.admin.running_info_report import format_running_info
+
+    group = arguments.consumerGroup.strip()
+    if arguments.clientId is not None:
+        client_id = arguments.clientId.strip()
+        info = await admin.get_consumer_running_info(group, client_id, stacks=arguments.jstack)
+        if arguments.directory is not None:
+            _write(arguments.directory, client_id, format_running_info(info))
+        yield Printed(format_running_info(info), _data(client_id, info))
+        return
+    address = arguments.brokerAddr.strip() if arguments.brokerAddr is not None else None
+    connection = await admin.examine_consumer_connection_info(group, address)
+    infos: dict[str, ConsumerRunningInfo] = {}
+    yield Printed([_row("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")], None)
+    members = sorted(connection.connection_set, key=lambda member: member.client_id)
+    for index, member in enumerate(members, 1):
+        yield await _ask(admin, arguments, index, member, infos)
+    if infos:
+        yield _judge(infos, admin.runtime.clock.now_ms())
+
+
+async def _ask(
+    admin: AdminClient,
+    arguments: argparse.Namespace,
+    index: int,
+    member: Connection,
+    infos: dict[str, ConsumerRunningInfo],
+) -> Printed:
+    """One member's row; what it told goes into ``infos``."""
+    from rewindmq.client.admin.running_info_report import format_running_info
+    from rewindmq.protocol.version import version_name
+
+    client_id, version, place = member.client_id, version_name(member.version), "-"
+    try:
+        info = await admin.get_consumer_running_info(
+            arguments.consumerGroup.strip(), client_id, stacks=arguments.jstack
+        )
+    except RewindMQError as error:
+        failure = f"{error}"
+        return Printed(
+            [_row(index, client_id, version, failure)], {"clientId": client_id, "failure": failure}
+        )
+    infos[client_id] = info
+    if arguments.directory is not None:
+        place = str(_write(arguments.directory, client_id, format_running_info(info)))
+    return Printed([_row(index, client_id, version, place)], {**_data(client_id, info), "version": version})
+
+
+def _judge(infos: dict[str, ConsumerRunningInfo], now_ms: int) -> Printed:
+    from rewindmq.client.admin.running_info_report import find_trouble, have_same_subscriptions
+
+    if not have_same_subscriptions(infos, now_ms):
+        warning = "WARN: Different subscription in the same group of consumer!!!"
+        return Printed(["", "", warning], {"sameSubscription": False})
+    trouble = [line for client_id, info in infos.items() for line in find_trouble(client_id, info, now_ms)]
+    lines = ["", "", "Same subscription in the same group of consumer", "", "Rebalance OK", *trouble]
+    return Printed(lines, {"sameSubscription": True, "trouble": trouble})
+
+
+def _write(directory: Path, client_id: str, lines: list[str]) -> Path:
+    path = directory / _UNFIT.sub("_", client_id)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+    except OSError as error:
+        raise ClientError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def _data(client_id: str, info: ConsumerRunningInfo) -> dict[str, Any]:
+    import msgspec
+
+    queues = [
+        {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id, **_plain(details)}
+        for queue, details in sorted(info.mq_table.items())
+    ]
+    data = {
+        "clientId": client_id,
+        "properties": info.properties,
+        "subscriptions": {item.topic: item.sub_string for item in info.subscription_set},
+        "queues": queues,
+        "rates": msgspec.to_builtins(info.status_table),
+    }
+    return data if info.jstack is None else {**data, "jstack": info.jstack}
+
+
+def _plain(value: object) -> dict[str, Any]:
+    import msgspec
+
+    plain: dict[str, Any] = msgspec.to_builtins(value)
+    return plain
+
+
+def _row(index: object, client_id: str, version: str, last: str) -> str:
+    return f"{index!s:<10} {client_id:<40} {version:<20} {last}"
+
+
+COMMAND: Final = Command(
+    "consumerStatus",
+    "Show what each member of a consumer group is doing, and whether they subscribe to the same.",
+    "-g my_group",
+    _add_arguments,
+    _execute,
+)
