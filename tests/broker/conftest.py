@@ -67,7 +67,7 @@ class Peer:
         version: int = CURRENT_VERSION,
         language: LanguageCode = LanguageCode.JAVA,
     ) -> None:
-        handlers = dict.fromkeys((40, 220, RequestCode.NOTIFY_QUEUE_RESET), self._keep)
+        handlers = dict.fromkeys((39, 40, 220, RequestCode.NOTIFY_QUEUE_RESET), self._keep)
         # Its own idle timer must not be what closes the connection.
         self.client = RemotingClient(runtime, handlers, wire=wire, idle_seconds=NEVER)
         self.address = address

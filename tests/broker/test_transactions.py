@@ -1,0 +1,308 @@
+"""Half messages and 37: what is stored, who sees it, what is refused (``behaviour.md`` B.14)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.message import EndTransactionRequestHeader
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.record import decode_record, decode_records
+
+Simulate = Callable[..., None]
+HALF, OP = "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+UNKNOWN, COMMIT, ROLLBACK = 0, 8, 12
+with_half_topic = pytest.mark.parametrize("profile", ["v49", "v53"])
+
+
+async def send_half(stage: Any, peer: Any, body: bytes = b"half", **options: Any) -> dict[str, Any]:
+    """Send a half message to queue 2 of T; what 37 has to say about it."""
+    properties = {
+        "TRAN_MSG": "true",
+        "PGROUP": "PG",
+        "UNIQ_KEY": "K1",
+        "TAGS": "A",
+        **options.pop("properties", {}),
+    }
+    options = {"born_timestamp": stage.runtime.clock.now_ms(), "queue_id": 2, "sys_flag": 4, **options}
+    answer = await peer.send("T", body, properties=properties, **options)
+    header = answer.require_success().decode_header(SendMessageResponseHeader)
+    assert header.queue_id == options["queue_id"]
+    _, position = parse_offset_message_id(header.msg_id)
+    return {
+        "producer_group": "PG",
+        "tran_state_table_offset": header.queue_offset,
+        "commit_log_offset": position,
+        "msg_id": "K1",
+    }
+
+
+async def end(peer: Any, half: dict[str, Any], verdict: int, **changes: Any) -> RemotingCommand:
+    header = EndTransactionRequestHeader(**{**half, "commit_or_rollback": verdict, **changes})
+    answer: RemotingCommand = await peer.ask(RequestCode.END_TRANSACTION, header)
+    return answer
+
+
+async def read(peer: Any) -> list[Any]:
+    return decode_records((await peer.pull(0, queue_id=2)).body or b"")
+
+
+def read_op(stage: Any) -> list[Any]:
+    """The op records; their topic is not one that can be pulled."""
+    return decode_records(stage.broker.context.store.get_message(OP, 0, 0, 32, None).body)
+
+
+def queue_sizes(stage: Any) -> tuple[int, int, int]:
+    """Messages of the real queue, half messages, op records."""
+    max_offset = stage.broker.context.store.max_offset
+    return max_offset("T", 2), max_offset(HALF, 0), max_offset(OP, 0)
+
+
+@with_half_topic
+def test_a_half_message_waits_where_nobody_looks(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        half = await send_half(stage, peer)
+        assert queue_sizes(stage) == (0, 1, 0)
+        stored = decode_record(stage.broker.context.store.look_message(half["commit_log_offset"]))
+        assert (stored.topic, stored.queue_id, stored.sys_flag & 12) == (HALF, 0, 0)
+        assert stored.properties["REAL_TOPIC"] == "T"
+        assert stored.properties["REAL_QID"] == "2"
+        assert stored.properties.get("__transactionId__") == ("K1" if profile == "v53" else None)
+        topic = stage.broker.context.topics.find(HALF)
+        assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
+
+    simulate(scenario, profile=profile)
+
+
+@with_half_topic
+def test_commit_stores_the_message_and_wakes_who_waits_for_it(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer, reader = stage.peer(), stage.peer("reader")
+        await peer.create_topic()
+        half = await send_half(stage, peer)
+        await reader.heartbeat()
+        pull = asyncio.ensure_future(reader.pull(0, queue_id=2, hold_ms=15_000))
+        await stage.at(1.0)
+        (await end(peer, half, COMMIT)).require_success()
+        (message,) = decode_records((await pull).body or b"")
+        assert stage.runtime.clock.monotonic() < 1.1
+        assert (message.topic, message.queue_id, message.queue_offset) == ("T", 2, 0)
+        assert (message.body, message.tags, message.sys_flag & 12) == (b"half", "A", 8)
+        assert message.prepared_transaction_offset == half["commit_log_offset"]
+        # Left in place, as in RocketMQ.
+        assert {"TRAN_MSG", "PGROUP", "REAL_TOPIC", "REAL_QID", "UNIQ_KEY"} <= message.properties.keys()
+        (op,) = read_op(stage)
+        assert (op.body, op.tags) == (b"0," if profile == "v53" else b"0", "d")
+        assert queue_sizes(stage) == (1, 1, 1)
+
+    simulate(scenario, profile=profile)
+
+
+def test_a_committed_message_is_found_by_its_tag(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        (await end(peer, await send_half(stage, peer), COMMIT)).require_success()
+        for tag, count in (("A", 1), ("B", 0)):
+            answer = await peer.pull(0, queue_id=2, subscription=tag)
+            assert len(decode_records(answer.body or b"")) == count
+
+    simulate(scenario)
+
+
+@with_half_topic
+def test_rollback_stores_an_op_record_alone(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await send_half(stage, peer)
+        half = await send_half(stage, peer)
+        (await end(peer, half, ROLLBACK)).require_success()
+        assert queue_sizes(stage) == (0, 2, 1)
+        (op,) = read_op(stage)
+        assert op.body.strip(b",") == b"1"
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+@pytest.mark.parametrize("verdict", [UNKNOWN, 4, -1, 99])
+def test_unknown_does_nothing_and_is_not_answered(simulate: Simulate, profile: str, verdict: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        half = await send_half(stage, peer)
+        log_end = stage.broker.context.store.max_commit_log_offset
+        header = EndTransactionRequestHeader(**half, commit_or_rollback=verdict)
+        await peer.client.invoke_oneway(
+            peer.address, RemotingCommand(RequestCode.END_TRANSACTION, header), 3.0
+        )
+        await stage.at(1.0)
+        assert stage.broker.context.store.max_commit_log_offset == log_end
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+@pytest.mark.parametrize("verdict", [COMMIT, ROLLBACK])
+@pytest.mark.parametrize(
+    ("changes", "remark"),
+    [
+        ({"producer_group": "Other"}, "The producer group wrong"),
+        ({"tran_state_table_offset": 7}, "The transaction state table offset wrong"),
+        ({"commit_log_offset": 10**9}, "Find prepared transaction message failed"),
+        ({"commit_log_offset": -1}, "Find prepared transaction message failed"),
+        ({"commit_log_offset": 1}, "Find prepared transaction message failed"),
+        # The plain message before it.
+        ({"commit_log_offset": 0, "tran_state_table_offset": 0}, "Find prepared transaction message failed"),
+    ],
+)
+def test_a_verdict_that_does_not_fit_is_answered_1_and_changes_nothing(
+    simulate: Simulate, profile: str, verdict: int, changes: dict[str, Any], remark: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        (await peer.send(queue_id=2, properties={"PGROUP": "PG"})).require_success()
+        half = await send_half(stage, peer)
+        log_end = stage.broker.context.store.max_commit_log_offset
+        answer = await end(peer, half, verdict, **changes)
+        expected = remark[0].lower() + remark[1:] if profile == "v42" else remark
+        assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, expected)
+        assert stage.broker.context.store.max_commit_log_offset == log_end
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize(("verdict", "seen"), [(COMMIT, 1), (ROLLBACK, 0)])
+def test_v42_keeps_a_prepared_record_in_its_own_topic_and_writes_a_second(
+    simulate: Simulate, verdict: int, seen: int
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        half = await send_half(stage, peer)
+        assert half["tran_state_table_offset"] == 0
+        assert queue_sizes(stage) == (0, 0, 0)
+        (await end(peer, half, verdict)).require_success()
+        assert queue_sizes(stage) == (seen, 0, 0)
+        store = stage.broker.context.store
+        first = decode_record(store.look_message(half["commit_log_offset"]))
+        second = decode_record(store.look_message(half["commit_log_offset"] + first.store_size))
+        assert (first.topic, first.sys_flag & 12) == ("T", 4)
+        assert (second.topic, second.sys_flag & 12) == ("T", verdict)
+        assert second.body == (b"half" if seen else b"")
+        assert second.prepared_transaction_offset == half["commit_log_offset"]
+        assert stage.broker.context.topics.find(HALF) is None
+
+    simulate(scenario, profile="v42")
+
+
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_rejectTransactionMessage_refuses_with_16(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        answer = await peer.send(properties={"TRAN_MSG": "true", "PGROUP": "PG"})
+        assert answer.code == ResponseCode.NO_PERMISSION
+        assert answer.remark == "the broker[10.0.0.2] sending transaction message is forbidden"
+        assert stage.broker.context.store.max_commit_log_offset == 0
+        assert stage.broker.context.topics.find(HALF) is None
+        (await peer.send(properties={"PGROUP": "PG"})).require_success()
+
+    simulate(scenario, profile=profile, reject_transaction_message=True)
+
+
+def test_a_retry_sent_by_an_old_client_is_no_half_message(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.heartbeat()
+        properties = {"TRAN_MSG": "true", "PGROUP": "PG", "DELAY": "3"}
+        answer = await peer.send("%RETRY%G", properties=properties, reconsume_times=1, sys_flag=4)
+        answer.require_success()
+        max_offset = stage.broker.context.store.max_offset
+        assert (max_offset(HALF, 0), max_offset("SCHEDULE_TOPIC_XXXX", 2)) == (0, 1)
+
+    simulate(scenario)
+
+
+def test_a_new_topic_is_made_for_a_half_message_too(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        half = await send_half(stage, peer)
+        assert stage.broker.context.topics.find("T") is not None
+        (await end(peer, half, COMMIT)).require_success()
+        assert len(await read(peer)) == 1
+
+    simulate(scenario)
+
+
+def test_v53_leaves_an_end_after_the_messages_own_immunity_to_the_check(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        half = await send_half(stage, peer, properties={"CHECK_IMMUNITY_TIME_IN_SECONDS": "10"})
+        plain = await send_half(stage, peer)
+        await stage.at(10.5)
+        assert (await end(peer, half, COMMIT)).code == ResponseCode.ILLEGAL_OPERATION
+        (await end(peer, plain, COMMIT)).require_success()
+        (await end(peer, half, COMMIT, from_transaction_check=True)).require_success()
+        assert len(await read(peer)) == 2
+
+    simulate(scenario, profile="v53")
+
+
+@settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "producer_group": st.sampled_from(["PG", "", "X" * 300]),
+                "tran_state_table_offset": st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]),
+                "commit_log_offset": st.one_of(st.integers(0, 2_000), st.integers(-(2**63), 2**63 - 1)),
+                "commit_or_rollback": st.sampled_from([COMMIT, ROLLBACK]),
+                "msg_id": st.text(max_size=5),
+                "from_transaction_check": st.booleans(),
+                "transaction_id": st.none() | st.text(max_size=5),
+            }
+        ),
+        min_size=10,
+        max_size=10,
+    ),
+    st.sampled_from(["v42", "v49", "v53"]),
+)
+def test_no_verdict_breaks_the_broker(
+    simulate: Simulate, verdicts: list[dict[str, Any]], profile: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        halves = [await send_half(stage, peer) for _ in range(2)]
+        real = {(half["commit_log_offset"], half["tran_state_table_offset"]) for half in halves}
+        store = stage.broker.context.store
+        for fields in verdicts:
+            log_end = store.max_commit_log_offset
+            answer = await end(peer, fields, fields["commit_or_rollback"])
+            fits = fields["producer_group"] == "PG" and (
+                (fields["commit_log_offset"], fields["tran_state_table_offset"]) in real
+            )
+            assert answer.code == (ResponseCode.SUCCESS if fits else ResponseCode.SYSTEM_ERROR)
+            assert (store.max_commit_log_offset > log_end) is fits
+        (await end(peer, halves[0], COMMIT)).require_success()
+
+    simulate(scenario, profile=profile)
