@@ -9,6 +9,7 @@ from typing import Final
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.ha.master import HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
 from rewindmq.broker.schedule import Schedule
 from rewindmq.broker.stats import SAMPLE_SECONDS
@@ -34,7 +35,7 @@ _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 
 class Broker:
-    """One broker process, or one of several inside a simulation; a master, without slaves.
+    """One broker process, or one of several inside a simulation: a master or a slave.
 
     Args:
         disk: where its store is; the operating system's unless given.
@@ -49,6 +50,7 @@ class Broker:
         self._server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
         self._vip_server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
         self._client = RemotingClient(runtime)
+        self._ha_master = HaMaster(runtime, config)
         self._schedule = Schedule(runtime.timers)
         self._store: MessageStore | None = None
         self._services: Services | None = None
@@ -79,11 +81,20 @@ class Broker:
                 f"bindAddress {config.bind_address} is no address for clients to come to: set brokerIP1"
             )
         await self._server.start(config.bind_address, config.listen_port)
+        if not config.is_slave:
+            await self._open_ha_port()
         store = MessageStore(config.root, config.store, self._runtime.clock.now_ms, self._disk)
         store.open()
         self._store = store
         services = self._services = wire(
-            self._runtime, config, self._disk, store, self._client, self.address, self._tell_members
+            self._runtime,
+            config,
+            self._disk,
+            store,
+            self._client,
+            self.address,
+            self._tell_members,
+            self._ha_master,
         )
         services.context.long_polling.start(services.context.puller.answer_held)
         self._begin_schedule(services)
@@ -106,10 +117,13 @@ class Broker:
             if services.sync_flush is not None:
                 await services.sync_flush.drain()
         await asyncio.gather(self._server.close(), self._vip_server.close())
+        await self._ha_master.close()
         await self._client.close()
         if services is not None:
             if services.sync_flush is not None:
                 await services.sync_flush.close()
+            if services.sync_replica is not None:
+                services.sync_replica.close()
             await services.background_flush.close()
             for service in reversed(services.background):
                 await service.close()
@@ -120,6 +134,17 @@ class Broker:
                     services.context.offsets.persist()
             finally:
                 store.close()
+
+    async def _open_ha_port(self) -> None:
+        """Where slaves connect: as asked for, else the port after ours (4.9.4 BrokerStartup), or any."""
+        config = self._config
+        if config.ha_listen_port is not None:
+            await self._ha_master.listen(config.bind_address, config.ha_listen_port)
+            return
+        try:
+            await self._ha_master.listen(config.bind_address, config.listen_port and config.listen_port + 1)
+        except (OSError, OverflowError):
+            await self._ha_master.listen(config.bind_address, 0)
 
     async def _open_vip_port(self) -> None:
         """Clients of 4.2.0 send all but pulls and heartbeats to port - 2 (``wire.md`` 7.6).

@@ -14,6 +14,7 @@ import msgspec
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.errors import ConfigError
+from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.property_loader import load_properties
 from rewindmq.protocol.reset_mode import ResetMode
@@ -25,15 +26,19 @@ _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"^[A-Za-z0-9_.%|-]{1,127}$")
 _ADDRESS: Final = re.compile(r"[^\s:;]+:([0-9]{1,5})")
 
+_HOURS: Final = r"^ *[0-9]{1,2} *(; *[0-9]{1,2} *)*;? *$"
+
 NameText = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 
 class BrokerRole(StrEnum):
-    """The role this broker can play; the others need replication, which is not part of it."""
+    """Who has the messages first, and whether a send waits for the others (RocketMQ ``BrokerRole``)."""
 
     ASYNC_MASTER = "ASYNC_MASTER"
+    SYNC_MASTER = "SYNC_MASTER"
+    SLAVE = "SLAVE"
 
 
 class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -46,6 +51,14 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         listen_port: 0 takes any free port.
         bind_address: the interface to listen at (5.x key); the default serves this machine only.
         broker_ip1: the host registered and written into message ids; None means the host bound.
+        ha_listen_port: where slaves connect; None means the port after ``listen_port``, or any.
+        ha_master_address: where a slave finds the log, for when no name server shall say it.
+        slave_timeout: how long a send waits for a slave under SYNC_MASTER.
+        file_reserved_time: hours that a file of the log is kept after its last message.
+        delete_when: hours of the day, local time, in which older ones are deleted: ``04`` or ``04;16``.
+        disk_max_used_space_ratio: percent of the disk in use above which they are deleted at any hour.
+        disk_space_clean_forcibly_ratio: percent above which they are deleted whatever their age.
+        disk_space_warning_level_ratio: percent above which messages are refused, too.
         store_path_commit_log: may only say ``commitlog`` under the root, where the log is.
         profile: the release imitated where releases differ; ours.
         reset_mode: ours.
@@ -54,12 +67,19 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
     broker_cluster_name: NameText = "DefaultCluster"
     broker_name: NameText = "DEFAULT_BROKER"
-    # Replication is not part of this broker, so every one is a master.
-    broker_id: Annotated[int, msgspec.Meta(ge=0, le=0)] = 0
+    broker_id: Annotated[int, msgspec.Meta(ge=0, le=0x7FFF_FFFF)] = 0
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
     namesrv_addr: str | None = None
     listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 10_911
-    ha_listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 10_912
+    ha_listen_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] | None = None
+    ha_master_address: str | None = None
+    ha_transfer_batch_size: Annotated[int, msgspec.Meta(ge=1, le=MAX_TRANSFER_BYTES)] = 32_768
+    ha_send_heartbeat_interval: Millis = 5_000
+    ha_housekeeping_interval: Millis = 20_000
+    ha_slave_fallbehind_max: Annotated[int, msgspec.Meta(ge=0)] = 268_435_456
+    slave_timeout: Millis = 3_000
+    slave_read_enable: bool = False
+    offset_check_in_slave: bool = False
     bind_address: str = "127.0.0.1"
     broker_ip1: str | None = msgspec.field(default=None, name="brokerIP1")
     region_id: str = "DefaultRegion"
@@ -74,6 +94,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
     notify_consumer_ids_changed_enable: bool = True
     enable_property_filter: bool = False
+    lite_pull_message_enable: bool = True
     long_polling_enable: bool = True
     short_polling_time_mills: Millis = 1_000
     register_name_server_period: Millis = 30_000
@@ -85,6 +106,14 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     flush_interval_commit_log: Millis = 500
     flush_consume_queue_thorough_interval: Millis = 60_000
     sync_flush_timeout: Millis = 5_000
+    file_reserved_time: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 72
+    delete_when: Annotated[str, msgspec.Meta(pattern=_HOURS)] = "04"
+    disk_max_used_space_ratio: int = 75
+    disk_space_clean_forcibly_ratio: int = 85
+    disk_space_warning_level_ratio: int = 90
+    clean_file_forcibly_enable: bool = True
+    clean_resource_interval: Millis = 10_000
+    delete_commit_log_files_interval: Millis = 100
     reject_transaction_message: bool = False
     # None: the release's.
     transaction_check_interval: Millis | None = None
@@ -100,6 +129,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
                 raise ConfigError(
                     f"{key} = {name!r}: 1 to 127 characters of A-Z a-z 0-9 _ . % | - are allowed"
                 )
+        _check_role(self.broker_id, self.broker_role)
         _check_ip(self.broker_ip1)
         parse_namesrv_addr(self.namesrv_addr)
         log = self.store_path_commit_log
@@ -115,12 +145,23 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         return msgspec.structs.replace(self, namesrv_addr=namesrv_addr)
 
     @property
+    def is_slave(self) -> bool:
+        return self.broker_role is BrokerRole.SLAVE
+
+    @property
     def root(self) -> Path:
         return Path(self.store_path_root_dir).expanduser()
 
     @property
     def namesrv_addresses(self) -> tuple[str, ...]:
         return parse_namesrv_addr(self.namesrv_addr)
+
+
+def _check_role(broker_id: int, role: BrokerRole) -> None:
+    if (role is BrokerRole.SLAVE) != (broker_id > 0):
+        raise ConfigError(
+            f"brokerId = {broker_id} with brokerRole = {role}: a SLAVE has an id above 0, a master 0"
+        )
 
 
 def _check_ip(text: str | None) -> None:
@@ -182,6 +223,7 @@ def _fields_of(path: Path) -> dict[str, Any]:
     except StoreError as error:
         raise ConfigError(f"{path}: {error}") from None
     try:
+        _check_role(fields.get("broker_id", 0), fields.get("broker_role", BrokerRole.ASYNC_MASTER))
         _check_ip(fields.get("broker_ip1"))
         parse_namesrv_addr(fields.get("namesrv_addr"))
     except ConfigError as error:

@@ -8,6 +8,7 @@ from rewindmq.broker.batch_send import BatchSender
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.consumer_manager import ConsumerManager
 from rewindmq.broker.delay.diversion import DelayDiversion
+from rewindmq.broker.delay.offsets import DelayOffsets
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.long_polling import LongPolling
@@ -20,6 +21,7 @@ from rewindmq.broker.queue_locks import QueueLocks
 from rewindmq.broker.registration import Registration
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.reset_notices import ResetNotices
+from rewindmq.broker.retention import Retention
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.send import MessageSender
 from rewindmq.broker.send_answer import SendAnswers
@@ -57,6 +59,8 @@ class BrokerContext:
     answers: SendAnswers
     putter: MessagePutter
     delays: DelayDiversion
+    delay_offsets: DelayOffsets
+    retention: Retention
     transaction_ends: TransactionEnds
     sender: MessageSender
     batch_sender: BatchSender

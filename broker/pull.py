@@ -16,6 +16,7 @@ from rewindmq.broker.offset_commit import Commit, OffsetCommitter
 from rewindmq.broker.offset_moved import OffsetMovedEvent, OffsetMovedLog
 from rewindmq.broker.pull_fence import PullFence, Redirect
 from rewindmq.broker.pull_gate import PullGate
+from rewindmq.broker.pull_placement import PullPlacement
 from rewindmq.broker.stats import BrokerStats
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.broker.store.store import MessageStore
@@ -62,6 +63,8 @@ class MessagePuller:
 
     Args:
         offset_moved: where each 21 leaves a message; None for releases that only log it.
+        placement: None where the answer is always the master's own.
+        takes_commits: whether a pull's commit flag is looked at.
     """
 
     def __init__(
@@ -75,6 +78,9 @@ class MessagePuller:
         long_polling: LongPolling,
         offset_moved: OffsetMovedLog | None,
         stats: BrokerStats,
+        placement: PullPlacement | None = None,
+        *,
+        takes_commits: bool = True,
     ) -> None:
         self._monotonic = runtime.clock.monotonic
         self._probe = runtime.probe
@@ -89,6 +95,8 @@ class MessagePuller:
         self._long_polling = long_polling
         self._offset_moved = offset_moved
         self._count_get = stats.count_get
+        self._placement = placement
+        self._commit_flag = _COMMIT_OFFSET if takes_commits else 0
 
     def pull(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
@@ -107,7 +115,7 @@ class MessagePuller:
             response, code = self._redirected(connection, header, redirect), _MOVED
         flags = header.sys_flag
         # Applied whatever the read gave, and to a held pull on arrival only. A negative one is no offset.
-        if flags & _COMMIT_OFFSET and header.commit_offset >= 0:
+        if flags & self._commit_flag and header.commit_offset >= 0:
             self._commit(
                 Commit(
                     connection,
@@ -193,13 +201,16 @@ class MessagePuller:
         code = _CODES[status]
         if status in _EMPTY and header.queue_offset:
             code = _MOVED
+        broker_id, next_offset = _MASTER, result.next_begin_offset
+        if self._placement is not None:
+            broker_id, next_offset, code = self._placement.place(header, result, code)
         if code is _MOVED:
             self._on_moved(connection, header, result)
         if result.message_count:
             self._count_get(header.topic, header.consumer_group, result.message_count)
         response_header = PullMessageResponseHeader(
-            _MASTER,
-            result.next_begin_offset,
+            broker_id,
+            next_offset,
             result.min_offset,
             result.max_offset,
             epoch=epoch or None,

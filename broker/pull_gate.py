@@ -56,6 +56,7 @@ class PullGate:
     ) -> None:
         self._config = config
         self._host = host
+        self._rejects = config.is_slave and rules.slave_rejects_pulls and not config.slave_read_enable
         self._bad_queue_code = rules.bad_queue_code
         self._filters_texts = rules.filters_texts
         self._faq_suffix = faq_suffix(rules.faq_url)
@@ -70,9 +71,13 @@ class PullGate:
             client: who pulls, ``host:port``, for the remark.
 
         Raises:
-            RequestError: 16, 26, 17, 1 (5.x: 29), 23, 24, 25 or 27.
+            RequestError: 2, 16, 26, 17, 1 (5.x: 29), 23, 24, 25 or 27.
         """
         config = self._config
+        if self._rejects:
+            raise RequestError(
+                ResponseCode.SYSTEM_BUSY, "[REJECTREQUEST]system busy, start flow control for a while"
+            )
         if not config.broker_permission & _READ:
             raise RequestError(
                 ResponseCode.NO_PERMISSION, f"the broker[{self._host}] pulling message is forbidden"

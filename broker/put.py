@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.stats import BrokerStats
 from rewindmq.broker.store.model import BatchEntry, PutResult, PutStatus, StoredMessage
@@ -24,14 +24,17 @@ _REFUSALS: Final = MappingProxyType(
             ResponseCode.MESSAGE_ILLEGAL,
             "the message is illegal: its body, topic or properties are longer than the broker accepts",
         ),
-        PutStatus.SERVICE_NOT_AVAILABLE: (
-            ResponseCode.SERVICE_NOT_AVAILABLE,
-            "service not available now: the store is closed or an earlier write to it failed",
-        ),
         PutStatus.CREATE_MAPPED_FILE_FAILED: (
             ResponseCode.SYSTEM_ERROR,
             "create mapped file failed, server is busy or broken.",
         ),
+    }
+)
+_LATE: Final = MappingProxyType(
+    {
+        ResponseCode.FLUSH_DISK_TIMEOUT: "stored, but the disk did not confirm it in time",
+        ResponseCode.FLUSH_SLAVE_TIMEOUT: "stored, but no slave confirmed it in time",
+        ResponseCode.SLAVE_NOT_AVAILABLE: "stored, but no slave is there or near enough",
     }
 )
 _PUT_OK: Final = PutStatus.PUT_OK
@@ -42,6 +45,7 @@ class MessagePutter:
 
     Args:
         sync_flush: None under ASYNC_FLUSH.
+        sync_replica: None unless sends wait for a slave.
     """
 
     def __init__(
@@ -50,12 +54,16 @@ class MessagePutter:
         stats: BrokerStats,
         long_polling: LongPolling,
         sync_flush: SyncFlush | None,
+        sync_replica: SyncReplica | None = None,
     ) -> None:
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
         self._on_arrival = long_polling.on_arrival
         self._sync_flush = sync_flush
+        self._sync_replica = sync_replica
+        self._answers_at_once = sync_flush is None and sync_replica is None
+        self._disk_used_ratio = store.disk_used_ratio
 
     def put(self, message: StoredMessage) -> PutResult:
         """Store one message.
@@ -65,7 +73,7 @@ class MessagePutter:
         """
         result = self._put_message(message)
         if result.status is not _PUT_OK:
-            raise RequestError(*_REFUSALS[result.status])
+            raise self._refusal(result.status)
         self._stats.put_total += 1
         self._on_arrival(
             message.topic,
@@ -84,7 +92,7 @@ class MessagePutter:
         """
         result = self._put_batch(message, entries)
         if result.status is not _PUT_OK:
-            raise RequestError(*_REFUSALS[result.status])
+            raise self._refusal(result.status)
         count = len(entries)
         self._stats.put_total += count
         tag_codes = tuple({entry.tags_code for entry in entries})
@@ -96,6 +104,20 @@ class MessagePutter:
             [entry.properties for entry in entries],
         )
         return result
+
+    def _refusal(self, status: PutStatus) -> RequestError:
+        if status is not PutStatus.SERVICE_NOT_AVAILABLE:
+            return RequestError(*_REFUSALS[status])
+        try:
+            used = f"{self._disk_used_ratio():5.2f}"
+        except OSError:
+            used = "unknown"
+        return RequestError(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            "service not available now. It may be caused by one of the following reasons: the broker's disk"
+            f" is full [CL: {used} CQ: {used} INDEX: {used}], messages are put to the slave, message store"
+            " has been shut down, etc.",
+        )
 
     def answer_when_durable(
         self,
@@ -111,20 +133,51 @@ class MessagePutter:
         Args:
             waits: the message's WAIT property; False only sees to it that a flush begins.
         """
-        sync_flush = self._sync_flush
-        if sync_flush is None:
+        if self._answers_at_once:
             return response
+        sync_flush, sync_replica = self._sync_flush, self._sync_replica
         if not waits:
-            sync_flush.begin()
+            if sync_flush is not None:
+                sync_flush.begin()
             return response
-        sync_flush.wait(result.physical_offset + result.size, partial(_answer, connection, request, response))
+        end = result.physical_offset + result.size
+        answer = _Answer(connection, request, response, (sync_flush is not None) + (sync_replica is not None))
+        if sync_replica is not None:
+            sync_replica.wait(end, answer.on_replicated)
+        if sync_flush is not None:
+            sync_flush.wait(end, answer.on_flushed)
         return None
 
 
-def _answer(
-    connection: Connection, request: RemotingCommand, response: RemotingCommand, is_durable: bool
-) -> None:
-    if not is_durable:
-        response.code = ResponseCode.FLUSH_DISK_TIMEOUT
-        response.remark = "stored, but the disk did not confirm it in time"
-    connection.reply(request, response)
+class _Answer:
+    """The answer to a stored message, which leaves when all it waits for has happened or timed out."""
+
+    __slots__ = ("_connection", "_request", "_response", "_steps")
+
+    def __init__(
+        self, connection: Connection, request: RemotingCommand, response: RemotingCommand, steps: int
+    ) -> None:
+        self._connection = connection
+        self._request = request
+        self._response = response
+        self._steps = steps
+
+    def on_flushed(self, is_durable: bool) -> None:
+        # What a slave did weighs more, as in RocketMQ.
+        if not is_durable and self._response.code == ResponseCode.SUCCESS:
+            self._set(ResponseCode.FLUSH_DISK_TIMEOUT)
+        self._done()
+
+    def on_replicated(self, failure: ResponseCode | None) -> None:
+        if failure is not None:
+            self._set(failure)
+        self._done()
+
+    def _set(self, code: ResponseCode) -> None:
+        self._response.code = code
+        self._response.remark = _LATE[code]
+
+    def _done(self) -> None:
+        self._steps -= 1
+        if not self._steps:
+            self._connection.reply(self._request, self._response)

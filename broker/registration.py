@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody, TopicConfigSerializeWrapper
@@ -19,7 +19,11 @@ from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from rewindmq.protocol.header.namesrv import (
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    UnRegisterBrokerRequestHeader,
+)
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 
@@ -41,6 +45,19 @@ class BrokerIdentity:
     ha_address: str
 
 
+class _Answer(NamedTuple):
+    """What a name server says to a registration.
+
+    Attributes:
+        ordered: its ORDER_TOPIC_CONFIG table, None where nobody ever wrote one.
+        master_address, ha_address: told to slaves whose master is there.
+    """
+
+    ordered: dict[str, str] | None
+    master_address: str | None
+    ha_address: str | None
+
+
 class Registration:
     """Keeps the name servers told.
 
@@ -50,6 +67,10 @@ class Registration:
             there is such a table.
         period_ms: clamped to 10 000 .. 60 000, as RocketMQ does.
         timeout_seconds: bound on each name server's answer.
+
+    Attributes:
+        on_master: given the master's address and that of its log with each answer; both None while the name
+            server knows no master, and to a master.
     """
 
     def __init__(
@@ -74,6 +95,7 @@ class Registration:
         self._timeout_seconds = timeout_seconds
         # Name servers whose last attempt failed: one line when that changes, not one every 30 s.
         self._failing: set[str] = set()
+        self.on_master: Callable[[str | None, str | None], None] = _nobody_follows
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -99,7 +121,11 @@ class Registration:
         body = RegisterBrokerBody(self._topics())
         answers = await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
         # Name servers may disagree; as in RocketMQ the first answer counts.
-        ordered = next((answer for answer in answers if answer is not None), None)
+        answer = next((answer for answer in answers if answer is not None), None)
+        if answer is None:
+            return
+        self.on_master(answer.master_address, answer.ha_address)
+        ordered = next((answer.ordered for answer in answers if answer and answer.ordered is not None), None)
         if ordered is not None:
             try:
                 self._on_order_topics(ordered)
@@ -123,11 +149,12 @@ class Registration:
             except RewindMQError as error:
                 self._note_failure(address, error)
 
-    async def _register_at(self, address: str, body: RegisterBrokerBody) -> dict[str, str] | None:
-        """The ORDER_TOPIC_CONFIG table in the answer, None without answer or where nobody ever wrote one."""
+    async def _register_at(self, address: str, body: RegisterBrokerBody) -> _Answer | None:
+        """What the name server says, None when that is nothing."""
         try:
             response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
             response.require_success()
+            header = response.decode_header(RegisterBrokerResponseHeader)
             ordered = decode_body(response, KVTable).table if response.body else None
         except RewindMQError as error:
             self._note_failure(address, error)
@@ -135,7 +162,7 @@ class Registration:
         if address in self._failing:
             self._failing.discard(address)
             _log.info("registered at name server %s", address)
-        return ordered
+        return _Answer(ordered, header.master_addr, header.ha_server_addr)
 
     async def _unregister(self, address: str) -> None:
         if address in self._failing:
@@ -173,3 +200,7 @@ class Registration:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _nobody_follows(address: str | None, ha_address: str | None) -> None:
+    """At a master."""

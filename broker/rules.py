@@ -27,6 +27,11 @@ class BrokerRules:
         reset_unknown_topic_code: 222 for a topic this broker does not have (D.10).
         tells_broadcast_on_close: a closed connection is announced to broadcast groups too (B.3).
         stores_topic_order: 17 keeps the ``order`` it is sent.
+        slave_rejects_pulls: a slave without ``slaveReadEnable`` answers them 2, where 4.x serves them (B.16).
+        slave_commits_pulls: it commits what a pull's commit flag says (B.7).
+        slave_sends_back: it sends consumers that keep up to their master (5.3.3 PullMessageProcessor).
+        slave_wakes_pulls: it answers held pulls as messages arrive, and not in the 5 s loop only.
+        exhausted_queue_ends: a queue without any message left has its minimum at its maximum (B.11).
         dead_letter_perm: permission of a new dead-letter topic (B.1).
         dead_letter_keeps_delay: 36 leaves a dead letter the delay of its last retry (B.13).
         retry_send_keeps_delay: so does a send to a retry topic that ends in the dead-letter topic.
@@ -51,6 +56,11 @@ class BrokerRules:
     reset_unknown_topic_code: ResponseCode = ResponseCode.SYSTEM_ERROR
     tells_broadcast_on_close: bool = True
     stores_topic_order: bool = False
+    slave_rejects_pulls: bool = False
+    slave_commits_pulls: bool = False
+    slave_sends_back: bool = False
+    slave_wakes_pulls: bool = False
+    exhausted_queue_ends: bool = False
     dead_letter_perm: int = PERM_READ_WRITE
     dead_letter_keeps_delay: bool = False
     retry_send_keeps_delay: bool = True
@@ -89,6 +99,11 @@ RULES: Final = MappingProxyType(
             retry_send_keeps_delay=False,
             retry_send_limit_is_exceeded=True,
             filters_texts=True,
+            slave_rejects_pulls=True,
+            slave_commits_pulls=True,
+            slave_sends_back=True,
+            slave_wakes_pulls=True,
+            exhausted_queue_ends=True,
             faq_url=FAQ_URL_5,
             transaction_check_interval=30_000,
             half_names_transaction=True,

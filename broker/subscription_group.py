@@ -11,7 +11,7 @@ import msgspec
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
-from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.names import SYSTEM_GROUP_PREFIX, is_valid_group
 
@@ -79,8 +79,21 @@ class SubscriptionGroupManager:
         """Whether ``find`` would create an unknown group of this name."""
         return (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)) and is_valid_group(group)
 
-    def _replace_all(self, groups: dict[str, SubscriptionGroupConfig]) -> None:
-        version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
+    def take_over(self, wrapper: SubscriptionGroupWrapper) -> None:
+        """Have the groups of a master and nothing else, if its version is another.
+
+        Raises:
+            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+        """
+        if wrapper.data_version != self.data_version:
+            check_room("consumer groups", len(wrapper.subscription_group_table) - 1, MAX_GROUPS)
+            self._replace_all(dict(wrapper.subscription_group_table), wrapper.data_version)
+
+    def _replace_all(
+        self, groups: dict[str, SubscriptionGroupConfig], version: DataVersion | None = None
+    ) -> None:
+        if version is None:
+            version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
         save_or_refuse(
             self._file,
             {

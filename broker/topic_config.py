@@ -145,6 +145,32 @@ class TopicConfigManager:
         if announce:
             self.on_change()
 
+    def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
+        """Have the topics of a master and nothing else, if its version is another.
+
+        Raises:
+            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+        """
+        if wrapper.data_version != self.data_version:
+            check_room("topics", len(wrapper.topic_config_table) - 1, MAX_TOPICS)
+            self._replace_all(dict(wrapper.topic_config_table), wrapper.data_version)
+
+    def delete(self, topic: str) -> bool:
+        """Forget a topic; it is not unregistered, as in RocketMQ. False when there was none.
+
+        Raises:
+            RequestError: 1, the file cannot be written; nothing has changed.
+        """
+        if topic not in self._topics:
+            return False
+        self._replace_all({name: config for name, config in self._topics.items() if name != topic})
+        return True
+
+    @property
+    def names(self) -> Collection[str]:
+        """All topics."""
+        return self._topics.keys()
+
     def mark_ordered(self, topics: Iterable[str]) -> None:
         """Set ``order`` on the topics listed in ORDER_TOPIC_CONFIG and clear it on the others."""
         ordered = set(topics)
@@ -163,8 +189,13 @@ class TopicConfigManager:
             topics = {name: msgspec.structs.replace(topic, perm=permission) for name, topic in topics.items()}
         return TopicConfigSerializeWrapper(dict(topics), self.data_version)
 
-    def _replace_all(self, topics: dict[str, TopicConfig]) -> None:
-        version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
+    def table(self) -> TopicConfigSerializeWrapper:
+        """All topics as they are."""
+        return TopicConfigSerializeWrapper(dict(self._topics), self.data_version)
+
+    def _replace_all(self, topics: dict[str, TopicConfig], version: DataVersion | None = None) -> None:
+        if version is None:
+            version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
         content: dict[str, Any] = {
             "dataVersion": msgspec.to_builtins(version),
             "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rewindmq.broker.background_flush import BackgroundFlush
 from rewindmq.broker.background_service import BackgroundService
 from rewindmq.broker.batch_send import BatchSender
-from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.config import BrokerConfig, BrokerRole
 from rewindmq.broker.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.delay.delivery import DelayService
@@ -18,6 +18,10 @@ from rewindmq.broker.delay.offsets import DelayOffsets
 from rewindmq.broker.diversion import Diversions
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
+from rewindmq.broker.ha.master import HaMaster
+from rewindmq.broker.ha.slave import Slave
+from rewindmq.broker.ha.sync_replica import SyncReplica
+from rewindmq.broker.ha.synchronize import SlaveSynchronize
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.offset_commit import OffsetCommitter
@@ -27,11 +31,13 @@ from rewindmq.broker.producer_manager import ProducerManager
 from rewindmq.broker.pull import MessagePuller
 from rewindmq.broker.pull_fence import PullFence
 from rewindmq.broker.pull_gate import PullGate
+from rewindmq.broker.pull_placement import PullPlacement
 from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.queue_locks import QueueLocks
 from rewindmq.broker.registration import BrokerIdentity, Registration
 from rewindmq.broker.reset_marks import ResetMarks
 from rewindmq.broker.reset_notices import ResetNotices
+from rewindmq.broker.retention import Retention
 from rewindmq.broker.rules import RULES
 from rewindmq.broker.send import MessageSender, refuse_inner_batch
 from rewindmq.broker.send_answer import SendAnswers
@@ -41,6 +47,7 @@ from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.store.disk import Disk
+from rewindmq.broker.store.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tags_code import DelayLevels
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
@@ -60,15 +67,18 @@ _CONFIG_FOLDER: Final = "config"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts ``Broker`` starts and stops; ``sync_flush`` is None under ASYNC_FLUSH.
+    """The parts ``Broker`` starts and stops.
 
     Attributes:
+        sync_flush: None under ASYNC_FLUSH.
+        sync_replica: None but for a SYNC_MASTER.
         background: what goes on by itself while the broker runs, closed in reverse order.
     """
 
     context: BrokerContext
     background_flush: BackgroundFlush
     sync_flush: SyncFlush | None
+    sync_replica: SyncReplica | None
     background: tuple[BackgroundService, ...]
 
 
@@ -80,12 +90,14 @@ def wire(
     client: RemotingClient,
     address: str,
     notify: Callable[[ConsumerGroup], None],
+    ha_master: HaMaster,
 ) -> Services:
     """Build everything over an open store, its tables loaded.
 
     Args:
         address: ``host:port`` as registered and as written into message ids.
         notify: tells a group's members of a change.
+        ha_master: where slaves connect, bound already where this is a master.
 
     Raises:
         StoreError: a file under ``config/`` cannot be read.
@@ -104,7 +116,7 @@ def wire(
     topics.on_compacted = store.set_compaction_topics
     for table in (topics, groups, offsets):
         table.load()
-    registration = _registration(runtime, config, client, topics, address)
+    registration = _registration(runtime, config, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
     stats = BrokerStats(clock.now_ms(), clock.monotonic())
@@ -114,11 +126,23 @@ def wire(
         sync_flush = SyncFlush(
             runtime.workers, runtime.timers, store.flush, config.sync_flush_timeout / 1_000
         )
-    putter = MessagePutter(store, stats, long_polling, sync_flush)
+    sync_replica = None
+    if config.broker_role is BrokerRole.SYNC_MASTER:
+        sync_replica = SyncReplica(ha_master, runtime.timers, config.slave_timeout / 1_000)
+    putter = MessagePutter(store, stats, long_polling, sync_flush, sync_replica)
     consumers = ConsumerManager(notify, tell_broadcast_on_close=rules.tells_broadcast_on_close)
     marks, fencing, fenced_commits = ResetMarks(), Fencing(), FencedCommits()
     reset_notices = ResetNotices(config.broker_name)
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
+    delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
+    delay_offsets.load()
+    synchronize = SlaveSynchronize(client, runtime.workers, address, topics, groups, offsets, delay_offsets)
+    placement = None
+    if config.is_slave or config.slave_read_enable:
+        placement = PullPlacement(
+            config, rules, store, groups, lambda: synchronize.master_address is not None
+        )
+    keeps_moved = rules.stores_offset_moved and not config.is_slave
     puller = MessagePuller(
         runtime,
         config,
@@ -127,14 +151,14 @@ def wire(
         PullFence(offsets, marks, fencing, reset_notices, consumers),
         committer,
         long_polling,
-        OffsetMovedLog(putter, clock) if rules.stores_offset_moved else None,
+        OffsetMovedLog(putter, clock) if keeps_moved else None,
         stats,
+        placement,
+        takes_commits=rules.slave_commits_pulls or not config.is_slave,
     )
     send_gate = SendGate(config, rules, topics, groups, runtime.random, host)
     answers = SendAnswers(config, store.store_host)
     delay_levels = DelayLevels(config.store.message_delay_level)
-    delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
-    delay_offsets.load()
     delay_service = DelayService(
         runtime,
         store,
@@ -149,6 +173,7 @@ def wire(
     half_messages = HalfMessages(config, rules, topics, host)
     diversions = Diversions([half_messages.divert, refuse_inner_batch, delays.divert])
     producers = ProducerManager()
+    retention = Retention(runtime, config, store, ends_idle=rules.exhausted_queue_ends)
     context = BrokerContext(
         config=config,
         rules=rules,
@@ -171,6 +196,8 @@ def wire(
         answers=answers,
         putter=putter,
         delays=delays,
+        delay_offsets=delay_offsets,
+        retention=retention,
         transaction_ends=TransactionEnds(config, rules, store, putter, clock),
         sender=MessageSender(config, send_gate, putter, answers, diversions),
         batch_sender=BatchSender(config, send_gate, putter, answers),
@@ -191,20 +218,47 @@ def wire(
     check_interval = config.transaction_check_interval or rules.transaction_check_interval
     asks = rules.half_topic and not config.is_slave
     checks = TransactionCheckService(check_parts, check_interval / 1_000 if asks else None)
-    background: tuple[BackgroundService, ...] = (delay_service, checks)
-    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, background)
+    background: tuple[BackgroundService, ...] = (retention, delay_service, checks)
+    if config.is_slave:
+        store.become_replica()
+        wake = _wake(long_polling) if rules.slave_wakes_pulls else _wake_nobody
+        slave = Slave(runtime, config, store, synchronize, wake)
+        registration.on_master = slave.on_master
+        # A master delivers what is delayed and asks for transactions' outcomes.
+        background = (retention, slave)
+    else:
+        ha_master.serve(store)
+    return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, sync_replica, background)
+
+
+def _wake(long_polling: LongPolling) -> Callable[[Sequence[Arrival]], None]:
+    def wake(arrivals: Sequence[Arrival]) -> None:
+        for topic, queue_id, max_offset, tags_code, properties in arrivals:
+            long_polling.on_arrival(topic, queue_id, max_offset, (tags_code,), (properties,))
+
+    return wake
+
+
+def _wake_nobody(arrivals: Sequence[Arrival]) -> None:
+    """Held pulls look for themselves, every 5 s."""
 
 
 def _registration(
-    runtime: Runtime, config: BrokerConfig, client: RemotingClient, topics: TopicConfigManager, address: str
+    runtime: Runtime,
+    config: BrokerConfig,
+    client: RemotingClient,
+    topics: TopicConfigManager,
+    address: str,
+    ha_port: int,
 ) -> Registration:
-    host = address.rpartition(":")[0]
+    host, _, port = address.rpartition(":")
     identity = BrokerIdentity(
         config.broker_cluster_name,
         config.broker_name,
         config.broker_id,
         address,
-        f"{host}:{config.ha_listen_port}",
+        # Nobody listens at a slave's, but RocketMQ's slaves name one, too.
+        f"{host}:{ha_port or config.ha_listen_port or port}",
     )
     return Registration(
         client,

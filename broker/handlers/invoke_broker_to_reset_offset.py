@@ -5,9 +5,9 @@ topic, offsets, online members; one queue without a stored offset fails all; 220
 order of registration, and those before a member that is too old have it when the request fails; the offsets
 stored here stay as they are. Kept from 5.3.3 under mode ``server``: D.9, as a whole. Changed: the mode is the
 broker's ``resetMode``, or the request's own, and the answer names it; under v53 an unknown topic is 17; mode
-``fenced`` is ours. Refused with 1: a mode that there is not; ``queueId`` >= 0 in classic mode, which 4.9.4
-would take for a reset of the whole topic; ``classic`` and ``server`` for a group that was reset in fenced
-mode.
+``fenced`` is ours. Refused with 1: all but ``classic`` at a slave; a mode that there is not; ``queueId`` >= 0
+in classic mode, which 4.9.4 would take for a reset of the whole topic; ``classic`` and ``server`` for a group
+that was reset in fenced mode.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     _check_mode(request)
     header = request.decode_header(ResetOffsetRequestHeader)
     mode = header.reset_mode or context.config.reset_mode
+    if context.config.is_slave and mode is not ResetMode.CLASSIC:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
     if context.runtime.probe is not None:
         details = {
             "group": header.group,

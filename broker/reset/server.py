@@ -2,7 +2,7 @@
 
 5.3.3 ``AdminBrokerProcessor#resetOffsetInner``: each target is stored at once, in memory, and leaves a mark.
 Until the next pull of the queue collects it, the mark answers 14 and swallows 15. No consumer is told, force
-and language are not looked at, a queue id is not checked. A slave would refuse; there are none here.
+and language are not looked at, a queue id is not checked. A slave refuses.
 """
 
 from __future__ import annotations

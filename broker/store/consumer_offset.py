@@ -209,6 +209,38 @@ class ConsumerOffsetTable:
         known = self._epochs.get(key, {})
         return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}
 
+    def tables(self) -> tuple[dict[str, dict[int, int]], dict[str, dict[int, int]]]:
+        """Copies of all offsets and of all epochs: ``topic@group`` to queue to number."""
+        offsets = {key: dict(queues) for key, queues in self._offsets.items()}
+        return offsets, {key: dict(queues) for key, queues in self._epochs.items()}
+
+    def take_over(
+        self, offsets: Mapping[str, Mapping[int, int]], epochs: Mapping[str, Mapping[int, int]]
+    ) -> None:
+        """Lay a master's offsets over those here, each ``topic@group`` as a whole, its epochs with it.
+
+        Raises:
+            StoreError: there would be more than ``MAX_OFFSETS``, or an epoch cannot be; nothing has changed.
+        """
+        kept = sum(len(queues) for key, queues in self._offsets.items() if key not in offsets)
+        count = kept + sum(map(len, offsets.values()))
+        if count > MAX_OFFSETS:
+            raise StoreError(f"a master has {count} consumer offsets, the limit is {MAX_OFFSETS}")
+        for key, queues in epochs.items():
+            if not all(
+                0 < epoch <= _MAX_EPOCH and queue in offsets.get(key, {}) for queue, epoch in queues.items()
+            ):
+                raise StoreError(f"a master has epochs of {key} that cannot be")
+        for key, offsets_of_key in offsets.items():
+            epochs_of_key = dict(epochs.get(key, {}))
+            if self._offsets.get(key) != offsets_of_key or self._epochs.get(key, {}) != epochs_of_key:
+                self._offsets[key] = dict(offsets_of_key)
+                self._epochs.pop(key, None)
+                if epochs_of_key:
+                    self._epochs[key] = epochs_of_key
+                self._is_saved = False
+        self._count = count
+
     def save_text(self, text: str) -> None:
         """Write the file; may run on a worker thread while offsets are stored.
 

@@ -41,6 +41,7 @@ class Arrival(NamedTuple):
     queue_id: int
     max_offset: int
     tags_code: int
+    properties: bytes
 
 
 class ReplicaWriter:
@@ -156,7 +157,7 @@ class ReplicaWriter:
             properties = record.properties(data, record.physical_offset)
             tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
             queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
-            arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code))
+            arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code, properties))
 
     def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue | None:
         """The record's queue; None where no folder can be named so, as in recovery."""

@@ -49,6 +49,8 @@ class ConsumerOffsetSerializeWrapper(RemotingBody):
     """Every stored offset of a broker, 43: ``topic@group`` → queue id → offset."""
 
     offset_table: dict[str, dict[Int32, Int64]] = field(default_factory=dict)
+    # Ours: how often each queue was reset in fenced mode.
+    epoch_table: dict[str, dict[Int32, Int64]] | None = None
 
 
 class DelayOffsetSerializeWrapper(RemotingBody):

@@ -28,7 +28,8 @@ def test_a_file_of_rocketmq_with_the_command_line_over_it(
     path = tmp_path / "broker.conf"
     path.write_text(
         "# as shipped\nbrokerClusterName = C\nbrokerName=broker-x\nbrokerId = 0\ndeleteWhen = 04\n"
-        "fileReservedTime = 48\nbrokerRole = ASYNC_MASTER\nflushDiskType = SYNC_FLUSH\nbrokerIP1=10.1.1.1\n"
+        "fileReservedTime = 48\nwarmMapedFileEnable=true\nbrokerRole = ASYNC_MASTER\n"
+        "flushDiskType = SYNC_FLUSH\nbrokerIP1=10.1.1.1\n"
         "namesrvAddr=a:1;b:2\nautoCreateTopicEnable=false\nmappedFileSizeCommitLog=65536\nprofile=v53\n"
     )
     config = read_broker_config(path, listen_port=0, bind_address=None)
@@ -43,7 +44,8 @@ def test_a_file_of_rocketmq_with_the_command_line_over_it(
     assert config.store.mapped_file_size_commit_log == 65_536
     assert config.store.flush_disk_type is FlushDiskType.SYNC_FLUSH
     assert config.profile is Profile.V53
-    assert caplog.messages == [f"{path}: ignored unknown keys: deleteWhen, fileReservedTime"]
+    assert (config.file_reserved_time, config.delete_when) == (48, "04")
+    assert caplog.messages == [f"{path}: ignored unknown keys: warmMapedFileEnable"]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,8 @@ def test_a_file_of_rocketmq_with_the_command_line_over_it(
     [
         ("listenPort=99999", "2: listenPort = '99999'"),
         ("listenPort=abc", "2: listenPort = 'abc'"),
-        ("brokerId=1", "2: brokerId = '1'"),
-        ("brokerRole=SLAVE", "2: brokerRole = 'SLAVE'"),
+        ("brokerId=1", "brokerId = 1 with brokerRole = ASYNC_MASTER"),
+        ("brokerRole=SLAVE", "brokerId = 0 with brokerRole = SLAVE"),
         ("resetMode=fence", "2: resetMode = 'fence'"),
         ("profile=v48", "2: profile = 'v48'"),
         ("flushDiskType=NEVER", "2: flushDiskType = 'NEVER'"),

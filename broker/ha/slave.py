@@ -1,0 +1,124 @@
+"""A slave while it runs: it finds its master, follows the log and copies the tables."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.ha.follower import Follower
+from rewindmq.broker.ha.synchronize import SlaveSynchronize
+from rewindmq.broker.schedule import Schedule
+from rewindmq.broker.store.replica import Arrival
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+# RocketMQ 4.9.4: HAClient's pause between attempts, BrokerController#handleSlaveSynchronize; seconds.
+_RETRY_SECONDS: Final = 5.0
+_FIRST_COPY_SECONDS: Final = 3.0
+_COPY_SECONDS: Final = 10.0
+
+
+class Slave:
+    """A ``BackgroundService``."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        store: MessageStore,
+        synchronize: SlaveSynchronize,
+        on_arrivals: Callable[[Sequence[Arrival]], None],
+    ) -> None:
+        self._runtime = runtime
+        self._config = config
+        self._store = store
+        self._synchronize = synchronize
+        self._on_arrivals = on_arrivals
+        self._ha_address = config.ha_master_address or ""
+        self._known = asyncio.Event()
+        self._follower: Follower | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._copying: asyncio.Task[None] | None = None
+        # The last reason told, so that trying again every 5 s does not fill the log.
+        self._told = ""
+
+    def on_master(self, address: str | None, ha_address: str | None) -> None:
+        """What a name server says of the master; None for both while there is none.
+
+        The log's address stays as it was, for the master may still be there (4.9.4 likewise).
+        """
+        self._synchronize.master_address = address
+        if ha_address and not self._config.ha_master_address and ha_address != self._ha_address:
+            _log.info("the master's log is at %s", ha_address)
+            self._ha_address = ha_address
+            if self._follower is not None:
+                self._follower.close("the master is elsewhere")
+        if self._ha_address:
+            self._known.set()
+
+    def begin(self, schedule: Schedule) -> None:
+        """Begin to follow, and to copy the tables."""
+        if self._ha_address:
+            self._known.set()
+        self._following = asyncio.get_running_loop().create_task(self._follow())
+        schedule.every(_FIRST_COPY_SECONDS, _COPY_SECONDS, self._copy)
+
+    async def close(self) -> None:
+        """Let go of the master."""
+        tasks = [task for task in (self._following, self._copying) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if self._follower is not None:
+            self._follower.close("the broker stops")
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _copy(self) -> None:
+        if self._copying is None or self._copying.done():
+            self._copying = asyncio.get_running_loop().create_task(self._synchronize.copy_all())
+
+    async def _follow(self) -> None:
+        while True:
+            await self._known.wait()
+            reason = await self._follow_once(self._ha_address)
+            if reason != self._told:
+                _log.error("not following the log of %s: %s", self._ha_address, reason)
+                self._told = reason
+            await self._runtime.timers.sleep(_RETRY_SECONDS)
+
+    async def _follow_once(self, address: str) -> str:
+        """Follow until that ends, and say why."""
+        try:
+            await self._check_master()
+            host, port = parse_address(address)
+            _, protocol = await self._runtime.network.connect(self._new_follower, host, port)
+        except (OSError, ValueError, RewindMQError) as error:
+            return str(error)
+        assert isinstance(protocol, Follower)
+        self._follower = protocol
+        _log.info("following the log of %s from %d on", address, self._store.max_commit_log_offset)
+        self._told = ""
+        try:
+            return await protocol.ended
+        finally:
+            self._follower = None
+
+    def _new_follower(self) -> Follower:
+        return Follower(self._runtime, self._config, self._store, self._on_arrivals)
+
+    async def _check_master(self) -> None:
+        """Refuse a master with a shorter log; 4.9.4 goes on once it has grown as far, whatever it holds."""
+        end = self._store.max_commit_log_offset
+        master_end = await self._synchronize.master_log_end()
+        if master_end is not None and end > master_end:
+            raise RewindMQError(
+                f"the log here goes to {end}, that of the master only to {master_end}: it has lost messages"
+                " that are still here. Nothing is copied and nothing is cut. Start this broker as the master,"
+                " or remove its store to begin anew"
+            )

@@ -1,0 +1,120 @@
+"""The tables that a slave copies from its master (4.9.4 ``SlaveSynchronize``).
+
+Topics and groups become what the master has, when its version is another; offsets lie over those here; the
+delay levels' progress is written to the file that a master reads when it starts. Changed: epochs of fenced
+resets come with the offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from rewindmq.broker.delay.offsets import DelayOffsets
+from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.protocol.body import RemotingBody
+from rewindmq.protocol.body.group import SubscriptionGroupWrapper
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper
+from rewindmq.protocol.body.registration import TopicConfigSerializeWrapper
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.runtime import Workers
+
+_log = logging.getLogger(__name__)
+B = TypeVar("B", bound=RemotingBody)
+
+_TIMEOUT_SECONDS: Final = 3.0
+
+
+class SlaveSynchronize:
+    """Asks the master and lays its answers over this broker's tables.
+
+    Attributes:
+        master_address: where to ask, None while no name server knows a master.
+    """
+
+    def __init__(
+        self,
+        client: RemotingClient,
+        workers: Workers,
+        own_address: str,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        offsets: ConsumerOffsetTable,
+        delay_offsets: DelayOffsets,
+    ) -> None:
+        self._client = client
+        self._workers = workers
+        self._own_address = own_address
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._delay_offsets = delay_offsets
+        self.master_address: str | None = None
+        # What failed last time, so that each is told once.
+        self._failing: set[str] = set()
+
+    async def copy_all(self) -> None:
+        """All four tables; one that cannot be had leaves the others alone."""
+        address = self.master_address
+        if address is None or address == self._own_address:
+            return
+        steps: tuple[tuple[str, Callable[[str], Awaitable[None]]], ...] = (
+            ("topics", self._copy_topics),
+            ("consumer offsets", self._copy_offsets),
+            ("delay offsets", self._copy_delay_offsets),
+            ("groups", self._copy_groups),
+        )
+        for what, step in steps:
+            try:
+                await step(address)
+            except (RewindMQError, OSError) as error:
+                if what not in self._failing:
+                    _log.error("%s of master %s not copied, trying again: %s", what, address, error)
+                self._failing.add(what)
+            else:
+                self._failing.discard(what)
+
+    async def master_log_end(self) -> int | None:
+        """Where the master's log ends, None where it does not say.
+
+        Raises:
+            RewindMQError: it does not answer.
+        """
+        address = self.master_address
+        if address is None:
+            return None
+        table = (await self._ask(address, RequestCode.GET_BROKER_RUNTIME_INFO, KVTable)).table
+        end = table.get("commitLogMaxOffset", "")
+        return int(end) if end.isdigit() else None
+
+    async def _ask(self, address: str, code: RequestCode, body: type[B]) -> B:
+        response = await self._client.invoke(address, RemotingCommand(code), _TIMEOUT_SECONDS)
+        return decode_body(response.require_success(), body)
+
+    async def _copy_topics(self, address: str) -> None:
+        wrapper = await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigSerializeWrapper)
+        self._topics.take_over(wrapper)
+
+    async def _copy_offsets(self, address: str) -> None:
+        code = RequestCode.GET_ALL_CONSUMER_OFFSET
+        wrapper = await self._ask(address, code, ConsumerOffsetSerializeWrapper)
+        self._offsets.take_over(wrapper.offset_table, wrapper.epoch_table or {})
+
+    async def _copy_delay_offsets(self, address: str) -> None:
+        wrapper = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetSerializeWrapper)
+        table: dict[int, int] = dict(wrapper.offset_table)
+        if table != self._delay_offsets.table:
+            self._delay_offsets.table = table
+            await self._workers.run(self._delay_offsets.save, dict(table))
+
+    async def _copy_groups(self, address: str) -> None:
+        code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+        self._groups.take_over(await self._ask(address, code, SubscriptionGroupWrapper))

@@ -1,0 +1,18 @@
+"""43 GET_ALL_CONSUMER_OFFSET: every stored offset, as a slave copies them.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllConsumerOffset``: the table of consumerOffset.json. Changed: the
+epochs of fenced resets stand beside it, under a name that RocketMQ passes over. Refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    offsets, epochs = context.offsets.tables()
+    return RemotingCommand(ResponseCode.SUCCESS, body=ConsumerOffsetSerializeWrapper(offsets, epochs or None))

@@ -1,0 +1,19 @@
+"""45 GET_ALL_DELAY_OFFSET: how far each delay level has been delivered, as a slave copies it.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllDelayOffset``: the table as it is in memory. Changed and refused:
+nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.offset_table import DelayOffsetSerializeWrapper
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(
+        ResponseCode.SUCCESS, body=DelayOffsetSerializeWrapper(dict(context.delay_offsets.table))
+    )

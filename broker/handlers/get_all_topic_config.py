@@ -1,0 +1,16 @@
+"""21 GET_ALL_TOPIC_CONFIG: every topic and the version of the table, as a slave copies them.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllTopicConfig``: the topics as they are, whatever the broker's own
+permission. Changed and refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(ResponseCode.SUCCESS, body=context.topics.table())
