@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-    from rewindmq.client.listener import ConsumeConcurrentlyStatus
+    from rewindmq.client.listener import (
+        ConsumeConcurrentlyStatus,
+        ConsumeOrderlyContext,
+        ConsumeOrderlyStatus,
+    )
     from rewindmq.client.lite_pull_consumer import LitePullConsumer
     from rewindmq.client.producer import Producer
     from rewindmq.client.pull_consumer import PullConsumer
@@ -35,6 +39,8 @@ __all__ = [
     "ClientError",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
+    "ConsumeOrderlyContext",
+    "ConsumeOrderlyStatus",
     "LitePullConsumer",
     "LocalTransactionState",
     "Message",
@@ -60,6 +66,8 @@ _MODULES: Final = MappingProxyType(
         "ClientError": "rewindmq.protocol.errors",
         "ConsumeConcurrentlyStatus": "rewindmq.client.listener",
         "ConsumeFromWhere": "rewindmq.protocol.body.heartbeat",
+        "ConsumeOrderlyContext": "rewindmq.client.listener",
+        "ConsumeOrderlyStatus": "rewindmq.client.listener",
         "LitePullConsumer": "rewindmq.client.lite_pull_consumer",
         "LocalTransactionState": "rewindmq.client.transaction",
         "Message": "rewindmq.protocol.message",

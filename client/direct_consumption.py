@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus
+from rewindmq.client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rewindmq.protocol.body.running_info import CMResult, ConsumeMessageDirectlyResult
 from rewindmq.protocol.remoting.runtime import Clock
 
@@ -20,6 +20,15 @@ CONCURRENT_RESULTS: Final = MappingProxyType[object, CMResult](
     {
         ConsumeConcurrentlyStatus.CONSUME_SUCCESS: CMResult.CR_SUCCESS,
         ConsumeConcurrentlyStatus.RECONSUME_LATER: CMResult.CR_LATER,
+        None: CMResult.CR_RETURN_NULL,
+    }
+)
+ORDERLY_RESULTS: Final = MappingProxyType[object, CMResult](
+    {
+        ConsumeOrderlyStatus.SUCCESS: CMResult.CR_SUCCESS,
+        ConsumeOrderlyStatus.COMMIT: CMResult.CR_COMMIT,
+        ConsumeOrderlyStatus.ROLLBACK: CMResult.CR_ROLLBACK,
+        ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: CMResult.CR_LATER,
         None: CMResult.CR_RETURN_NULL,
     }
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from rewindmq.client.lock_rules import LOCK_RULES_4, LOCK_RULES_5, LockRules
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.sysflag import COMPRESSION_ZLIB, MessageSysFlag
 from rewindmq.protocol.version import MQVersion
@@ -39,6 +40,7 @@ class ClientProfile:
         offsets_from_any_broker: codes 14 and 15 go to the first known broker id, not to the master.
         consume_thread_max: default of that option.
         lite_pull_request: a lite pull consumer pulls with 361 instead of 11 (5.0.0).
+        lock_rules: what orderly consumers do about the locks of their queues.
         checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of ``behaviour.md`` E.2).
         clears_dropped_queue: a reset empties the queues it drops.
         drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (fix F2 of
@@ -68,6 +70,7 @@ class ClientProfile:
     offsets_from_any_broker: bool
     consume_thread_max: int
     lite_pull_request: bool = False
+    lock_rules: LockRules = LOCK_RULES_4
     checks_dropped: bool = True
     clears_dropped_queue: bool = True
     drops_on_apply: bool = False
@@ -135,12 +138,14 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             offsets_from_any_broker=False,
             consume_thread_max=20,
             lite_pull_request=True,
+            lock_rules=LOCK_RULES_5,
             ends_name_topic=True,
             send_back_skips_removed=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
         Profile.EPOCH: replace(
             _V49,
+            lock_rules=LOCK_RULES_5,
             drops_on_apply=True,
             cancels_pulls=True,
             offset_cell_per_queue_object=True,

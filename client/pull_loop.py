@@ -45,6 +45,7 @@ class PullChain:
         "_consumer",
         "_instance",
         "_is_stopped",
+        "_max_span",
         "_next_offset",
         "_options",
         "_pull",
@@ -67,6 +68,7 @@ class PullChain:
         self._timer: Cancellable | None = None
         self._pull: asyncio.Future[RemotingCommand] | None = None
         self._is_stopped = False
+        self._max_span = consumer.options.consume_concurrently_max_span
 
     def start(self, delay: float) -> None:
         """Pull now, or ``delay`` seconds from now."""
@@ -113,7 +115,7 @@ class PullChain:
         if (
             process_queue.cached_count > options.pull_threshold_for_queue
             or process_queue.cached_bytes >> 20 > options.pull_threshold_size_for_queue
-            or process_queue.span > options.consume_concurrently_max_span
+            or process_queue.span > self._max_span
         ):
             return FLOW_CONTROL_DELAY
         return 0.0

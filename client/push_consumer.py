@@ -9,17 +9,20 @@ from dataclasses import replace
 from typing import Unpack
 
 from rewindmq.client.checks import make_subscription
+from rewindmq.client.consume_orderly import ConsumeOrderlyService
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
 from rewindmq.client.consume_statistics import ConsumeStatistics
 from rewindmq.client.epoch_consumer import EpochConsumer
 from rewindmq.client.filter_check import check_filters
-from rewindmq.client.listener import MessageListener
+from rewindmq.client.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
+from rewindmq.client.orderly_pull import OrderlyPullChain
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.client.profile import ClientProfile
 from rewindmq.client.pull_loop import PullChain
 from rewindmq.client.push_options import PushOptionKwargs, PushOptions, parse_consume_timestamp
+from rewindmq.client.queue_locks import QueueLocks
 from rewindmq.client.rebalance import PullTarget, Rebalance
 from rewindmq.client.reset import ResetState
 from rewindmq.client.running_info import describe_push_consumer
@@ -61,7 +64,7 @@ class PushConsumer(EpochConsumer):
         ClientError: a bad group name, no or a bad name server address, an option out of range.
     """
 
-    consume_service: ConsumeConcurrentlyService
+    consume_service: ConsumeConcurrentlyService | ConsumeOrderlyService
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class PushConsumer(EpochConsumer):
         self.is_suspended = False
         self.reset_state = ResetState.RUNNING
         self._listener: MessageListener | None = None
+        self._orderly_listener: MessageListenerOrderly | None = None
         self._chains: dict[ProcessQueue, PullChain] = {}
         self.statistics = ConsumeStatistics(self.runtime.clock.monotonic())
 
@@ -102,8 +106,13 @@ class PushConsumer(EpochConsumer):
         self.subscriptions.pop(topic, None)
 
     def register_message_listener(self, listener: MessageListener) -> None:
-        """Say what is called with messages; see ``listener.MessageListener``."""
-        self._listener = listener
+        """Say what is called with messages, many at the same time; see ``listener.MessageListener``."""
+        self._listener, self._orderly_listener = listener, None
+
+    def register_orderly_listener(self, listener: MessageListenerOrderly) -> None:
+        """Say what is called with messages, of each queue one batch after the other; see
+        ``listener.MessageListenerOrderly``."""
+        self._listener, self._orderly_listener = None, listener
 
     # What an application may call while it runs.
 
@@ -136,7 +145,7 @@ class PushConsumer(EpochConsumer):
     # Life.
 
     def _check(self) -> None:
-        if self._listener is None:
+        if self._listener is None and self._orderly_listener is None:
             raise ClientError("messageListener is null")
 
     def _owns_instance_name(self) -> bool:
@@ -144,7 +153,6 @@ class PushConsumer(EpochConsumer):
         return self.options.message_model is MessageModel.CLUSTERING
 
     async def _start(self) -> None:
-        assert self._listener is not None
         options, instance = self.options, self.instance
         owned: dict[MessageQueue, ProcessQueue] = {}
         if options.message_model is MessageModel.CLUSTERING:
@@ -155,8 +163,7 @@ class PushConsumer(EpochConsumer):
         else:
             self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root, owned)
         await self.offset_store.load()
-        limit = options.consume_thread_max or self.config.switches.consume_thread_max
-        self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
+        locks = self._make_consume_service(owned)
         self.rebalancer = Rebalance(
             instance,
             self.group,
@@ -164,14 +171,26 @@ class PushConsumer(EpochConsumer):
             options.allocate_strategy,
             self.offset_store,
             owned,
-            start_offset=self._start_offset,
+            start_offset=self.start_offset,
             dispatch=self._dispatch,
             on_drop=self._queue_dropped,
             on_change=self._queues_changed,
             replaces_stuck=True,
+            locks=locks,
         )
         instance.register_consumer(self)
         await instance.start()
+
+    def _make_consume_service(self, owned: dict[MessageQueue, ProcessQueue]) -> QueueLocks | None:
+        """What calls the listener; gives the locks that an orderly one needs."""
+        limit = self.options.consume_thread_max or self.config.switches.consume_thread_max
+        if self._listener is not None:
+            self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
+            return None
+        assert self._orderly_listener is not None
+        locks = QueueLocks(self.instance, self.group, self.options.message_model, self.offset_store, owned)
+        self.consume_service = ConsumeOrderlyService(self, self._orderly_listener, limit, locks)
+        return locks
 
     async def _started(self) -> None:
         for topic in list(self.subscriptions):
@@ -238,11 +257,12 @@ class PushConsumer(EpochConsumer):
         self.rebalancer.drop(queue, process_queue)
 
     async def give_up_queue(self, queue: MessageQueue) -> None:
-        await self.rebalancer.remove_unnecessary(queue)
+        await self.rebalancer.remove_unnecessary(queue, self.process_queues.get(queue))
 
     # What the rebalance asks.
 
-    async def _start_offset(self, queue: MessageQueue) -> int:
+    async def start_offset(self, queue: MessageQueue) -> int:
+        """Where consumption of a queue begins; see ``start_offset.start_offset``."""
         value = self.options.consume_timestamp
         moment = self.made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
@@ -262,8 +282,9 @@ class PushConsumer(EpochConsumer):
         return await self.instance.api.search_offset(address, queue, timestamp)
 
     def _dispatch(self, targets: list[PullTarget]) -> None:
+        kind = OrderlyPullChain if self.consume_service.is_orderly else PullChain
         for target in targets:
-            chain = PullChain(self, target)
+            chain = kind(self, target)
             self._chains[target.process_queue] = chain
             chain.start(self.config.switches.dispatch_delay)
 

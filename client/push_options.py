@@ -20,6 +20,7 @@ _BOUNDS = {
     "pull_threshold_for_queue": (1, 65535),
     "pull_threshold_size_for_queue": (1, 1024),
     "pull_interval": (0, 65535),
+    "suspend_current_queue_time_millis": (10, 30000),
     "consume_timeout": (1, 1440),
 }
 _LAST_MILLISECOND = 2**63 - 1
@@ -38,7 +39,10 @@ class PushOptions:
     pull_threshold_for_queue: cached messages of a queue above which it is not pulled.
     pull_threshold_size_for_queue: the same in whole MiB.
     consume_concurrently_max_span: distance of the first and last cached offset above which it is not.
-    max_reconsume_times: retries of a message before the dead letter topic; None: 16.
+    suspend_current_queue_time_millis: pause of a queue, ms, after an orderly listener suspended it, unless
+        the listener's context says otherwise; 10 to 30,000.
+    max_reconsume_times: retries of a message before the dead letter topic; None: 16, and without end for an
+        orderly listener.
     consume_timeout: minutes after which a message whose listener still runs is sent back, 1 to 1440; looked
         at as often.
     offset_root: directory of broadcasting offsets.
@@ -54,6 +58,7 @@ class PushOptions:
     pull_threshold_for_queue: int = 1000
     pull_threshold_size_for_queue: int = 100
     consume_concurrently_max_span: int = 2000
+    suspend_current_queue_time_millis: int = 1000
     max_reconsume_times: int | None = None
     consume_timeout: int = 15
     allocate_strategy: AllocateStrategy = field(default_factory=AllocateAveragely)
@@ -89,6 +94,7 @@ class PushOptionKwargs(ClientKwargs, total=False):
     pull_threshold_for_queue: int
     pull_threshold_size_for_queue: int
     consume_concurrently_max_span: int
+    suspend_current_queue_time_millis: int
     max_reconsume_times: int | None
     consume_timeout: int
     allocate_strategy: AllocateStrategy

@@ -9,7 +9,9 @@ from typing import Protocol
 
 from rewindmq.client.allocate import AllocateStrategy
 from rewindmq.client.instance import ClientInstance
+from rewindmq.client.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.queue_locks import QueueLocks
 from rewindmq.client.queue_trace import queue_details
 from rewindmq.protocol.body.heartbeat import MessageModel, SubscriptionData
 from rewindmq.protocol.errors import RewindMQError
@@ -52,6 +54,7 @@ class Rebalance:
         on_drop: told of each queue given up, at that moment.
         on_change: told, after the queues of a topic changed, of all its queues and of the owned ones.
         replaces_stuck: replace queues that were not pulled for 120 s (push consumers).
+        locks: what an orderly consumer has to lock; None for all others.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Rebalance:
         on_drop: Callable[[ProcessQueue], None],
         on_change: Callable[[str], Awaitable[None]],
         replaces_stuck: bool,
+        locks: QueueLocks | None = None,
     ) -> None:
         self._instance = instance
         self._group = group
@@ -79,6 +83,7 @@ class Rebalance:
         self._on_drop = on_drop
         self._on_change = on_change
         self._replaces_stuck = replaces_stuck
+        self._locks = locks
         self.process_queues = process_queues
         # Topic to its readable queues, as the route says; filled by the consumer.
         self.topic_queues: dict[str, list[MessageQueue]] = {}
@@ -120,7 +125,7 @@ class Rebalance:
             probe(Point.REBALANCED, {**details, "queues": len(mine), "changed": changed})
         if changed:
             await self._on_change(topic)
-        return all(queue in self.process_queues for queue in mine)
+        return all(queue in self.process_queues and not self.process_queues[queue].dropped for queue in mine)
 
     async def _consumer_ids(self, topic: str) -> list[str]:
         """The group's members, from a random broker of the topic.
@@ -149,7 +154,8 @@ class Rebalance:
                     queue,
                 )
             self.drop(queue, process_queue)
-            await self.remove_unnecessary(queue)
+            if not await self.remove_unnecessary(queue, process_queue):
+                continue
             # A reset may have replaced or removed it while the offset was being committed.
             if self.process_queues.get(queue) is process_queue:
                 del self.process_queues[queue]
@@ -160,6 +166,11 @@ class Rebalance:
         targets: list[PullTarget] = []
         for queue in mine:
             if queue in self.process_queues:
+                continue
+            if self._locks is not None and not await self._locks.lock_new(queue):
+                _log.warning(
+                    "doRebalance, %s, add a new mq failed, %s, because lock failed", self._group, queue
+                )
                 continue
             await self._offsets.remove(queue)
             try:
@@ -179,7 +190,10 @@ class Rebalance:
 
     def _new_process_queue(self, epoch: int | None) -> ProcessQueue:
         runtime = self._instance.runtime
-        return ProcessQueue(runtime.clock.monotonic(), next(runtime.numbers), epoch)
+        now, chain = runtime.clock.monotonic(), next(runtime.numbers)
+        if self._locks is not None:
+            return self._locks.new_process_queue(now, chain, epoch)
+        return ProcessQueue(now, chain, epoch)
 
     def _emit(self, point: Point, queue: MessageQueue, offset: int, process_queue: ProcessQueue) -> None:
         probe = self._instance.runtime.probe
@@ -206,22 +220,31 @@ class Rebalance:
         self.drop(queue, process_queue)
         process_queue.clear()
         fresh = self._new_process_queue(epoch)
+        if isinstance(fresh, OrderlyProcessQueue):
+            fresh.take_lock_of(process_queue)
         self.process_queues[queue] = fresh
         self._offsets.begin_again(queue, offset, epoch)
         self._emit(Point.QUEUE_RESTARTED, queue, offset, fresh)
         self._dispatch([PullTarget(queue, fresh, offset)])
 
-    async def remove_unnecessary(self, queue: MessageQueue) -> None:
-        """Commit the queue's offset in memory and forget it."""
+    async def remove_unnecessary(self, queue: MessageQueue, process_queue: ProcessQueue | None) -> bool:
+        """Commit the queue's offset in memory and forget it.
+
+        Returns:
+            Whether it may leave the table; a queue whose orderly listener still runs may not.
+        """
+        if self._locks is not None:
+            return await self._locks.give_up(queue, process_queue)
         await self._offsets.persist(queue)
         await self._offsets.remove(queue)
+        return True
 
     async def remove_process_queue(self, queue: MessageQueue) -> None:
         """Drop whatever is in the table for this queue now, with its offset committed."""
         process_queue = self.process_queues.pop(queue, None)
         if process_queue is not None:
             self.drop(queue, process_queue)
-            await self.remove_unnecessary(queue)
+            await self.remove_unnecessary(queue, process_queue)
 
     def drop_all(self) -> None:
         """Give up everything without a word to the broker; the last act of a shutdown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rewindmq.client import (
     ConsumeFromWhere,
     Message,
     MessageExt,
+    MessageSelector,
     Producer,
     PullConsumer,
     PushConsumer,
@@ -87,10 +88,12 @@ class Cluster:
         profile: Profile,
         reset_mode: ResetMode,
         exits: AsyncExitStack,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         self.world = world
         self.profile = profile
         self._reset_mode = reset_mode
+        self._config = config or {}
         self.brokers: dict[str, Broker] = {}
         self.events = Events(world)
         self._root = root
@@ -99,6 +102,10 @@ class Cluster:
         self._runtimes: dict[str, Runtime] = {}
         self._namesrv_runtime, self._namesrv_host = self.runtime()
         self._namesrv: NameServer
+
+    def at_exit(self, close: Callable[[], Awaitable[None]]) -> None:
+        """What is awaited when the scene is over; the latest first."""
+        self._exits.push_async_callback(close)
 
     @property
     def namesrv(self) -> str:
@@ -139,6 +146,7 @@ class Cluster:
                 profile=self.profile,
                 reset_mode=self._reset_mode,
                 store=StoreConfig(**{"physical_memory_bytes": 1 << 30, **sizes, **store}),
+                **self._config,
             ),
         )
         await self._run_broker(name, broker)
@@ -184,7 +192,7 @@ class Cluster:
         name: str = "c1",
         group: str = "G",
         topic: str = "T",
-        expression: str = "*",
+        expression: str | MessageSelector = "*",
         stall: Stall | None = None,
         **options: Any,
     ) -> PushConsumer:
@@ -237,13 +245,18 @@ def play(
     store: dict[str, Any] | None = None,
     reset_mode: ResetMode = ResetMode.CLASSIC,
     seed: int = 1,
+    config: Mapping[str, Any] | None = None,
 ) -> None:
-    """Run a scene against a cluster of one profile."""
+    """Run a scene against a cluster of one profile.
+
+    Args:
+        config: further fields of each broker's ``BrokerConfig``.
+    """
     world = World(seed)
 
     async def main() -> None:
         async with AsyncExitStack() as exits:
-            cluster = Cluster(world, root, profile, reset_mode, exits)
+            cluster = Cluster(world, root, profile, reset_mode, exits, config)
             await cluster.start(brokers, queues, store or {})
             await scene(cluster)
 
