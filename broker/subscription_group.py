@@ -89,6 +89,10 @@ class SubscriptionGroupManager:
             check_room("consumer groups", len(wrapper.subscription_group_table) - 1, MAX_GROUPS)
             self._replace_all(dict(wrapper.subscription_group_table), wrapper.data_version)
 
+    def table(self) -> SubscriptionGroupWrapper:
+        """All groups as they are."""
+        return SubscriptionGroupWrapper(dict(self._groups), self.data_version)
+
     def _replace_all(
         self, groups: dict[str, SubscriptionGroupConfig], version: DataVersion | None = None
     ) -> None:

@@ -1,0 +1,16 @@
+"""201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG: every consumer group's settings, as slaves and tools read them.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllSubscriptionGroup``: the groups with the version of their table.
+Changed and refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(ResponseCode.SUCCESS, body=context.groups.table())
