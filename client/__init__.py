@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ConsumeConcurrentlyStatus,
         ConsumeOrderlyContext,
         ConsumeOrderlyStatus,
+        ReconsumeLater,
     )
     from rewindmq.client.lite_pull_consumer import LitePullConsumer
     from rewindmq.client.producer import Producer
@@ -53,6 +54,7 @@ __all__ = [
     "PullResult",
     "PullStatus",
     "PushConsumer",
+    "ReconsumeLater",
     "SendResult",
     "SendStatus",
     "TransactionListener",
@@ -80,6 +82,7 @@ _MODULES: Final = MappingProxyType(
         "PullResult": "rewindmq.client.pull_result",
         "PullStatus": "rewindmq.client.pull_result",
         "PushConsumer": "rewindmq.client.push_consumer",
+        "ReconsumeLater": "rewindmq.client.listener",
         "SendResult": "rewindmq.client.send_result",
         "SendStatus": "rewindmq.client.send_result",
         "TransactionListener": "rewindmq.client.transaction",
