@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rewindmq.client.admin import clone, consumers, fenced, group_resets, groups, messages, reset, topics
+from rewindmq.client.admin import (
+    clone,
+    consumers,
+    fenced,
+    group_resets,
+    groups,
+    messages,
+    queue_reset,
+    reset,
+    topics,
+)
 from rewindmq.client.admin.clone import CloneResult
 from rewindmq.client.admin.group_resets import GroupReset
+from rewindmq.client.admin.queue_reset import QueueReset
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_reset_timestamp
@@ -191,6 +202,20 @@ class AdminClient:
             offset=offset,
             force=force,
             mode=mode,
+        )
+
+    async def reset_queue_as_5x(
+        self,
+        address: str,
+        topic: str,
+        group: str,
+        queue_id: int,
+        timestamp: int,
+        offset: int | None = None,
+    ) -> QueueReset:
+        """The same the way RocketMQ 5's tool does it, which applies no offset 0; see ``queue_reset``."""
+        return await queue_reset.reset_queue_as_5x(
+            self._remote, address, topic, group, queue_id, timestamp, offset
         )
 
     async def reset_offset_by_timestamp_old(

@@ -87,7 +87,7 @@ async def reset_offset_by_timestamp(
     modes: dict[str, ResetMode | None] = {}
     for name, address in await remote.brokers_of(topic):
         try:
-            targets, used = await _reset_at(remote, name, address, header, is_cpp=is_cpp)
+            targets, used = await reset_at(remote, name, address, header, is_cpp=is_cpp)
         except RewindMQError as error:
             if modes:
                 error.add_note(f"already reset: {', '.join(modes)}")
@@ -125,15 +125,7 @@ async def reset_offset_of_queue(
         RemotingError: no answer within 5 s.
         ClientError: it is no broker of ours; it was not asked to reset anything.
     """
-    try:
-        await fenced_commits_at(remote, address, group, topic)
-    except ResponseError as error:
-        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-            raise
-        raise ClientError(
-            f"the broker at {address} knows no reset modes: in classic mode it would take the reset of one"
-            " queue for one of the whole topic, so it was not asked"
-        ) from None
+    await require_reset_modes(remote, address, topic, group)
     header = ResetOffsetRequestHeader(
         topic=topic,
         group=group,
@@ -143,11 +135,29 @@ async def reset_offset_of_queue(
         offset=offset,
         reset_mode=mode,
     )
-    table, used = await _reset_at(remote, address, address, header)
+    table, used = await reset_at(remote, address, address, header)
     return ResetResult(topic, group, timestamp, force, table, {address: used})
 
 
-async def _reset_at(
+async def require_reset_modes(remote: AdminRemote, address: str, topic: str, group: str) -> None:
+    """See to it that a broker is one of ours, by asking for what no other knows.
+
+    Raises:
+        ResponseError: it refused for another reason.
+        ClientError: it is not.
+    """
+    try:
+        await fenced_commits_at(remote, address, group, topic)
+    except ResponseError as error:
+        if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise
+        raise ClientError(
+            f"the broker at {address} knows no reset modes: in classic mode it would take the reset of one"
+            " queue for one of the whole topic, so it was not asked"
+        ) from None
+
+
+async def reset_at(
     remote: AdminRemote, name: str, address: str, header: ResetOffsetRequestHeader, *, is_cpp: bool = False
 ) -> tuple[dict[MessageQueue, int], ResetMode | None]:
     """222 to one broker: its table, and the mode it named.

@@ -131,7 +131,11 @@ class Stage:
 
     @asynccontextmanager
     async def consumer(
-        self, group: str = GROUP, host: str = "10.0.2.1", listener: MessageListener | None = None
+        self,
+        group: str = GROUP,
+        host: str = "10.0.2.1",
+        listener: MessageListener | None = None,
+        profile: Profile | None = None,
     ) -> AsyncIterator[PushConsumer]:
         """A running member of the group; what it consumes is appended to ``consumed``, or goes to a listener
         of the test's own."""
@@ -139,7 +143,7 @@ class Stage:
             group,
             NAMESRV,
             runtime=self.world.runtime(host),
-            profile=self.profile,
+            profile=profile or self.profile,
             client_ip=host,
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )
@@ -190,7 +194,7 @@ Scenario = Callable[[Stage], Awaitable[None]]
 def play(tmp_path: Path) -> Callable[..., None]:
     """Run a scenario on a fresh stage: ``play(scenario, brokers=2, profile=...)``."""
 
-    def run(scenario: Scenario, *, brokers: int = 1, profile: Profile = Profile.V49) -> None:
+    def run(scenario: Scenario, *, brokers: int = 1, profile: Profile = Profile.V49, **keys: object) -> None:
         world = World(1)
 
         async def main() -> None:
@@ -198,7 +202,7 @@ def play(tmp_path: Path) -> Callable[..., None]:
                 stage = Stage(world, tmp_path, profile, exits)
                 await stage.start_namesrv()
                 for index in range(brokers):
-                    await stage.start_broker(f"broker-{chr(ord('a') + index)}")
+                    await stage.start_broker(f"broker-{chr(ord('a') + index)}", **keys)
                 await scenario(stage)
 
         world.run(main())

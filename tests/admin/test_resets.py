@@ -47,6 +47,7 @@ def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(play, profile)
     play(scenario, profile=profile)
 
 
+@pytest.mark.scenario("D06", "v42", "v49")
 @pytest.mark.parametrize(("profile", "target"), [(Profile.V42, 99), (Profile.V49, 100), (Profile.V53, 100)])
 def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, target):
     async def scenario(stage):
@@ -62,20 +63,7 @@ def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, tar
     play(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", RELEASES)
-def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile):
-    async def scenario(stage):
-        seen = []
-        admin = await stage.admin(probe=lambda point, details: seen.append(point))
-        with pytest.raises(ResponseError) as refused:
-            await admin.reset_offset_by_timestamp("nowhere", GROUP, 0)
-        assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
-        assert "nowhere" in refused.value.remark
-        assert Point.RESET_SENT not in seen
-
-    play(scenario, profile=profile)
-
-
+@pytest.mark.scenario("D10", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
 def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_offsets(play, profile):
     async def scenario(stage):
@@ -98,6 +86,7 @@ def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_off
     play(scenario, profile=profile)
 
 
+@pytest.mark.scenario("D11", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
 def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profile):
     async def scenario(stage):
@@ -107,27 +96,6 @@ def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profi
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
         assert str(refused.value) == f"CODE: 1  DESC: THe consumer group <{GROUP}> not exist"
         assert [stage.stored(Q0), stage.stored(Q1)] == [-1, -1]
-
-    play(scenario, profile=profile)
-
-
-@pytest.mark.parametrize("profile", RELEASES)
-def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, profile):
-    async def scenario(stage):
-        await stage.create_topic()
-        await stage.send(3)
-        async with stage.consumer():
-            await stage.sleep(20)
-            stage.consumed.clear()
-            await stage.start_mute_broker("broker-b")
-            admin = await stage.admin()
-            began = stage.world.now
-            with pytest.raises(RequestTimeoutError) as failure:
-                await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0)
-            assert stage.world.now - began == pytest.approx(5.0, abs=0.1)
-            assert failure.value.__notes__ == ["already reset: broker-a"]
-            await stage.sleep(15)
-            assert len(stage.consumed) == 6
 
     play(scenario, profile=profile)
 
@@ -231,6 +199,7 @@ def test_direct_write_leaves_other_topics_alone(play):
     play(scenario)
 
 
+@pytest.mark.scenario("D31", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
 def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(play, profile):
     async def scenario(stage):
@@ -281,6 +250,7 @@ def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_lat
     play(scenario)
 
 
+@pytest.mark.scenario("D14", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
 def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play, profile):
     async def scenario(stage):

@@ -43,6 +43,7 @@ def test_D01_each_member_is_sent_the_table_and_the_stored_offsets_stay(
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("D05", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize(
     ("stored", "timestamp", "force", "expected"),
@@ -75,6 +76,7 @@ def test_D06_targets_of_now(simulate: Simulate, profile: str, timestamp: int | s
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("D08", "v42", "v49", "v53c")
 @pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 17)])
 @pytest.mark.parametrize("topic", ["Nope", "../../x"])
 def test_D08_topic_unknown_at_the_broker(simulate: Simulate, profile: str, code: int, topic: str) -> None:
@@ -186,6 +188,7 @@ def test_D15_a_broadcast_group_has_no_offsets_here(simulate: Simulate) -> None:
     simulate(scenario, profile="v49")
 
 
+@pytest.mark.scenario("D20", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -197,11 +200,13 @@ def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, 
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("D21", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(1, queues=8, messages=1, write=4, read=8)
         assert await peer.targets(0) == {0: 0, 1: 0, 2: 0, 3: 0}
+        assert [await peer.stored_offset(queue_id=queue_id) for queue_id in range(4, 8)] == [1] * 4
 
     simulate(scenario, profile=profile)
 

@@ -38,6 +38,8 @@ def test_D15_a_broadcast_group_is_reset_all_the_same(simulate: Simulate) -> None
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D20", "v53s")
+@pytest.mark.scenario("D21", "v53s")
 @pytest.mark.parametrize(("write", "read"), [(8, 4), (4, 8)])
 def test_D20_D21_the_queues_are_the_read_queues(simulate: Simulate, write: int, read: int) -> None:
     async def scenario(stage: Any) -> None:
@@ -50,6 +52,7 @@ def test_D20_D21_the_queues_are_the_read_queues(simulate: Simulate, write: int, 
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D23", "v53s")
 def test_D23_an_unknown_group_is_26_and_not_created(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
@@ -61,6 +64,7 @@ def test_D23_an_unknown_group_is_26_and_not_created(simulate: Simulate) -> None:
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D08", "v53s")
 @pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
 def test_D08_an_unknown_topic_is_17(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
@@ -71,6 +75,7 @@ def test_D08_an_unknown_topic_is_17(simulate: Simulate, profile: str) -> None:
     simulate(scenario, profile=profile, reset_mode=ResetMode.SERVER)
 
 
+@pytest.mark.scenario("D24", "v53s")
 def test_D24_an_offset_may_lie_one_past_the_end(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(50)
@@ -132,6 +137,7 @@ def test_a_topic_without_read_queues(simulate: Simulate) -> None:
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D26", "v53s")
 def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(100)
@@ -146,6 +152,7 @@ def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: Si
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D27", "v53s")
 def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(100)
@@ -160,6 +167,7 @@ def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simul
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D28", "v53s")
 def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(100)
@@ -176,6 +184,7 @@ def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: Simulate) -
     simulate(scenario, **SERVER)
 
 
+@pytest.mark.scenario("D29", "v53s")
 def test_D29_an_offline_group_starts_at_the_target_and_is_sent_there_once_more(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(100)

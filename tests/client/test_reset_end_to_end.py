@@ -19,6 +19,7 @@ ALL = list(Profile)
 GUARDED = [profile for profile in Profile if profile is not Profile.UNGUARDED]
 
 
+@pytest.mark.scenario("D01", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", ALL)
 def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
     tmp_path: Path, profile: Profile
@@ -71,6 +72,7 @@ async def _until_pulls_are_fresh(cluster: Cluster) -> None:
     await asyncio.sleep(6)
 
 
+@pytest.mark.scenario("D02", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", GUARDED)
 def test_D02_no_listener_call_starts_during_the_wait(tmp_path: Path, profile: Profile) -> None:
     async def scene(cluster: Cluster) -> None:
@@ -136,6 +138,7 @@ def test_the_cache_of_a_queue_is_emptied_before_the_wait(tmp_path: Path, profile
     play(scene, tmp_path, profile)
 
 
+@pytest.mark.scenario("D03", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", ALL)
 def test_D03_skip_accumulation_never_delivers_what_was_skipped(tmp_path: Path, profile: Profile) -> None:
     async def scene(cluster: Cluster) -> None:
@@ -192,6 +195,7 @@ def test_D17_a_pull_consumer_is_not_moved(tmp_path: Path, profile: Profile) -> N
     play(scene, tmp_path, profile)
 
 
+@pytest.mark.scenario("D22", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", ALL)
 def test_D22_a_consumer_suspended_by_its_application_comes_out_running(
     tmp_path: Path, profile: Profile

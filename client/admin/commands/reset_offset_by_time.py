@@ -14,6 +14,7 @@ from rewindmq.client.admin.commands.reset_tables import (
     reset_or_write,
 )
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         raise ClientError("-o is the offset of one queue: say which with -b and -q")
     if arguments.offset is not None and not arguments.force:
         raise ClientError("-o says where to, in either direction: -f false goes with -s alone")
+    if arguments.queue is not None and arguments.mode is None and admin.profile.release is Profile.V53:
+        yield await _reset_queue_as_5x(admin, arguments, topic, group, timestamp)
+        return
     if arguments.queue is None:
         outcome = await reset_or_write(
             admin, topic, group, timestamp, arguments.force, is_cpp=arguments.cplus, mode=arguments.mode
@@ -138,6 +142,30 @@ async def _reset_queue(
         mode=arguments.mode,
     )
     return Outcome(True, describe_modes(result), online_table(result))
+
+
+async def _reset_queue_as_5x(
+    admin: AdminClient, arguments: argparse.Namespace, topic: str, group: str, timestamp: int
+) -> Printed:
+    """Under ``--profile v53``, and no mode asked for: as the tool of that release, which leaves 0 alone."""
+    address, queue_id = arguments.broker.strip(), arguments.queue
+    reset = await admin.reset_queue_as_5x(address, topic, group, queue_id, timestamp, arguments.offset)
+    heading = (
+        f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
+        f"broker[{address}], timestamp(string)[{arguments.timestamp.strip()}], timestamp(long)[{timestamp}]"
+    )
+    lines = [heading, f"reset consumer offset to {reset.target}"]
+    if reset.result is None:
+        lines.append("nothing was sent: that tool applies no offset 0; --mode server or fenced does")
+    data = {
+        "group": group,
+        "topic": topic,
+        "queueId": queue_id,
+        "offset": reset.target,
+        "applied": reset.result is not None,
+        "mode": None if reset.result is None else describe_modes(reset.result),
+    }
+    return Printed(lines, data)
 
 
 COMMAND: Final = Command(
