@@ -1,0 +1,211 @@
+"""The journals: what every process of the soak writes down, a line for each thing that happened.
+
+Each line is written by one ``write`` of its own before the thing it tells of can have any effect elsewhere:
+a producer's intent before the send, a consumer's delivery before the listener answers. So ``kill -9`` loses
+no line that matters; the operating system keeps what was written. A line that the kill has cut is left out.
+
+Times are µs of CLOCK_MONOTONIC, which all processes of one machine share. A file begins with a header line.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+SUFFIX: Final = ".journal"
+
+
+class Header(NamedTuple):
+    """The first line: whose journal it is.
+
+    Attributes:
+        owner: the process.
+        group: the consumer group; "" in producers' and the driver's.
+        producer: the producer's number; -1 in others.
+    """
+
+    owner: str
+    group: str = ""
+    producer: int = -1
+
+
+class Intent(NamedTuple):
+    """A message is about to be sent. ``delay_us`` is how long it may not be delivered yet."""
+
+    at: int
+    number: int
+    topic: str
+    delay_us: int
+
+
+class Ack(NamedTuple):
+    """A broker has taken it; ``queue`` is "" where the place is not known yet."""
+
+    at: int
+    number: int
+    queue: str
+    offset: int
+
+
+class Delivery(NamedTuple):
+    """A listener was called with it.
+
+    Attributes:
+        queue: where it was taken from, see ``queue_token``.
+        producer: -1 when the body is not one that was sent.
+        verdict: what the listener answers: one of ACCEPTED, REFUSED, SUSPENDED.
+        chain: the number of the ProcessQueue, in this process.
+    """
+
+    at: int
+    queue: str
+    offset: int
+    producer: int
+    number: int
+    reconsume_times: int
+    verdict: str
+    chain: int
+
+
+class Reset(NamedTuple):
+    """A reset was asked for, or answered with success.
+
+    Attributes:
+        at: when it was asked for.
+        mode: TRIED, of which nobody knows what became of it, or the mode that it was done in.
+        targets: queue to offset.
+    """
+
+    at: int
+    group: str
+    mode: str
+    targets: dict[str, int]
+
+
+class DeadLetter(NamedTuple):
+    """A message found in the group's dead letter queue at the end."""
+
+    at: int
+    group: str
+    producer: int
+    number: int
+
+
+class Outage(NamedTuple):
+    """A broker, by its letter, serves again; it did not since ``since``."""
+
+    at: int
+    broker: str
+    since: int
+
+
+class Note(NamedTuple):
+    """What the driver did, for people to read."""
+
+    at: int
+    what: str
+
+
+Record = Intent | Ack | Delivery | Reset | DeadLetter | Outage | Note
+
+ACCEPTED: Final = "s"
+REFUSED: Final = "l"
+SUSPENDED: Final = "p"
+TRIED: Final = "tried"
+
+_FORMS: Final[dict[str, Callable[[list[str]], Record]]] = {
+    "I": lambda f: Intent(int(f[0]), int(f[1]), f[2], int(f[3])),
+    "A": lambda f: Ack(int(f[0]), int(f[1]), "" if f[2] == "-" else f[2], int(f[3])),
+    "D": lambda f: Delivery(int(f[0]), f[1], int(f[2]), int(f[3]), int(f[4]), int(f[5]), f[6], int(f[7])),
+    "R": lambda f: Reset(int(f[0]), f[1], f[2], {key: int(value) for key, value in _pairs(f[3])}),
+    "X": lambda f: DeadLetter(int(f[0]), f[1], int(f[2]), int(f[3])),
+    "O": lambda f: Outage(int(f[0]), f[1], int(f[2])),
+    "N": lambda f: Note(int(f[0]), " ".join(f[1:])),
+}
+
+
+def now_us() -> int:
+    """The clock of all journals."""
+    return time.monotonic_ns() // 1000
+
+
+def queue_token(topic: str, broker_name: str, queue_id: int) -> str:
+    """A queue in four or five characters: the topic's letter, the broker's, the number."""
+    return f"{topic}{broker_name[-1]}{queue_id}"
+
+
+class JournalWriter:
+    """Appends to a journal of its own.
+
+    Raises:
+        FileExistsError: somebody has written it already.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        os.write(self._file, (json.dumps(header._asdict()) + "\n").encode())
+
+    def intents(self, intents: list[Intent]) -> None:
+        """One write for the messages of a batch."""
+        lines = [f"I {i.at} {i.number} {i.topic} {i.delay_us}\n" for i in intents]
+        os.write(self._file, "".join(lines).encode())
+
+    def ack(self, number: int, queue: str, offset: int) -> None:
+        os.write(self._file, b"A %d %d %b %d\n" % (now_us(), number, queue.encode() or b"-", offset))
+
+    def deliveries(self, deliveries: list[Delivery]) -> None:
+        """One write for the messages of a listener's call."""
+        lines = ["D " + " ".join(map(str, delivery)) + "\n" for delivery in deliveries]
+        os.write(self._file, "".join(lines).encode())
+
+    def reset(self, reset: Reset) -> None:
+        targets = ",".join(f"{queue}={offset}" for queue, offset in reset.targets.items()) or "-"
+        os.write(self._file, f"R {reset.at} {reset.group} {reset.mode} {targets}\n".encode())
+
+    def dead_letter(self, letter: DeadLetter) -> None:
+        os.write(self._file, ("X " + " ".join(map(str, letter)) + "\n").encode())
+
+    def outage(self, broker: str, since: int) -> None:
+        os.write(self._file, f"O {now_us()} {broker} {since}\n".encode())
+
+    def note(self, what: str) -> None:
+        os.write(self._file, f"N {now_us()} {' '.join(what.split())}\n".encode())
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def read_journals(directory: Path) -> Iterator[tuple[Header, Record]]:
+    """All records of all journals by time; those of one file keep their order. Holds a line of each file.
+
+    Raises:
+        ValueError: a line that is whole is no record; names the file.
+    """
+    return heapq.merge(
+        *(_read(path) for path in sorted(directory.glob(f"*{SUFFIX}"))), key=lambda entry: entry[1].at
+    )
+
+
+def _read(path: Path) -> Iterator[tuple[Header, Record]]:
+    with path.open() as lines:
+        first = next(lines, "")
+        if not first.endswith("\n"):
+            return
+        header = Header(**json.loads(first))
+        for line in lines:
+            if not line.endswith("\n"):
+                return
+            kind, *fields = line.split()
+            try:
+                yield header, _FORMS[kind](fields)
+            except (KeyError, IndexError, ValueError):
+                raise ValueError(f"{path}: no record: {line[:100]!r}") from None
+
+
+def _pairs(text: str) -> list[list[str]]:
+    return [] if text == "-" else [pair.split("=") for pair in text.split(",")]

@@ -1,0 +1,330 @@
+"""The soak's checker finds what it is there to find: each promise, broken on purpose in a small history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from soak.checker import Checker, Waits
+from soak.driver import judge_log
+from soak.journal import (
+    ACCEPTED,
+    REFUSED,
+    SUSPENDED,
+    TRIED,
+    Ack,
+    DeadLetter,
+    Delivery,
+    Header,
+    Intent,
+    JournalWriter,
+    Outage,
+    Record,
+    Reset,
+    read_journals,
+)
+from soak.memory import Life, MemoryWatch, judge_memory, rss_anon_kib
+from soak.message import MessageId, is_committed, is_doomed, make_body, read_body
+from soak.rules import GroupRules
+from soak.verdict import Law, Verdict
+
+SECOND = 1_000_000
+WAITS = Waits(commit=5 * SECOND, reset=5 * SECOND)
+FENCED = GroupRules("F", "cdt", max_reconsume_times=3)
+CLASSIC = GroupRules("C", "c", is_lossy=True)
+ORDERLY = GroupRules("O", "o", is_orderly=True)
+COMMITTED, ROLLED_BACK = (
+    next(n for n in range(1000) if is_committed(MessageId(0, n)) is outcome) for outcome in (True, False)
+)
+DOOMED, HEALTHY = (
+    next(n for n in range(9000) if is_doomed(MessageId(0, n), 3) is fate) for fate in (True, False)
+)
+PRODUCER = Header("producer-0.0", producer=0)
+
+
+def sent(at: int, number: int, topic: str = "c", offset: int | None = None, delay: int = 0) -> list[Record]:
+    """A message to queue ``<topic>a0`` that was acknowledged, at an offset like its number."""
+    place = number if offset is None else offset
+    queue = "" if topic in "dt" else f"{topic}a0"
+    return [
+        Intent(at * SECOND, number, topic, delay * SECOND),
+        Ack(at * SECOND, number, queue, place if queue else 0),
+    ]
+
+
+def came(
+    at: int, number: int, topic: str = "c", offset: int | None = None, verdict: str = ACCEPTED, **rest: int
+) -> Delivery:
+    place = number if offset is None else offset
+    return Delivery(
+        at * SECOND, f"{topic}a0", place, 0, number, rest.get("times", 0), verdict, rest.get("chain", 1)
+    )
+
+
+def judge(rules: GroupRules, records: Iterable[Record | list[Record]]) -> Verdict:
+    """The verdict on what one producer and one member of a group did."""
+    checker = Checker([rules], WAITS)
+    consumer = Header("member", rules.name)
+    for entry in records:
+        for record in entry if isinstance(entry, list) else [entry]:
+            header = PRODUCER if isinstance(record, Intent | Ack) else consumer
+            checker.feed(header, record)
+    return checker.finish()
+
+
+def laws(rules: GroupRules, *records: Record | list[Record]) -> set[Law]:
+    return set(judge(rules, records).totals)
+
+
+# At least once, and nothing else.
+
+
+def test_a_history_without_fault_is_found_without_fault():
+    verdict = judge(CLASSIC, [sent(1, 0), sent(1, 1), came(2, 0), came(2, 1), came(3, 1)])
+    assert verdict.is_ok
+    assert verdict.counts["acknowledged"] == 2
+    assert verdict.counts["C: delivered again"] == 1
+
+
+def test_a_lost_message_is_found():
+    verdict = judge(CLASSIC, [sent(1, 0), sent(1, 1), sent(1, 2), came(2, 0), came(2, 2)])
+    assert verdict.totals == {Law.LOST: 1}
+    assert "number=1" in verdict.violations[0].text
+
+
+def test_a_message_whose_acknowledgement_was_lost_may_come_or_not():
+    assert laws(CLASSIC, Intent(1, 0, "c", 0), Intent(1, 1, "c", 0), came(2, 1)) == set()
+
+
+def test_an_invented_message_is_found():
+    assert laws(CLASSIC, sent(1, 0), came(2, 0), came(2, 1)) == {Law.INVENTED}
+
+
+def test_a_message_of_another_topic_is_found():
+    assert laws(CLASSIC, sent(1, 0, "o"), came(2, 0, "c")) == {Law.INVENTED}
+    assert laws(CLASSIC, sent(1, 0, "o"), came(2, 0, "o")) == {Law.WRONG_QUEUE}
+
+
+def test_a_damaged_body_is_found():
+    body = make_body(MessageId(7, 12))
+    assert read_body(body) == MessageId(7, 12)
+    assert read_body(body[:-1] + bytes([body[-1] ^ 1])) is None
+    assert read_body(body[:-1]) is None
+    assert read_body(b"") is None
+    damaged = Delivery(2 * SECOND, "ca0", 0, -1, -1, 0, ACCEPTED, 1)
+    assert laws(CLASSIC, sent(1, 0), came(2, 0), damaged) == {Law.INVENTED}
+
+
+def test_two_messages_in_one_place_are_found():
+    assert laws(CLASSIC, sent(1, 0), sent(1, 1, offset=0), came(2, 0), came(2, 1, offset=1)) == {
+        Law.TWO_IN_ONE_PLACE
+    }
+
+
+def test_a_loss_is_put_down_to_a_lossy_reset_only_when_it_was_near():
+    near = [sent(10, 0), Reset(12 * SECOND, "C", "classic", {})]
+    verdict = judge(CLASSIC, near)
+    assert verdict.is_ok
+    assert verdict.counts["C: lost to the known races of its resets"] == 1
+    assert laws(CLASSIC, sent(10, 0), Reset(20 * SECOND, "C", "classic", {})) == {Law.LOST}
+    assert laws(GroupRules("C", "c"), *near) == {Law.LOST}
+
+
+# Order.
+
+
+def orderly(*deliveries: Record) -> set[Law]:
+    messages = [sent(0, number, "o") for number in range(100)]
+    verdict = judge(ORDERLY, [*messages, *deliveries])
+    # Most are not delivered here, which is not what these tests look at.
+    return set(verdict.totals) - {Law.LOST}
+
+
+def run(start: int, first: int, last: int, chain: int) -> list[Record]:
+    """One chain, a message a second."""
+    return [came(start + n - first, n, "o", chain=chain) for n in range(first, last + 1)]
+
+
+def test_an_orderly_queue_in_order_is_found_without_fault():
+    assert orderly(*run(1, 0, 3, chain=1), *run(10, 4, 5, chain=2)) == set()
+
+
+def test_a_gap_and_a_step_back_within_one_tenure_are_found():
+    assert orderly(came(1, 0, "o"), came(2, 2, "o")) == {Law.OUT_OF_ORDER}
+    assert orderly(came(1, 0, "o"), came(2, 1, "o"), came(3, 0, "o")) == {Law.OUT_OF_ORDER}
+    assert orderly(came(1, 0, "o"), came(2, 0, "o")) == {Law.OUT_OF_ORDER}
+
+
+def test_a_suspended_message_comes_again_before_the_next():
+    again = came(1, 0, "o", verdict=SUSPENDED)
+    assert orderly(again, came(2, 0, "o"), came(3, 1, "o")) == set()
+    assert orderly(again, came(2, 1, "o")) == {Law.OUT_OF_ORDER}
+
+
+def test_a_new_owner_may_not_begin_beyond_what_was_delivered():
+    assert orderly(*run(1, 0, 3, chain=1), came(5, 5, "o", chain=2)) == {Law.OUT_OF_ORDER}
+
+
+def test_a_new_owner_may_go_back_to_what_may_not_be_committed_yet_and_no_further():
+    assert orderly(*run(1, 0, 20, chain=1), came(22, 18, "o", chain=2)) == set()
+    assert orderly(*run(1, 0, 20, chain=1), came(22, 2, "o", chain=2)) == {Law.WENT_BACK}
+
+
+def test_a_reset_may_send_it_back_even_if_its_answer_was_lost():
+    reset = Reset(22 * SECOND, "O", TRIED, {"oa0": 2})
+    assert orderly(*run(1, 0, 20, chain=1), reset, came(22, 2, "o", chain=2)) == set()
+    replayed = [*run(1, 0, 20, chain=1), reset, *run(22, 2, 12, chain=2)]
+    assert orderly(*replayed, came(34, 11, "o", chain=3)) == set()
+    assert orderly(*replayed, came(34, 2, "o", chain=3)) == {Law.WENT_BACK}
+
+
+def test_while_the_broker_is_down_nothing_can_be_committed():
+    down = Outage(21 * SECOND, "a", 2 * SECOND)
+    assert orderly(*run(1, 0, 20, chain=1), down, came(22, 2, "o", chain=2)) == set()
+
+
+def test_a_queue_stored_in_another_order_than_it_was_sent_is_found():
+    sends = [sent(0, 0, "o", offset=1), sent(0, 1, "o", offset=0)]
+    deliveries = [came(1, 1, "o", offset=0), came(2, 0, "o", offset=1)]
+    assert laws(ORDERLY, *sends, *deliveries) == {Law.SENT_IN_ORDER}
+
+
+# Rewinds.
+
+
+def rewound(mode: str, *numbers: int) -> Verdict:
+    rules = FENCED if mode == "fenced" else CLASSIC
+    sends = [sent(1, number) for number in range(4)]
+    first = [came(2, number) for number in range(4)]
+    reset = Reset(3 * SECOND, rules.name, mode, {"ca0": 1})
+    return judge(rules, [*sends, *first, reset, *(came(4, number) for number in numbers)])
+
+
+def test_a_fenced_rewind_that_was_lost_is_found():
+    assert rewound("fenced", 3, 2, 1).is_ok
+    assert set(rewound("fenced", 1, 3).totals) == {Law.NOT_REPLAYED}
+    assert set(rewound("fenced").totals) == {Law.NOT_REPLAYED}
+
+
+def test_a_classic_rewind_that_was_lost_is_counted():
+    verdict = rewound("classic", 1)
+    assert verdict.is_ok
+    assert verdict.counts["C: classic rewinds of a queue, lost"] == 1
+    assert rewound("classic", 1, 2, 3).counts["C: classic rewinds of a queue, whole"] == 1
+
+
+# Retries, delays, transactions.
+
+
+def test_a_refused_message_has_to_come_again():
+    refused = came(2, HEALTHY, verdict=REFUSED)
+    assert laws(FENCED, sent(1, HEALTHY), refused) == {Law.NOT_RETRIED}
+    assert laws(FENCED, sent(1, HEALTHY), refused, came(3, HEALTHY, "r", 0, times=1)) == set()
+
+
+def test_a_message_refused_for_good_has_to_be_a_dead_letter():
+    refused = [came(2 + n, DOOMED, "r", n, REFUSED, times=n) for n in range(4)]
+    letter = DeadLetter(9 * SECOND, "F", 0, DOOMED)
+    assert laws(FENCED, sent(1, DOOMED), *refused) == {Law.NOT_RETRIED}
+    assert laws(FENCED, sent(1, DOOMED), *refused, letter) == set()
+
+
+def test_a_dead_letter_that_should_be_none_is_found():
+    letter = DeadLetter(9 * SECOND, "F", 0, HEALTHY)
+    assert laws(FENCED, sent(1, HEALTHY), came(2, HEALTHY), letter) == {Law.DEAD_LETTER}
+    assert laws(CLASSIC, sent(1, 0), came(2, 0), DeadLetter(9, "C", 0, 0)) == {Law.DEAD_LETTER}
+
+
+def test_a_delayed_message_that_comes_early_is_found():
+    assert laws(FENCED, sent(1, 0, "d", delay=3), came(3, 0, "d")) == {Law.TOO_EARLY}
+    assert laws(FENCED, sent(1, 0, "d", delay=3), came(4, 0, "d")) == set()
+
+
+def test_a_rolled_back_message_may_not_come_and_a_committed_one_must():
+    assert laws(FENCED, sent(1, ROLLED_BACK, "t")) == set()
+    assert laws(FENCED, sent(1, ROLLED_BACK, "t"), came(2, ROLLED_BACK, "t")) == {Law.ROLLED_BACK}
+    assert laws(FENCED, sent(1, COMMITTED, "t")) == {Law.LOST}
+    assert laws(FENCED, sent(1, COMMITTED, "t"), came(2, COMMITTED, "t")) == set()
+
+
+# Journals.
+
+
+def test_a_journal_is_read_as_it_was_written_and_without_the_line_that_a_kill_has_cut(tmp_path: Path):
+    producer = JournalWriter(tmp_path / "p.journal", PRODUCER)
+    producer.intents([Intent(1, 0, "c", 0), Intent(2, 1, "d", 5)])
+    producer.ack(0, "ca0", 17)
+    producer.ack(1, "", 0)
+    producer.note("two\nlines")
+    producer.close()
+    consumer = JournalWriter(tmp_path / "c.journal", Header("member", "F"))
+    delivery = Delivery(3, "ca0", 17, 0, 0, 0, ACCEPTED, 4)
+    consumer.deliveries([delivery, delivery._replace(at=4, offset=18)])
+    consumer.reset(Reset(5, "F", "fenced", {"ca0": 1, "cb3": 22}))
+    consumer.reset(Reset(6, "F", TRIED, {}))
+    consumer.close()
+    with (tmp_path / "c.journal").open("a") as cut:
+        cut.write("D 7 ca0 19 0")
+    records = [record for header, record in read_journals(tmp_path) if header.group == "F"]
+    assert records == [
+        delivery,
+        delivery._replace(at=4, offset=18),
+        Reset(5, "F", "fenced", {"ca0": 1, "cb3": 22}),
+        Reset(6, "F", TRIED, {}),
+    ]
+    assert [type(record).__name__ for _, record in read_journals(tmp_path)][:2] == ["Intent", "Intent"]
+
+
+def test_a_damaged_journal_is_refused(tmp_path: Path):
+    JournalWriter(tmp_path / "p.journal", PRODUCER).close()
+    with (tmp_path / "p.journal").open("a") as damaged:
+        damaged.write("Q 1 2\n")
+    with pytest.raises(ValueError, match=r"p\.journal: no record"):
+        list(read_journals(tmp_path))
+
+
+# Memory and logs.
+
+
+def memory(*kib: int) -> Verdict:
+    watch = MemoryWatch()
+    watch.lives[1] = Life("broker-b", [(float(at), size) for at, size in enumerate(kib)])
+    verdict = Verdict()
+    judge_memory(watch, settled=60, end=len(kib), needed=frozenset({"broker-b"}), verdict=verdict)
+    return verdict
+
+
+def test_memory_that_grows_is_found_and_warming_up_is_not():
+    warm_up = [10_000 + 100 * at for at in range(60)]
+    assert memory(*warm_up, *([16_000] * 240)).is_ok
+    assert memory(*warm_up, *([16_000] * 200), *([17_500] * 40)).is_ok
+    assert set(memory(*warm_up, *(16_000 + 20 * at for at in range(240))).totals) == {Law.MEMORY}
+
+
+def test_a_process_that_did_not_live_long_enough_was_not_judged():
+    watch, verdict = MemoryWatch(), Verdict()
+    watch.lives[1] = Life("broker-b", [(float(at), 16_000) for at in range(100)])
+    judge_memory(watch, settled=60, end=300, needed=frozenset({"broker-b"}), verdict=verdict)
+    assert set(verdict.totals) == {Law.EMPTY}
+
+
+def test_the_memory_that_is_measured_is_the_process_s_own():
+    before = rss_anon_kib(os.getpid())
+    taken = bytearray(os.urandom(1 << 20) * 32)
+    after = rss_anon_kib(os.getpid())
+    assert before is not None
+    assert after is not None
+    assert len(taken) >> 10 <= after - before + 1024
+
+
+def test_a_traceback_in_a_log_is_found(tmp_path: Path):
+    log = tmp_path / "broker-a.log"
+    log.write_text("2026 INFO rewindmq.broker fine\n")
+    verdict = Verdict()
+    judge_log(log, verdict)
+    assert verdict.is_ok
+    log.write_text("2026 ERROR asyncio task failed | Traceback (most recent call last): | ValueError\n")
+    judge_log(log, verdict)
+    assert set(verdict.totals) == {Law.LOG}
