@@ -16,6 +16,7 @@ from rewindmq.race.scenario import (
     illegal_offset_pending,
     joining_member,
     killed_member,
+    lagging_position,
     leaving_member,
     lost_mark,
     lost_notice,
@@ -83,6 +84,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
             lost_mark,
             wrong_collector,
             overtaken_target,
+            lagging_position,
             swallowed_write,
         )
     }
@@ -93,12 +95,6 @@ UNPLAYABLE: Final = (
         "an orderly listener returns after the wait",
         "E.15",
         "there is no orderly consumption yet",
-    ),
-    Unplayable(
-        "S6",
-        "a lite pull consumer keeps committing its consume position",
-        "E.16",
-        "there is no lite pull consumer yet",
     ),
 )
 

@@ -14,6 +14,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.frame_proxy import FrameProxy
 from rewindmq.race.proxy.pattern import FramePattern, Hold
+from rewindmq.race.stage.application import PollingApplication
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
 from rewindmq.race.stage.reader import PullingReader
@@ -47,7 +48,7 @@ class BaseStage:
         self._proxies: dict[str, FrameProxy] = {}
         self._started_proxies: set[str] = set()
         self._starts: Counter[str] = Counter()
-        self._readers: list[PullingReader] = []
+        self._readers: list[PullingReader | PollingApplication] = []
         self._pending: set[asyncio.Task[None]] = set()
 
     @property
@@ -67,6 +68,13 @@ class BaseStage:
         self._readers.append(reader)
         await reader.start()
         return reader
+
+    async def application(self, name: str) -> PollingApplication:
+        """See ``Stage``."""
+        application = PollingApplication(name, self._journal, self._lab, self._namesrv, self.profile)
+        self._readers.append(application)
+        await application.start()
+        return application
 
     async def reset(
         self,

@@ -82,6 +82,21 @@ class Reader(Protocol):
         """Leave the group."""
 
 
+class Application(Protocol):
+    """A lite pull consumer of the group: it pulls ahead, and its application polls."""
+
+    name: str
+
+    async def poll(self, count: int) -> None:
+        """Until that many messages have come, in whole batches."""
+
+    async def commit(self, *, queue: int = 0, broker: str = BROKER) -> None:
+        """Store at once what was polled."""
+
+    async def stop(self) -> None:
+        """Leave the group; what is noted is stored."""
+
+
 class Stage(Protocol):
     """One topic with ``queues`` queues on each broker, one group, and everybody who talks to them.
 
@@ -148,6 +163,9 @@ class Stage(Protocol):
         Args:
             name: its process in the history is ``reader-<name>``.
         """
+
+    async def application(self, name: str) -> Application:
+        """Have a lite pull consumer of the stage's profile join the group, see ``reader``."""
 
     async def reset(
         self,

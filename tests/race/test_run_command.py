@@ -86,9 +86,9 @@ def test_the_list_knows_no_other_races(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_some_races_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = race(capsys, "list", "r1", "S6", "--json")
+    _, out, _ = race(capsys, "list", "r1", "orderly", "--json")
     first, second = json.loads(out)
-    assert (first["id"], second["unplayable"]) == ("R1", "there is no lite pull consumer yet")
+    assert (first["id"], second["unplayable"]) == ("R1", "there is no orderly consumption yet")
 
 
 def test_the_list_as_json_holds_every_case(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ def test_the_catalogue_has_every_race_of_the_reference() -> None:
     [
         ("R99", "there is no race 'R99'; did you mean"),
         ("nonsense", "there is no race 'nonsense'; `rewindmq race list` names them all"),
-        ("s6", "S6 cannot be played: there is no lite pull consumer yet"),
+        ("orderly", "ORDERLY cannot be played: there is no orderly consumption yet"),
     ],
 )
 def test_an_unknown_race_is_refused_in_one_line(name: str, text: str) -> None:

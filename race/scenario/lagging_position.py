@@ -1,0 +1,54 @@
+"""S6: a lite pull consumer commits what was polled, wherever its pulls have gone (``behaviour.md`` E.16)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.scenario import Loss, Scenario
+from rewindmq.race.scenario.steps import PERSIST_PERIOD, committed, progress, since_reset
+from rewindmq.race.stage.stage import TOPIC, Stage, reader_process
+
+_OLD: Final = 6
+
+
+async def play(stage: Stage) -> None:
+    """The answer that tells of the reset moves only its pulls."""
+    await stage.open()
+    await stage.send(_OLD)
+    # 1. The application has polled everything, and stored that.
+    application = await stage.application("A")
+    await application.poll(_OLD)
+    await application.commit()
+    await committed(stage, _OLD)
+    # 2. The reset. The next pull is sent to the target, and brings the messages again.
+    await stage.reset(0)
+    await since_reset(stage, Point.PULL_SENT, process=reader_process("A"), topic=TOPIC, offset=0)
+    # 3. The application is busy and does not poll. The timer stores what was polled before.
+    if stage.mode is ResetMode.SERVER:
+        known = len(stage.history.of(Point.COMMIT_RECEIVED, topic=TOPIC, queue_id=0, offset=_OLD))
+        await stage.until(Point.COMMIT_RECEIVED, topic=TOPIC, queue_id=0, offset=_OLD, count=known + 1)
+    else:
+        await stage.sleep(2 * PERSIST_PERIOD)
+    # 4. It ends. Whoever comes after it begins where the group stands.
+    await application.stop()
+    await stage.member("B")
+    await stage.send(1)
+    await progress(stage, _OLD + 1, name="B")
+
+
+SCENARIO: Final = Scenario(
+    id="S6",
+    title="a lite pull consumer keeps committing what it had polled",
+    section="E.16",
+    versions="5.1 and later, server-side",
+    closed_by="an epoch sent with commits (F12): the queue begins again, and with it what is committed",
+    cases=cases(
+        server=alike(lost(Loss.L1, Loss.L2), Profile.EPOCH),
+        fenced=ALL_KEPT,
+    ),
+    play=play,
+)
