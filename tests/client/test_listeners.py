@@ -32,7 +32,7 @@ def test_a_listener_that_lets_a_cancellation_out_has_failed(tmp_path: Path) -> N
             return OK
 
         await cluster.consume(listen)
-        await asyncio.sleep(20)
+        await asyncio.sleep(40)
         assert calls == [0, 1]
         assert cluster.stored() == {0: 1}
 
@@ -57,7 +57,7 @@ def test_a_raising_listener_gets_its_message_again(tmp_path: Path, is_async: boo
             return listen(messages)
 
         await cluster.consume(listen_async if is_async else listen)
-        await asyncio.sleep(25)
+        await asyncio.sleep(60)
         assert [times for body, times in seen if body == b"1"] == [0, 1, 2]
         assert [body for body, times in seen if times == 0] == [b"0", b"1", b"2"]
         assert cluster.stored() == {0: 3}
@@ -95,7 +95,7 @@ def test_a_plain_listener_that_raises_stop_iteration_has_failed(tmp_path: Path) 
             return OK if len(calls) > 1 else next(iter(()))
 
         await cluster.consume(listen)
-        await asyncio.sleep(20)
+        await asyncio.sleep(40)
         assert calls == [0, 1]
         assert cluster.stored() == {0: 1}
 
@@ -127,26 +127,6 @@ def test_a_listener_may_shut_its_consumer_down(tmp_path: Path, profile: Profile)
         assert consumer.instance.is_unused
 
     play(scene, tmp_path, profile)
-
-
-def test_a_failed_batch_is_delivered_again_as_one(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(4)
-        calls: list[int] = []
-
-        async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            calls.append(len(messages))
-            return ConsumeConcurrentlyStatus.RECONSUME_LATER if len(calls) == 1 else OK
-
-        await cluster.consume(listen, consume_message_batch_max_size=32)
-        await asyncio.sleep(4)
-        assert calls == [4]
-        await asyncio.sleep(12)
-        assert calls == [4, 4]
-        assert cluster.stored() == {0: 4}
-
-    play(scene, tmp_path)
 
 
 def test_a_slow_listener_holds_up_nothing_else(tmp_path: Path) -> None:

@@ -80,8 +80,11 @@ def test_a_change_of_queues_is_told_with_a_newer_subscription_version(profile: P
     play(scene)
 
 
+@pytest.mark.scenario("C10", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", GUARDED)
 def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profile) -> None:
+    """A queue is dropped while its listener runs, which then fails: no 36, and no commit."""
+
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
         broker.queue_messages = {0: [b"x"]}
