@@ -118,7 +118,7 @@ class Slave:
         master_end = await self._synchronize.master_log_end()
         if master_end is not None and end > master_end:
             raise RewindMQError(
-                f"the log here goes to {end}, that of the master only to {master_end}: it has lost messages"
-                " that are still here. Nothing is copied and nothing is cut. Start this broker as the master,"
+                f"the log here goes to {end}, that of the master not as far: it has lost messages that are"
+                " still here. Nothing is copied and nothing is cut. Start this broker as the master,"
                 " or remove its store to begin anew"
             )
