@@ -34,6 +34,8 @@ exit codes: 0 no promise was broken, 1 one was (it is named), 2 wrong usage, 130
 
 def main() -> int:
     options = _parse()
+    # 4.2.0 has no transactions.
+    without = options.without | ({"transactions"} if options.profile is Profile.V42 else set())
     with nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="soak-") as place:
         directory = Path(place)
         if directory.exists() and any(directory.iterdir()):
@@ -46,7 +48,7 @@ def main() -> int:
             options.rate,
             options.profile,
             directory.absolute(),
-            options.without,
+            without,
         )
         try:
             report = asyncio.run(_run_until_stopped(soak))

@@ -34,6 +34,8 @@ _DECK: Final = {
     "kill namesrv": 1,
     "stop namesrv": 1,
 }
+# What is spared later comes first.
+_OPENING: Final = ("kill namesrv", "stop namesrv", "kill last broker")
 _LONGEST_OUTAGE: Final = 3.0
 
 
@@ -64,7 +66,7 @@ class Chaos:
         self._notes = notes
         self._tell = tell
         self._chance = random.Random(options.seed)
-        self._deck: list[str] = []
+        self._deck = list(reversed(_OPENING)) if "kills" not in options.without else []
         self._rewinds: list[Group] = []
         self._outage: asyncio.Task[None] | None = None
 
@@ -109,9 +111,7 @@ class Chaos:
         elif what == "nothing":
             return
         else:
-            done = await self._begin_outage(
-                self._victim() if whom == "broker" else NAMESRV, kill=what == "kill"
-            )
+            done = await self._begin_outage(self._victim(whom), kill=what == "kill")
         self._say(f"{card}: {done}")
 
     def _say(self, what: str) -> None:
@@ -191,16 +191,18 @@ class Chaos:
 
     # Servers.
 
-    def _victim(self) -> str:
-        names = sorted(self._cluster.brokers)
-        return self._chance.choice(names[:-1] if self._is_sparing else names)
+    def _victim(self, whom: str) -> str:
+        brokers = sorted(self._cluster.brokers)
+        if whom == "broker":
+            return self._chance.choice(brokers[:-1] if self._is_sparing else brokers)
+        return NAMESRV if whom == NAMESRV else brokers[-1]
 
     async def _begin_outage(self, name: str, *, kill: bool) -> str:
         """Others go on meanwhile, but one server is down at a time."""
-        if self._outage is not None:
-            await self._outage
         if name == NAMESRV and self._is_sparing:
             return "spared"
+        if self._outage is not None:
+            await self._outage
         seconds = self._chance.uniform(0, _LONGEST_OUTAGE)
         self._outage = asyncio.create_task(self._outage_of(name, seconds, kill=kill))
         return f"{name}, for {seconds:.1f} s"

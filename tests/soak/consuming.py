@@ -126,7 +126,7 @@ async def consume_orderly(stage: Stage) -> None:
         return ConsumeOrderlyStatus.SUCCESS
 
     consumer = _push_consumer(stage, 1)
-    consumer.register_message_listener_orderly(listen)
+    consumer.register_orderly_listener(listen)
     async with consumer:
         await stage.ending.wait()
 

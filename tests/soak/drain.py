@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ from soak.options import Group
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.pull_consumer import PullConsumer
 from rewindmq.client.pull_result import PullStatus
+from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import dlq_topic
@@ -64,6 +66,20 @@ async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
             if TOPICS[letter] not in seen
         ]
     return behind
+
+
+async def make_readable(admin: AdminClient, group: Group, addresses: Sequence[str]) -> None:
+    """Let a group's dead letters be read, which 4.2.0 does not by itself.
+
+    Raises:
+        RewindMQError: a broker refused.
+    """
+    topic = dlq_topic(group.name)
+    with contextlib.suppress(ResponseError):
+        await admin.examine_topic_route_info(topic)
+        for address in addresses:
+            config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
+            await admin.create_and_update_topic_config(address, config)
 
 
 async def journal_dead_letters(group: Group, consumer: PullConsumer, journal: JournalWriter) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from soak.chaos import MORTAL_PRODUCER, NAMESRV, Chaos
 from soak.checker import Checker
-from soak.drain import drain, journal_dead_letters
+from soak.drain import drain, journal_dead_letters, make_readable
 from soak.journal import SUFFIX, Header, JournalWriter, read_journals
 from soak.memory import MemoryWatch, judge_memory
 from soak.message import TOPICS
@@ -33,6 +33,7 @@ from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.pull_consumer import PullConsumer
 from rewindmq.cluster import AsyncLocalCluster, ClusterError, LocalCluster
 from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 _PRODUCERS: Final = ("producer-0", MORTAL_PRODUCER)
@@ -212,6 +213,9 @@ class Soak:
             reader = PullConsumer("SoakLetters", self._cluster.namesrv_address, runtime=runtime)
             async with reader:
                 for group in options.groups:
+                    if options.profile is Profile.V42:
+                        addresses = [broker.address for broker in self._cluster.brokers.values()]
+                        await make_readable(admin, group, addresses)
                     await journal_dead_letters(group, reader, journal)
         finally:
             journal.close()
