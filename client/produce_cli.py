@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process_options import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 EPILOG: Final = """\
 examples:
   rewindmq produce -n 127.0.0.1:9876 -t TopicTest 'Hello RocketMQ'
+  rewindmq produce -t TopicTest --transaction unknown 'ask me later'
   rewindmq produce -t TopicTest -c 10000 --body 'Hello RocketMQ {i}' --tag TagA --in-flight 64
 """
 
@@ -57,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", metavar="TEMPLATE", help="index keys; {i} becomes the number")
     parser.add_argument("--size", type=positive_int, metavar="BYTES", help="fill bodies up to this size")
     parser.add_argument("--batch", type=positive_int, default=1, metavar="N", help="messages per request")
+    parser.add_argument(
+        "--transaction",
+        choices=("commit", "rollback", "unknown"),
+        help="send half messages, and end each of them so; not with --batch",
+    )
     parser.add_argument("--in-flight", type=positive_int, default=1, metavar="N", help="requests at a time")
     parser.add_argument("--rate", type=positive_factor, metavar="R", help="at most R messages per second")
     parser.add_argument("--profile", choices=list(Profile), default=Profile.V49, help="release to imitate")
@@ -81,11 +87,20 @@ async def _produce(
     arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
 ) -> int:
     from rewindmq.client.cli_output import PROGRESS_SECONDS, Ticker, route_log, wall_ms
+    from rewindmq.client.produce_transaction import transaction_producer
     from rewindmq.client.producer import Producer
+    from rewindmq.protocol.errors import ClientError
 
+    if arguments.transaction and arguments.batch > 1:
+        raise ClientError("--transaction and --batch do not go together")
     # The send that fails for want of a route tells why.
     route_log(is_silent=True)
-    producer = Producer(arguments.group, arguments.namesrv, runtime=runtime, profile=arguments.profile)
+    options: dict[str, Any] = {"runtime": runtime, "profile": arguments.profile}
+    producer = (
+        transaction_producer(arguments.transaction, arguments.group, arguments.namesrv, **options)
+        if arguments.transaction
+        else Producer(arguments.group, arguments.namesrv, **options)
+    )
     async with producer:
         report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
         run = _Run(arguments, runtime, producer, stopping)
@@ -110,9 +125,12 @@ class _Run:
     def __init__(
         self, arguments: argparse.Namespace, runtime: Runtime, producer: Producer, stopping: asyncio.Event
     ) -> None:
+        from rewindmq.client.transaction_producer import TransactionProducer
+
         self._arguments = arguments
         self._runtime = runtime
         self._producer = producer
+        self._transactions = producer if isinstance(producer, TransactionProducer) else None
         self._stopping = stopping
         self._batches = self._make_batches()
         self._started = runtime.clock.monotonic()
@@ -172,7 +190,9 @@ class _Run:
             if self._stopping.is_set():
                 return
             await self._keep_rate(len(batch))
-            if len(batch) == 1:
+            if self._transactions is not None:
+                result = (await self._transactions.send_message_in_transaction(batch[0])).send_result
+            elif len(batch) == 1:
                 result = await self._producer.send(batch[0])
             else:
                 result = await self._producer.send_batch(batch)

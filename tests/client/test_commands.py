@@ -166,6 +166,7 @@ async def test_a_name_server_that_is_not_there_is_one_line_and_exit_code_1(comma
         (("consume", "-t", "T", "-g", "G", "-n", "127.0.0.1:1", "--from", str(1 << 63)), "Out of range"),
         (("produce", "-t", "T", "-n", "nowhere"), "host:port"),
         (("produce", "-t", "T", "-n", "127.0.0.1:1", ""), "body length is zero"),
+        (("produce", "-t", "T", "--transaction", "commit", "--batch", "2", "x"), "do not go together"),
     ],
 )
 async def test_bad_options_are_one_line(options: tuple[str, ...], words: str) -> None:

@@ -1,0 +1,96 @@
+"""Transactions end to end, every member a process: a producer and a broker die, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    LocalTransactionState,
+    Message,
+    MessageExt,
+    PushConsumer,
+    TransactionProducer,
+)
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.runtime import system_runtime
+
+TIME_SCALE = 0.05
+# Protocol seconds for the interval; the age is by the wall clock.
+BROKER = {"transactionCheckInterval": "10000", "transactionTimeOut": "100"}
+
+
+class ByBody:
+    """A transaction is committed when the number in its body is even."""
+
+    def __init__(self) -> None:
+        self.checked: list[bytes] = []
+
+    def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState:
+        return _state_of(message.body)
+
+    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
+        self.checked.append(message.body)
+        return _state_of(message.body)
+
+
+def _state_of(body: bytes) -> LocalTransactionState:
+    is_even = int(body) % 2 == 0
+    return LocalTransactionState.COMMIT_MESSAGE if is_even else LocalTransactionState.ROLLBACK_MESSAGE
+
+
+async def half_messages_of_a_dead_producer(namesrv: str) -> None:
+    """100 to 105, whose producer is gone before it says how they end."""
+    arguments = ["produce", "-n", namesrv, "-t", "T", "-g", "TP", "-c", "6", "--first", "100"]
+    await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "rewindmq", *arguments, "--body", "{i}", "--transaction", "unknown"],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize("profile", ["v49", pytest.param("v53", marks=pytest.mark.long)])
+async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_killed(profile: str) -> None:
+    received: list[bytes] = []
+    everything = asyncio.Event()
+
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        received.extend(message.body for message in messages)
+        if len(received) >= 5:
+            everything.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    runtime = system_runtime(time_scale=TIME_SCALE)
+    cluster_options: dict[str, Any] = {"time_scale": TIME_SCALE, "profile": profile, "broker_config": BROKER}
+    async with LocalCluster(brokers=1, **cluster_options) as cluster:
+        address = cluster.namesrv_address
+        await half_messages_of_a_dead_producer(address)
+        await cluster.kill("broker-a")
+        await cluster.restart("broker-a")
+        consumer = PushConsumer(
+            "G",
+            address,
+            runtime=runtime,
+            profile=profile,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer.subscribe("T")
+        consumer.register_message_listener(listener)
+        transactions = ByBody()
+        producer = TransactionProducer("TP", address, listener=transactions, runtime=runtime, profile=profile)
+        async with consumer, producer:
+            for number in range(4):
+                await producer.send_message_in_transaction(Message("T", b"%d" % number))
+            await asyncio.wait_for(everything.wait(), 30)
+    runtime.workers.close()
+    assert sorted(received) == [b"0", b"100", b"102", b"104", b"2"]
+    assert set(transactions.checked) <= {b"%d" % number for number in range(100, 106)}
