@@ -175,6 +175,7 @@ def test_D14_language_of_the_administrator_decides_the_form_of_220(simulate: Sim
     simulate(scenario, profile=profile)
 
 
+@pytest.mark.scenario("D15", "v49")
 def test_D15_a_broadcast_group_has_no_offsets_here(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()

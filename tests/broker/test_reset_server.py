@@ -28,6 +28,7 @@ async def commit(peer: Any, offset: int) -> tuple[int, str | None]:
     return response.code, response.remark
 
 
+@pytest.mark.scenario("D15", "v53s")
 def test_D15_a_broadcast_group_is_reset_all_the_same(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()

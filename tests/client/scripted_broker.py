@@ -13,6 +13,7 @@ from client_records import record
 
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
+from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -64,6 +65,8 @@ class ScriptedBroker:
             RequestCode.HEART_BEAT: self._heartbeat,
             RequestCode.UNREGISTER_CLIENT: lambda connection, request: _ok(),
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_ids,
+            RequestCode.LOCK_BATCH_MQ: self._lock,
+            RequestCode.UNLOCK_BATCH_MQ: lambda connection, request: _ok(),
             RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
             RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
             RequestCode.GET_MAX_OFFSET: lambda connection, request: RemotingCommand(
@@ -122,6 +125,10 @@ class ScriptedBroker:
     def _consumer_ids(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         body = GetConsumerListByGroupResponseBody(list(self.connections))
         return RemotingCommand(ResponseCode.SUCCESS, None, body)
+
+    def _lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        asked = decode_body(request, LockBatchRequestBody)
+        return RemotingCommand(ResponseCode.SUCCESS, body=LockBatchResponseBody(asked.mq_set))
 
     def _query_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         queue_id = request.decode_header(QueryConsumerOffsetRequestHeader).queue_id

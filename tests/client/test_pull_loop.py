@@ -63,6 +63,7 @@ def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batc
     return outcome[0]
 
 
+@pytest.mark.scenario("C07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("span", "pulls"), [(2000, True), (2001, False)])
 def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile: Profile) -> None:
