@@ -119,6 +119,8 @@ class Checker:
             return
         if not group.receipts.add(message):
             group.repeated += 1
+        elif topic == TRANSACTION:
+            self.verdict.counts["committed transactions"] += 1
         if group.retries is not None:
             group.retries.delivered(message, record)
         self._check_due(where, message, record)
@@ -152,6 +154,7 @@ class Checker:
             )
         elif due is not None:
             late = (record.at - due) // 1000
+            self.verdict.counts["delayed messages"] += 1
             self.verdict.counts["latest delayed message, ms"] = max(
                 self.verdict.counts["latest delayed message, ms"], late
             )

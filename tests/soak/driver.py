@@ -13,6 +13,7 @@ from typing import Final
 
 from soak.chaos import MORTAL_PRODUCER, NAMESRV, Chaos
 from soak.checker import Checker
+from soak.coverage import judge_coverage
 from soak.drain import drain, journal_dead_letters, make_readable
 from soak.journal import SUFFIX, Header, JournalWriter, read_journals
 from soak.memory import MemoryWatch, judge_memory
@@ -231,6 +232,7 @@ class Soak:
         needed = {NAMESRV, f"broker-{'abc'[_BROKERS - 1]}", _PRODUCERS[0]}
         needed |= {f"{group.name}-0" for group in options.groups if group.members > 1}
         grown = judge_memory(self._watch, options.settled, ended, frozenset(needed), verdict)
+        judge_coverage(options, self._chaos.counts, verdict)
         for line in self._crew.ended_by_themselves:
             verdict.add(Law.DIED, line)
         for path in sorted((options.directory / "logs").glob("*.log")):

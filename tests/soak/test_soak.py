@@ -1,0 +1,42 @@
+"""A short soak, as a user runs it: everything there is, for a minute and a half."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def soak(*options: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    return subprocess.run(
+        [sys.executable, "-m", "soak", *options],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=environment,
+        cwd=ROOT,
+    )
+
+
+@pytest.mark.long
+@pytest.mark.realtime
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_a_cluster_at_work_keeps_every_promise_while_it_is_killed_and_rewound(profile: str, tmp_path: Path):
+    done = soak("--minutes", "1.5", "--seed", "1", "--profile", profile, "--keep", str(tmp_path), seconds=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no promise was broken" in done.stdout
+
+
+def test_a_soak_refuses_what_makes_no_sense(tmp_path: Path):
+    (tmp_path / "something").touch()
+    assert "is not empty" in soak("--keep", str(tmp_path), seconds=30).stderr
+    wrong = soak("--without", "gravity", seconds=30)
+    assert wrong.returncode == 2
+    assert "there is no gravity" in wrong.stderr
+    assert "--minutes" in soak("--help", seconds=30).stdout
