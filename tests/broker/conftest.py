@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.points import Probe
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.sysflag import PullSysFlag
@@ -66,8 +67,10 @@ class Peer:
         client_id: str = "c1",
         version: int = CURRENT_VERSION,
         language: LanguageCode = LanguageCode.JAVA,
+        answers: Mapping[int, Handler] = MappingProxyType({}),
     ) -> None:
-        handlers = dict.fromkeys((39, 40, 220, RequestCode.NOTIFY_QUEUE_RESET), self._keep)
+        kept: dict[int, Handler] = dict.fromkeys((39, 40, 220, RequestCode.NOTIFY_QUEUE_RESET), self._keep)
+        handlers = {**kept, **answers}
         # Its own idle timer must not be what closes the connection.
         self.client = RemotingClient(runtime, handlers, wire=wire, idle_seconds=NEVER)
         self.address = address

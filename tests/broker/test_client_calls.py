@@ -1,0 +1,327 @@
+"""What a broker asks clients and waits for: 307, 309, 221 for 223; and clients that answer junk, or never."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewindmq.broker.client_calls import forward
+from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
+from rewindmq.protocol.body.running_info import (
+    CMResult,
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+    ProcessQueueInfo,
+)
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
+from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
+from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.record import decode_record
+
+Simulate = Callable[..., None]
+Q0 = MessageQueue("T", "broker-a", 0)
+INFO, DIRECTLY, STATUS = (
+    RequestCode.GET_CONSUMER_RUNNING_INFO,
+    RequestCode.CONSUME_MESSAGE_DIRECTLY,
+    RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+)
+WIRES = list(SerializeType)
+
+
+class Client:
+    """Answers what is passed on to it, and keeps what came."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.asked: list[RemotingCommand] = []
+        self._answer = answer
+        self.handlers = dict.fromkeys((INFO, DIRECTLY, STATUS), self.handle)
+
+    def handle(self, connection: Any, request: RemotingCommand) -> Any:
+        self.asked.append(request)
+        return self._answer(connection) if callable(self._answer) else self._answer
+
+
+def success(body: Any) -> Callable[[Any], RemotingCommand]:
+    return lambda connection: RemotingCommand(0, body=body)
+
+
+async def member(stage: Any, client: Client, client_id: str = "c1", **options: Any) -> Any:
+    peer = stage.peer(client_id, answers=client.handlers, **options)
+    await peer.heartbeat()
+    return peer
+
+
+async def info_of(stage: Any, client_id: str = "c1", **options: Any) -> RemotingCommand:
+    header = GetConsumerRunningInfoRequestHeader("G", client_id, jstack_enable=True)
+    return await stage.peer("admin", **options).ask(INFO, header)
+
+
+# Passing on.
+
+
+@pytest.mark.parametrize("theirs", WIRES)
+@pytest.mark.parametrize("ours", WIRES)
+async def test_an_answer_reaches_the_asker_in_its_own_codec(
+    stage: Any, theirs: SerializeType, ours: SerializeType
+) -> None:
+    await stage.start_broker()
+    info = ConsumerRunningInfo({"a": "b"}, mq_table={Q0: ProcessQueueInfo(commit_offset=5)}, jstack="here")
+    client = Client(success(info))
+    await member(stage, client, wire=theirs)
+    answer = (await info_of(stage, wire=ours)).require_success()
+    assert answer.serialize_type == ours
+    assert decode_body(answer, ConsumerRunningInfo) == info
+    (asked,) = client.asked
+    assert asked.serialize_type == theirs
+    header = asked.decode_header(GetConsumerRunningInfoRequestHeader)
+    assert (header.consumer_group, header.client_id, header.jstack_enable) == ("G", "c1", True)
+
+
+async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Any) -> None:
+    """pyrocketmq writes its queues as ``topic@broker:queue`` (wire.md 5.6)."""
+    await stage.start_broker()
+    body = b'{"mqTable":{"T@broker-a:0":{"commitOffset":1}},"unheardOf":[1]}'
+    await member(stage, Client(success(body)), wire=SerializeType.JSON)
+    assert (await info_of(stage, wire=SerializeType.JSON)).body == body
+    answer = await info_of(stage, wire=SerializeType.MSGPACK)
+    assert answer.code == 1
+    assert answer.remark.startswith("consumer <G> <c1> gave an answer that cannot be read: ")
+
+
+def test_the_message_goes_to_the_listener_as_it_is_stored(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        client = Client(success(ConsumeMessageDirectlyResult(CMResult.CR_LATER, spent_time_mills=7)))
+        peer = await member(stage, client)
+        sent = await peer.send(body=b"that one")
+        wanted = str(sent.require_success().ext["msgId"])
+        header = ConsumeMessageDirectlyResultRequestHeader("G", "c1", wanted)
+        answer = await stage.peer("admin").ask(DIRECTLY, header)
+        result = decode_body(answer.require_success(), ConsumeMessageDirectlyResult)
+        assert (result.consume_result, result.spent_time_mills) == (CMResult.CR_LATER, 7)
+        (asked,) = client.asked
+        assert asked.decode_header(ConsumeMessageDirectlyResultRequestHeader).broker_name == "broker-a"
+        assert decode_record(asked.body).body == b"that one"
+
+    simulate(scenario)
+
+
+def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        await member(stage, Client(lambda connection: RemotingCommand(205, remark="not today")))
+        answer = await info_of(stage)
+        assert (answer.code, answer.remark) == (205, "not today")
+
+    simulate(scenario)
+
+
+# Who is not there, too old, silent or gone.
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(61, 1), (62, 0), (1, 1)], ids=["before 3.1.8", "3.1.8", "very old"]
+)
+def test_clients_older_than_3_1_8_are_not_asked(simulate: Simulate, version: int, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        client = Client(success(ConsumerRunningInfo()))
+        await member(stage, client, version=version)
+        answer = await info_of(stage)
+        assert (answer.code, len(client.asked)) == (code, 1 - code)
+        if code:
+            assert "too low to finish, please upgrade it to V3_1_8_SNAPSHOT" in answer.remark
+
+    simulate(scenario)
+
+
+def test_a_client_that_is_not_there(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        answer = await info_of(stage)
+        assert (answer.code, answer.remark) == (1, "The Consumer <G> <c1> not online")
+        await member(stage, Client())
+        answer = await info_of(stage, "c2")
+        assert (answer.code, answer.remark) == (1, "The Consumer <G> <c2> not online")
+
+    simulate(scenario)
+
+
+def test_a_client_that_never_answers_is_207_after_10_s(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        await member(stage, Client())
+        began = stage.runtime.clock.monotonic()
+        answer = await info_of(stage)
+        assert answer.code == 207
+        assert answer.remark.startswith("consumer <G> <c1> Timeout: ")
+        assert stage.runtime.clock.monotonic() - began == pytest.approx(10, abs=0.1)
+
+    simulate(scenario)
+
+
+def test_a_client_that_dies_with_the_question_is_1_at_once(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        await member(stage, Client(lambda connection: connection.close("dying")))
+        began = stage.runtime.clock.monotonic()
+        answer = await info_of(stage)
+        assert answer.code == 1
+        assert answer.remark.startswith("invoke consumer <G> <c1> Exception: ")
+        assert stage.runtime.clock.monotonic() - began < 1
+
+    simulate(scenario)
+
+
+def test_of_two_connections_with_one_id_the_newer_is_asked(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        old, new = Client(), Client(success(ConsumerRunningInfo({"n": "2"})))
+        await member(stage, old)
+        await member(stage, new)
+        answer = (await info_of(stage)).require_success()
+        assert decode_body(answer, ConsumerRunningInfo).properties == {"n": "2"}
+        assert old.asked == []
+
+    simulate(scenario)
+
+
+# 223.
+
+
+async def status_of(stage: Any, client: str | None = None) -> RemotingCommand:
+    header = GetConsumerStatusRequestHeader("T", "G", client)
+    return await stage.peer("admin").ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+
+
+def standing_at(offset: int) -> Client:
+    return Client(success(GetConsumerStatusBody({Q0: offset})))
+
+
+def table(answer: RemotingCommand) -> dict[str, dict[MessageQueue, int]]:
+    return decode_body(answer.require_success(), GetConsumerStatusBody).consumer_table
+
+
+def test_223_gathers_what_the_members_tell(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        first = standing_at(5)
+        await member(stage, first)
+        await member(stage, standing_at(7), "c2")
+        assert table(await status_of(stage)) == {"c1": {Q0: 5}, "c2": {Q0: 7}}
+        header = first.asked[0].decode_header(GetConsumerStatusRequestHeader)
+        assert (header.topic, header.group, header.client_addr) == ("T", "G", None)
+
+    simulate(scenario)
+
+
+def test_223_of_one_member_by_its_id_or_its_address(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        await member(stage, standing_at(5))
+        await member(stage, standing_at(7), "c2")
+        assert table(await status_of(stage, "c2")) == {"c2": {Q0: 7}}
+        channel = stage.broker.context.consumers.find_member("G", "c1")
+        assert table(await status_of(stage, channel.connection.remote_address)) == {"c1": {Q0: 5}}
+        answer = await status_of(stage, "c3")
+        assert (answer.code, answer.remark) == (1, "The Consumer <G> <c3> not online")
+
+    simulate(scenario)
+
+
+def test_223_without_members_and_with_one_too_old(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        answer = await status_of(stage)
+        assert (answer.code, answer.remark) == (1, "No Any Consumer online in the consumer group: [G]")
+        await member(stage, standing_at(5))
+        await member(stage, standing_at(5), "c2", version=27)
+        answer = await status_of(stage)
+        assert (answer.code, answer.remark) == (
+            1,
+            "the client does not support this feature. version=V3_0_6",
+        )
+
+    simulate(scenario)
+
+
+def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        await member(stage, Client(), "silent")
+        await member(stage, Client(), "silent too")
+        await member(stage, standing_at(5))
+        began = stage.runtime.clock.monotonic()
+        assert table(await status_of(stage)) == {"c1": {Q0: 5}}
+        assert stage.runtime.clock.monotonic() - began == pytest.approx(5, abs=0.1)
+        answer = await status_of(stage, "silent")
+        assert answer.code == 207
+        assert answer.remark.startswith("no consumer of group <G> has told its offsets: ")
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"nonsense", b"[1]", b'{"messageQueueTable":{"what":1}}', b'{"messageQueueTable":7}']
+)
+def test_223_answers_clearly_where_the_only_member_talks_junk(simulate: Simulate, body: bytes) -> None:
+    async def scenario(stage: Any) -> None:
+        await member(stage, Client(success(body)), wire=SerializeType.JSON)
+        answer = await status_of(stage)
+        assert answer.code == 1
+        assert answer.remark.startswith("no consumer of group <G> has told its offsets: CODE: 1  DESC: ")
+
+    simulate(scenario)
+
+
+# Junk.
+
+
+class _Junk:
+    """A connection to a client that answers what it likes."""
+
+    def __init__(self, answer: RemotingCommand) -> None:
+        self._answer = answer
+
+    def invoke(self, command: RemotingCommand, timeout: float) -> asyncio.Future[RemotingCommand]:
+        future: asyncio.Future[RemotingCommand] = asyncio.get_running_loop().create_future()
+        future.set_result(self._answer)
+        return future
+
+
+class _Channel:
+    def __init__(self, answer: RemotingCommand) -> None:
+        self.connection = _Junk(answer)
+        self.client_id = "c1"
+
+
+BODIES = [b"{}", b"[]", b"null", b'{"mqTable":3}', b"\x80"]
+
+
+@given(
+    code=st.integers(-(2**31), 2**31 - 1) | st.just(0),
+    body=st.none()
+    | st.binary(max_size=60)
+    | st.sampled_from([b"{}", b"[]", b"null", b'{"mqTable":3}', b"\x80"]),
+    theirs=st.sampled_from(WIRES),
+    ours=st.sampled_from(WIRES),
+    body_type=st.sampled_from([ConsumerRunningInfo, ConsumeMessageDirectlyResult]),
+)
+def test_whatever_a_client_answers_the_asker_gets_an_answer(
+    code: int, body: bytes | None, theirs: SerializeType, ours: SerializeType, body_type: Any
+) -> None:
+    async def run() -> tuple[int, str | None]:
+        answer = RemotingCommand(code, body=body, remark="as it came", serialize_type=theirs)
+        request = RemotingCommand(INFO, serialize_type=ours)
+        try:
+            told = await forward(_Channel(answer), "G", request, body_type)  # type: ignore[arg-type]
+        except RequestError as error:
+            return error.code, error.remark
+        return told.code, told.remark
+
+    told, remark = asyncio.run(run())
+    if code:
+        assert (told, remark) == (code, "as it came")
+    elif told:
+        assert told == 1
+        assert remark is not None
+        assert "gave an answer that cannot be read" in remark
