@@ -41,6 +41,19 @@ class BrokerRole(StrEnum):
     SLAVE = "SLAVE"
 
 
+class EmulatedBusy(StrEnum):
+    """What sends are refused as, although the broker could store them: RocketMQ's signs of a busy broker.
+
+    The first two are what a full page cache gives, the others what becomes of requests that waited too long.
+    """
+
+    NONE = "NONE"
+    REJECTREQUEST = "REJECTREQUEST"
+    PC_SYNCHRONIZED = "PC_SYNCHRONIZED"
+    PCBUSY_CLEAN_QUEUE = "PCBUSY_CLEAN_QUEUE"
+    TIMEOUT_CLEAN_QUEUE = "TIMEOUT_CLEAN_QUEUE"
+
+
 class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """RocketMQ 4.9.4's ``BrokerConfig`` and ``NettyServerConfig``, as far as used here.
 
@@ -62,6 +75,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         store_path_commit_log: may only say ``commitlog`` under the root, where the log is.
         profile: the release imitated where releases differ; ours.
         reset_mode: ours.
+        emulated_busy: ours; like a few others it can be changed while the broker runs, see ``live_config``.
         store: RocketMQ's ``MessageStoreConfig``; its keys stand in the same file.
     """
 
@@ -121,6 +135,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
     profile: Profile = Profile.V49
     reset_mode: ResetMode = ResetMode.CLASSIC
+    emulated_busy: EmulatedBusy = EmulatedBusy.NONE
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from rewindmq.broker.delay.diversion import DelayDiversion
 from rewindmq.broker.delay.offsets import DelayOffsets
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
+from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.offset_commit import OffsetCommitter
 from rewindmq.broker.offset_flush import OffsetFlush
@@ -66,3 +67,4 @@ class BrokerContext:
     batch_sender: BatchSender
     puller: MessagePuller
     registration: Registration
+    live_config: LiveConfig

@@ -6,9 +6,10 @@ RocketMQ 4.9.4 ``AbstractSendMessageProcessor#msgCheck`` and ``SendMessageProces
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.config import BrokerConfig, EmulatedBusy
 from rewindmq.broker.rules import BrokerRules
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.topic_attributes import is_compacted
@@ -27,6 +28,23 @@ from rewindmq.protocol.names import (
 )
 from rewindmq.protocol.sysflag import MessageSysFlag, Perm, TopicSysFlag
 from rewindmq.protocol.version import MQVersion
+
+_QUEUED: Final = "broker busy, start flow control for a while, period in queue: 0ms, size of queue: 0"
+# 4.9.4 NettyRemotingAbstract, SendMessageProcessor#handlePutMessageResult and BrokerFastFailure.
+BUSY_ANSWERS: Final = MappingProxyType(
+    {
+        EmulatedBusy.REJECTREQUEST: (
+            ResponseCode.SYSTEM_BUSY,
+            "[REJECTREQUEST]system busy, start flow control for a while",
+        ),
+        EmulatedBusy.PC_SYNCHRONIZED: (
+            ResponseCode.SYSTEM_ERROR,
+            "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+        ),
+        EmulatedBusy.PCBUSY_CLEAN_QUEUE: (ResponseCode.SYSTEM_BUSY, f"[PCBUSY_CLEAN_QUEUE]{_QUEUED}"),
+        EmulatedBusy.TIMEOUT_CLEAN_QUEUE: (ResponseCode.SYSTEM_BUSY, f"[TIMEOUT_CLEAN_QUEUE]{_QUEUED}"),
+    }
+)
 
 
 class SendTarget(NamedTuple):
@@ -113,6 +131,9 @@ class SendGate:
         return self._chance.randrange(target.write_queue_nums)
 
     def _examine(self, header: SendMessageRequestHeader) -> SendTarget:
+        busy = BUSY_ANSWERS.get(self._config.emulated_busy)
+        if busy is not None:
+            raise RequestError(*busy)
         name = header.topic
         known = self._topics.find(name)
         if not self._config.broker_permission & Perm.WRITE and known is not None and known.order:

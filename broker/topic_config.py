@@ -145,6 +145,15 @@ class TopicConfigManager:
         if announce:
             self.on_change()
 
+    def renew(self) -> None:
+        """Have everybody look again, the name servers too: what the topics are allowed has changed.
+
+        Raises:
+            RequestError: 1, the file cannot be written.
+        """
+        self._replace_all(self._topics)
+        self.on_change()
+
     def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
         """Have the topics of a master and nothing else, if its version is another.
 

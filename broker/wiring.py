@@ -23,6 +23,7 @@ from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.ha.synchronize import SlaveSynchronize
 from rewindmq.broker.host import pack_host
+from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.offset_commit import OffsetCommitter
 from rewindmq.broker.offset_flush import OffsetFlush
@@ -203,6 +204,7 @@ def wire(
         batch_sender=BatchSender(config, send_gate, putter, answers),
         puller=puller,
         registration=registration,
+        live_config=LiveConfig(config, topics.renew),
     )
     check_parts = CheckParts(
         runtime,

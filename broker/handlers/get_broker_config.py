@@ -1,0 +1,24 @@
+"""26 GET_BROKER_CONFIG: the configuration as it counts now, as lines of a property file.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getBrokerConfig``: every key with its value, and the version as JSON
+text. Changed: keys that this broker does not have are not listed; the version is that of the topics, which
+every change renews. Refused: nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import GetBrokerConfigResponseHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    version = fastjson.dumps(msgspec.to_builtins(context.topics.data_version))
+    return RemotingCommand(
+        ResponseCode.SUCCESS, GetBrokerConfigResponseHeader(version), context.live_config.text()
+    )

@@ -1,0 +1,142 @@
+"""25 and 26: what can be changed while a broker runs; what a busy broker answers; permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.broker.config import EmulatedBusy
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+
+Simulate = Callable[..., None]
+
+
+async def change(peer: Any, text: str) -> RemotingCommand:
+    answer: RemotingCommand = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
+    return answer
+
+
+async def shown(peer: Any) -> dict[str, str]:
+    answer = (await peer.ask(RequestCode.GET_BROKER_CONFIG)).require_success()
+    assert "counter" in answer.ext["version"]
+    return dict(line.split("=", 1) for line in answer.body.decode().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "remark"),
+    [
+        ("REJECTREQUEST", 2, "[REJECTREQUEST]system busy, start flow control for a while"),
+        ("PC_SYNCHRONIZED", 1, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"),
+        (
+            "PCBUSY_CLEAN_QUEUE",
+            2,
+            (
+                "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while,"
+                " period in queue: 0ms, size of queue: 0"
+            ),
+        ),
+        (
+            "TIMEOUT_CLEAN_QUEUE",
+            2,
+            (
+                "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while,"
+                " period in queue: 0ms, size of queue: 0"
+            ),
+        ),
+    ],
+)
+def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
+    simulate: Simulate, kind: str, code: int, remark: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(3)
+        (await change(peer, f"emulatedBusy={kind}")).require_success()
+        for topic in ("T", "unknown-topic"):
+            answer = await peer.send(topic)
+            assert (answer.code, answer.remark) == (code, remark)
+        assert stage.broker.context.topics.find("unknown-topic") is None
+        # Reading goes on.
+        assert await peer.status(0) == (0, "FOUND", 3)
+        (await change(peer, "emulatedBusy=NONE")).require_success()
+        await peer.fill(1)
+        assert await peer.status(3) == (0, "FOUND", 4)
+
+    simulate(scenario)
+
+
+def test_26_tells_every_key_as_it_counts_now(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        before = await shown(peer)
+        assert before["brokerName"] == "broker-a"
+        assert before["mappedFileSizeCommitLog"] == str(1 << 20)
+        assert (before["enablePropertyFilter"], before["emulatedBusy"]) == ("false", "NONE")
+        (await change(peer, "enablePropertyFilter = true\nbrokerPermission=4")).require_success()
+        after = await shown(peer)
+        changed = {key for key in after if after[key] != before[key]}
+        assert changed == {"enablePropertyFilter", "brokerPermission"}
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no key is named"),
+        ("# nothing", "nothing cannot be changed"),
+        ("brokerName=x\nemulatedBusy=REJECTREQUEST", "brokerName cannot be changed while the broker runs"),
+        ("magic=1", "magic cannot be changed while the broker runs; these can: autoCreateTopicEnable,"),
+        ("emulatedBusy=VERY", "must be one of NONE, REJECTREQUEST"),
+        ("brokerPermission=9", "brokerPermission = '9'"),
+        ("enablePropertyFilter=perhaps", "enablePropertyFilter = 'perhaps'"),
+        ("x" * 70_000, "more than 65536 bytes"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_and_changes_nothing(
+    simulate: Simulate, text: str, said: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        before = await shown(peer)
+        answer = await change(peer, text)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert said in str(answer.remark)
+        assert await shown(peer) == before
+
+    simulate(scenario)
+
+
+def test_bytes_that_are_no_text_are_refused(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        answer = await stage.peer().ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=\xff")
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    simulate(scenario)
+
+
+def test_a_changed_permission_counts_at_once_and_is_registered(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(1)
+        version = stage.broker.context.topics.data_version
+        (await change(peer, "brokerPermission=2")).require_success()
+        assert (await peer.pull(0)).code == ResponseCode.NO_PERMISSION
+        wrapper = stage.broker.context.topics.wrapper()
+        assert wrapper.topic_config_table["T"].perm == 2
+        assert wrapper.data_version.counter == version.counter + 1
+        (await change(peer, "brokerPermission=6")).require_success()
+        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
+
+    simulate(scenario)
+
+
+def test_every_kind_of_busy_has_its_words() -> None:
+    from rewindmq.broker.send_gate import BUSY_ANSWERS
+
+    assert set(BUSY_ANSWERS) == set(EmulatedBusy) - {EmulatedBusy.NONE}
