@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from client_records import record
 from client_stage import Cluster, play, until
+from orderly_props import RELEASES, SUCCESS, SUSPEND, InOrder, consume
 from race_props import since
 from scripted_broker import ScriptedBroker, pull_answer
 from scripted_stage import ALL, consumer_of
@@ -21,7 +22,6 @@ from rewindmq.client import (
     ConsumeOrderlyStatus,
     MessageExt,
     MessageQueue,
-    PushConsumer,
 )
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -32,55 +32,6 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-
-SUCCESS = ConsumeOrderlyStatus.SUCCESS
-SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
-RELEASES = [Profile.V42, Profile.V49, Profile.V53]
-
-
-class InOrder:
-    """An orderly listener that keeps what it gets; ``hold`` makes a call with one offset wait.
-
-    Attributes:
-        calls: second, queue id and offset of every delivery.
-        verdicts: offset to what is answered, once each, instead of SUCCESS.
-    """
-
-    def __init__(self, cluster: Cluster, seconds: float = 0.0) -> None:
-        self._cluster = cluster
-        self.seconds = seconds
-        self.calls: list[tuple[float, int, int]] = []
-        self.verdicts: dict[int, Any] = {}
-        self._held: dict[int, asyncio.Event] = {}
-
-    def hold(self, offset: int) -> asyncio.Event:
-        self._held[offset] = asyncio.Event()
-        return self._held[offset]
-
-    def offsets(self, queue_id: int = 0) -> list[int]:
-        return [offset for _, queue, offset in self.calls if queue == queue_id]
-
-    async def __call__(
-        self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext
-    ) -> ConsumeOrderlyStatus:
-        now = round(self._cluster.world.now, 1)
-        self.calls += [(now, message.queue_id, message.queue_offset) for message in messages]
-        first = messages[0].queue_offset
-        held = self._held.pop(first, None)
-        if held is not None:
-            await held.wait()
-        elif self.seconds:
-            await asyncio.sleep(self.seconds)
-        verdict = self.verdicts.pop(first, SUCCESS)
-        return verdict(context) if callable(verdict) else verdict
-
-
-async def consume(cluster: Cluster, listener: Any, **options: Any) -> PushConsumer:
-    consumer = cluster.push_consumer(None, **options)
-    consumer.register_orderly_listener(listener)
-    await consumer.start()
-    cluster.at_exit(consumer.shutdown)
-    return consumer
 
 
 @pytest.mark.parametrize("profile", [*RELEASES, Profile.EPOCH])
