@@ -72,24 +72,41 @@ class LocalFileOffsetStore(OffsetMemory):
         return offset
 
     async def persist_all(self, queues: Collection[MessageQueue]) -> None:
-        """Write the entries of ``queues``; the 5.2 store keeps what the file says of others."""
-        table = self._read_file() if self._keeps_single else {}
-        table.update({queue: offset for queue, offset in self._table.items() if queue in queues})
-        self._write_file(table)
+        """Write the entries of ``queues``; the 5.2 store keeps what the file says of others.
+
+        A member that owns nothing, as before its first rebalance, leaves the file alone.
+        """
+        if queues:
+            self._merge({queue: offset for queue, offset in self._table.items() if queue in queues})
 
     async def persist(self, queue: MessageQueue) -> None:
         """Write one entry (5.2), or do nothing."""
         offset = self._table.get(queue)
         if self._keeps_single and offset is not None:
-            self._write_file({**self._read_file(), queue: offset})
+            self._merge({queue: offset})
 
     async def remove(self, queue: MessageQueue) -> None:
         """Forget one memory entry (5.2), or do nothing."""
         if self._keeps_single:
             self.forget(queue)
 
+    def _merge(self, offsets: dict[MessageQueue, int]) -> None:
+        """Write these, and with the 5.2 store what the file holds besides; errors are logged."""
+        try:
+            kept = self._read_file() if self._keeps_single else {}
+        except ClientError as error:
+            _log.error("readLocalOffset exception: %s", error)
+        else:
+            self._write_file(kept | offsets)
+
     def _read_file(self) -> dict[MessageQueue, int]:
-        for path in (self._path, self._path.with_name("offsets.json.bak")):
+        """The file's table, or its backup's where that is missing, empty or damaged.
+
+        Raises:
+            ClientError: a file cannot be read, or the backup is damaged too.
+        """
+        backup = self._path.with_name("offsets.json.bak")
+        for path in (self._path, backup):
             try:
                 content = path.read_bytes()
             except FileNotFoundError:
@@ -101,6 +118,10 @@ class LocalFileOffsetStore(OffsetMemory):
             try:
                 return dict(_decode(content))
             except RewindMQError as error:
+                if path is backup:
+                    raise ClientError(
+                        f"the offsets in {self._path} and its backup are damaged: {error}"
+                    ) from None
                 _log.warning("readLocalOffset exception, %s: %s", path, error)
         return {}
 

@@ -49,8 +49,8 @@ async def reset_under_a_listener(
 def test_E19_a_late_verdict_changes_nothing_and_the_replay_waits_for_it(
     tmp_path: Path, is_suspending: bool
 ) -> None:
-    """Its listener runs until 15 s after the reset: 15(0) at 10.0, 14 at 11.0; the replay begins after the old
-    listener has ended and a refresh has found the new queue locked."""
+    """Its listener runs until 15 s after the reset: 15(0) at 10.0, 14 at 11.0; the replay begins after the
+    old listener has ended and a refresh has found the new queue locked."""
 
     async def scene(cluster: Cluster) -> None:
         listener = InOrder(cluster)

@@ -1,0 +1,166 @@
+"""Broadcasting groups under virtual time: own offsets, and what a reset does to them (D15, D16)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from client_stage import Cluster, Inbox, play, until
+from race_props import reset
+
+from rewindmq.client import ClientError, ConsumeFromWhere, MessageModel, PushConsumer
+from rewindmq.client.client_config import make_config
+from rewindmq.client.instance import ClientInstance
+from rewindmq.client.local_offset_store import LocalFileOffsetStore
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.sim import World
+
+Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
+
+
+async def member(cluster: Cluster, inbox: Inbox, root: Path, name: str) -> PushConsumer:
+    return await cluster.consume(
+        inbox, name=name, message_model=MessageModel.BROADCASTING, offset_root=root / name
+    )
+
+
+@pytest.mark.scenario("D16", "v53s")
+def test_D16_the_member_that_pulls_first_rewinds_the_other_does_not(tmp_path: Path) -> None:
+    """Members M1 and M2 under a server-side reset: there is one mark, and whoever pulls first takes it."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(20)
+        inboxes = [Inbox(cluster.world), Inbox(cluster.world)]
+        for number, inbox in enumerate(inboxes):
+            await member(cluster, inbox, tmp_path, f"m{number}")
+        await until(lambda: [len(inbox.messages) for inbox in inboxes] == [20, 20])
+        await asyncio.sleep(30)
+        await reset(cluster)
+        await asyncio.sleep(60)
+        assert sorted(len(inbox.messages) for inbox in inboxes) == [20, 40]
+        (rewound,) = [inbox for inbox in inboxes if len(inbox.messages) == 40]
+        assert rewound.bodies[20:] == rewound.bodies[:20]
+
+    play(scene, tmp_path, Profile.V53, reset_mode=ResetMode.SERVER)
+
+
+@pytest.mark.parametrize(
+    ("profile", "is_reset"), [(Profile.V42, False), (Profile.V49, False), (Profile.V53, True)]
+)
+def test_leftovers_of_clustering_times_let_a_classic_reset_through(
+    tmp_path: Path, profile: Profile, is_reset: bool
+) -> None:
+    """220 reaches the members; before 5.2 each takes its old offset from its file again."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(10)
+        clustering = Inbox(cluster.world)
+        async with cluster.push_consumer(clustering):
+            await until(lambda: cluster.stored() == {0: 10, 1: 10})
+        inboxes = [Inbox(cluster.world), Inbox(cluster.world)]
+        for number, inbox in enumerate(inboxes):
+            await member(cluster, inbox, tmp_path, f"m{number}")
+        await until(lambda: [len(inbox.messages) for inbox in inboxes] == [20, 20])
+        await asyncio.sleep(12)
+        await reset(cluster)
+        await asyncio.sleep(40)
+        assert len(cluster.events.at(Point.RESUMED)) == 2
+        assert [len(inbox.messages) for inbox in inboxes] == ([40, 40] if is_reset else [20, 20])
+        assert cluster.stored() == {0: 10, 1: 10}
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_a_member_that_is_killed_goes_on_from_its_file(tmp_path: Path, profile: Profile) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(10)
+        first = Inbox(cluster.world)
+        consumer = await member(cluster, first, tmp_path, "m")
+        await until(lambda: len(first.messages) == 20)
+        await asyncio.sleep(12)
+        saved = (tmp_path / "m" / consumer.client_id / "G" / "offsets.json").read_bytes()
+        await cluster.fill(5, first=10)
+        await until(lambda: len(first.messages) == 30)
+        await consumer.shutdown()
+        # As a kill before the next write leaves it.
+        (tmp_path / "m" / consumer.client_id / "G" / "offsets.json").write_bytes(saved)
+        again = Inbox(cluster.world)
+        await member(cluster, again, tmp_path, "m")
+        await until(lambda: len(again.messages) == 10)
+        await asyncio.sleep(5)
+        assert sorted(set(again.bodies)) == [b"10", b"11", b"12", b"13", b"14"]
+        assert len(again.messages) == 10
+
+    play(scene, tmp_path, profile)
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_a_member_that_owns_no_queue_leaves_its_file_alone(tmp_path: Path, profile: Profile) -> None:
+    """No name server for longer than the first two writes: the offsets are still there when it comes back."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(10)
+        first = Inbox(cluster.world)
+        consumer = await member(cluster, first, tmp_path, "m")
+        await until(lambda: len(first.messages) == 20)
+        await consumer.shutdown()
+        await cluster.stop_namesrv()
+        again = Inbox(cluster.world)
+        await member(cluster, again, tmp_path, "m")
+        await asyncio.sleep(22)
+        await cluster.start_namesrv()
+        await asyncio.sleep(45)
+        await cluster.fill(1, first=10)
+        await until(lambda: len(again.messages) == 2)
+        assert set(again.bodies) == {b"10"}
+
+    play(scene, tmp_path, profile)
+
+
+async def test_damaged_offsets_without_a_backup_are_an_error_not_a_new_beginning(tmp_path: Path) -> None:
+    world = World()
+    instance = ClientInstance(
+        world.runtime(), make_config("127.0.0.1:1", profile=Profile.V53, instance_name="i")
+    )
+    store = LocalFileOffsetStore(instance, "G", tmp_path)
+    path = tmp_path / "127.0.0.1@i" / "G" / "offsets.json"
+    store.update(Q0, 5, increase_only=False)
+    await store.persist_all([Q0])
+    store.update(Q0, 6, increase_only=False)
+    await store.persist_all([Q0])
+    path.write_text("{")
+    await LocalFileOffsetStore(instance, "G", tmp_path).load()
+    path.with_name("offsets.json.bak").write_text("{")
+    with pytest.raises(ClientError, match="and its backup are damaged"):
+        await LocalFileOffsetStore(instance, "G", tmp_path).load()
+    await store.persist(Q0)
+    await store.persist_all([Q0])
+    assert path.read_text() == "{"
+
+
+@pytest.mark.parametrize("where", [ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET])
+def test_a_new_member_begins_where_it_is_told(tmp_path: Path, where: ConsumeFromWhere) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(3)
+        inbox = Inbox(cluster.world)
+        await cluster.consume(
+            inbox,
+            message_model=MessageModel.BROADCASTING,
+            offset_root=tmp_path,
+            consume_from_where=where,
+        )
+        await asyncio.sleep(2)
+        await cluster.fill(1, first=3)
+        await until(lambda: inbox.bodies == [b"3"])
+
+    play(scene, tmp_path)
