@@ -61,7 +61,8 @@ async def consume_directly(
         _log.warning("consumeMessageDirectly exception", exc_info=True)
         result, remark = CMResult.CR_THROW_EXCEPTION, f"{type(error).__name__}, {error}"
     else:
-        result = results.get(answer, CMResult.CR_LATER)
+        # Anything may come from a listener, also what no table can be asked for.
+        result = next((told for known, told in results.items() if known == answer), CMResult.CR_LATER)
     return ConsumeMessageDirectlyResult(
         consume_result=result,
         order=order,

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.client.orderly_queue import OrderlyProcessQueue
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.version import version_name
 
@@ -87,7 +88,7 @@ def _queue_info(consumer: PushConsumer, process_queue: ProcessQueue) -> ProcessQ
         return now_ms - round(1_000 * (now - moment))
 
     first, last = process_queue.cached_offsets
-    return ProcessQueueInfo(
+    info = ProcessQueueInfo(
         cached_msg_min_offset=first,
         cached_msg_max_offset=last,
         cached_msg_count=process_queue.cached_count,
@@ -96,6 +97,15 @@ def _queue_info(consumer: PushConsumer, process_queue: ProcessQueue) -> ProcessQ
         last_pull_timestamp=wall(process_queue.last_pull),
         last_consume_timestamp=wall(process_queue.last_consume),
     )
+    if isinstance(process_queue, OrderlyProcessQueue):
+        taken = process_queue.taken_offsets
+        info.transaction_msg_count = len(taken)
+        if taken:
+            info.transaction_msg_min_offset, info.transaction_msg_max_offset = taken[0], taken[-1]
+        info.locked = process_queue.locked
+        info.try_unlock_times = process_queue.try_unlock_times
+        info.last_lock_timestamp = wall(process_queue.last_lock)
+    return info
 
 
 def _settings(options: Any) -> dict[str, str]:
