@@ -2,7 +2,8 @@
 
 Kept from 4.9.4 ``SendMessageProcessor``: order of the checks, auto-creation from TBW102, WAIT dropped and
 CLUSTER added, answers 10 when the disk is late; ``batch`` = true makes it a 320. Changed: the consume queue
-has the message before the answer. Refused with 13: half messages, DELAY levels, inner batches (5.x).
+has the message before the answer. Half messages and delays: ``transaction/half``, ``delay/diversion``.
+Refused with 13: inner batches (5.x); transaction bits without TRAN_MSG=true (v49, v53).
 """
 
 from __future__ import annotations

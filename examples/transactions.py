@@ -1,0 +1,94 @@
+"""Orders paid in a local database, and announced if and only if the payment went through.
+
+A producer goes after it paid an order, before it said so; the broker asks another one of its group.
+Run it: ``python examples/transactions.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    LocalTransactionState,
+    Message,
+    MessageExt,
+    PushConsumer,
+    TransactionProducer,
+)
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.runtime import system_runtime
+
+# All waits are 50 times shorter: the broker asks every 1.2 s, not every 60.
+TIME_SCALE = 0.02
+# Half messages older than this are asked about, ms by the wall clock.
+BROKER_CONFIG = {"transactionTimeOut": "500"}
+
+
+class Payments:
+    """The local transactions; ``paid`` stands for a table that every producer of the group can read."""
+
+    def __init__(self, paid: dict[str, bool], *, silent_about: str = "") -> None:
+        self.paid = paid
+        self.silent_about = silent_about
+
+    def execute_local_transaction(self, message: Message, arg: object) -> LocalTransactionState:
+        order = message.body.decode()
+        self.paid[order] = order != "order-2"
+        if order == self.silent_about:
+            return LocalTransactionState.UNKNOW
+        return self.state_of(order)
+
+    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
+        print("the broker asks about", message.body.decode())
+        return self.state_of(message.body.decode())
+
+    def state_of(self, order: str) -> LocalTransactionState:
+        if order not in self.paid:
+            return LocalTransactionState.UNKNOW
+        if self.paid[order]:
+            return LocalTransactionState.COMMIT_MESSAGE
+        return LocalTransactionState.ROLLBACK_MESSAGE
+
+
+async def main() -> None:
+    paid: dict[str, bool] = {}
+    announced: list[str] = []
+    all_announced = asyncio.Event()
+
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        announced.extend(message.body.decode() for message in messages)
+        if len(announced) == 2:
+            all_announced.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    runtime = system_runtime(time_scale=TIME_SCALE)
+    async with LocalCluster(brokers=1, time_scale=TIME_SCALE, broker_config=BROKER_CONFIG) as cluster:
+        address = cluster.namesrv_address
+        first = TransactionProducer(
+            "shop", address, listener=Payments(paid, silent_about="order-3"), runtime=runtime
+        )
+        async with first:
+            for order in ("order-1", "order-2", "order-3"):
+                result = await first.send_message_in_transaction(Message("Orders", order.encode()))
+                print(order, "->", result.local_transaction_state)
+        # Now it is gone. Order 3 is paid, and the broker does not know.
+        consumer = PushConsumer(
+            "accounting",
+            address,
+            runtime=runtime,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer.subscribe("Orders")
+        consumer.register_message_listener(listener)
+        second = TransactionProducer("shop", address, listener=Payments(paid), runtime=runtime)
+        async with consumer, second:
+            await asyncio.wait_for(all_announced.wait(), 30)
+    print("announced:", ", ".join(sorted(announced)))
+    assert sorted(announced) == ["order-1", "order-3"]
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
