@@ -18,7 +18,11 @@ from rewindmq.protocol.remoting.process_options import ProcessOptions, add_proce
 if TYPE_CHECKING:
     from rewindmq.client.cli_output import Report
     from rewindmq.client.consume_tally import ConsumeTally
-    from rewindmq.client.listener import ConsumeConcurrentlyStatus
+    from rewindmq.client.listener import (
+        ConsumeConcurrentlyStatus,
+        ConsumeOrderlyContext,
+        ConsumeOrderlyStatus,
+    )
     from rewindmq.client.push_consumer import PushConsumer
     from rewindmq.protocol.message import MessageExt
     from rewindmq.protocol.points import Point
@@ -28,6 +32,8 @@ EPILOG: Final = """\
 examples:
   rewindmq consume -n 127.0.0.1:9876 -t TopicTest -g demo --from first
   rewindmq consume -t TopicTest -g demo --print --count 10
+  rewindmq consume -t Orders -g billing --orderly --print
+  rewindmq consume -t Prices -g cache --broadcast --instance shop-7
   rewindmq consume -t TopicTest -g cheap --sql "price BETWEEN 1 AND 9 AND region IN ('eu', 'us')"
 """
 
@@ -46,7 +52,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHERE",
         help="where a new group starts: first, last, ms since 1970 or yyyyMMddHHmmss UTC (default: last)",
     )
-    parser.add_argument("--model", choices=("clustering", "broadcasting"), default="clustering")
+    model = parser.add_mutually_exclusive_group()
+    model.add_argument(
+        "--model",
+        choices=("clustering", "broadcasting"),
+        default="clustering",
+        help="broadcasting: every member gets everything, and keeps its offsets in ~/.rocketmq_offsets",
+    )
+    model.add_argument(
+        "--broadcast", dest="model", action="store_const", const="broadcasting", help="--model broadcasting"
+    )
+    parser.add_argument(
+        "--orderly",
+        action="store_true",
+        help="lock the queues, and consume each one's messages one after the other",
+    )
     wanted = parser.add_mutually_exclusive_group()
     wanted.add_argument("--expression", default="*", help="tags separated by || (default: *)")
     wanted.add_argument("--sql", metavar="CONDITION", help="a condition on properties, such as 'price > 10'")
@@ -93,7 +113,11 @@ async def _consume(
 
     tally = ConsumeTally()
     consumer = _make_consumer(arguments, runtime)
-    consumer.register_message_listener(_Listener(arguments, tally, report, stopping))
+    listener = _Listener(arguments, tally, report, stopping)
+    if arguments.orderly:
+        consumer.register_orderly_listener(listener.consume_in_order)
+    else:
+        consumer.register_message_listener(listener)
 
     def flush() -> None:
         if arguments.events:
@@ -132,9 +156,10 @@ class _Listener:
     def __init__(
         self, arguments: argparse.Namespace, tally: ConsumeTally, report: Report, stopping: asyncio.Event
     ) -> None:
-        from rewindmq.client.listener import ConsumeConcurrentlyStatus
+        from rewindmq.client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 
         self._success = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+        self._success_in_order = ConsumeOrderlyStatus.SUCCESS
         self._count = arguments.count
         self._prints = arguments.prints
         self._tally = tally
@@ -151,6 +176,13 @@ class _Listener:
         if self._count is not None and self._tally.received >= self._count:
             self._stopping.set()
         return self._success
+
+    async def consume_in_order(
+        self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext
+    ) -> ConsumeOrderlyStatus:
+        """The same for an orderly consumer."""
+        await self(messages)
+        return self._success_in_order
 
 
 def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsumer:
