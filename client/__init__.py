@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rewindmq.client.pull_consumer import PullConsumer
     from rewindmq.client.pull_result import PullResult, PullStatus
     from rewindmq.client.push_consumer import PushConsumer
+    from rewindmq.client.queue_selector import select_queue_by_hash
     from rewindmq.client.selector import MessageSelector
     from rewindmq.client.send_result import SendResult, SendStatus
     from rewindmq.client.transaction import (
@@ -60,6 +61,7 @@ __all__ = [
     "TransactionListener",
     "TransactionProducer",
     "TransactionSendResult",
+    "select_queue_by_hash",
 ]
 
 _MODULES: Final = MappingProxyType(
@@ -88,6 +90,7 @@ _MODULES: Final = MappingProxyType(
         "TransactionListener": "rewindmq.client.transaction",
         "TransactionProducer": "rewindmq.client.transaction_producer",
         "TransactionSendResult": "rewindmq.client.transaction",
+        "select_queue_by_hash": "rewindmq.client.queue_selector",
     }
 )
 
