@@ -3,14 +3,15 @@
 Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateTopic``: refusal of reserved names, topics.json on disk
 and the name servers told before the answer; ``order`` is stored by v53 only. Changed: all topics are
 registered, not the new one alone; attributes (5.x) are taken under any profile, of them ``cleanup.policy``
-alone. Refused with 1 (v53: 29): numbers out of range, an unknown filter type, which 4.9.4 takes; other
-attributes, and another ``cleanup.policy`` than the topic was made with.
+alone. Refused with 1: at a slave, as in 4.9.4. Refused with 1 (v53: 29): numbers out of range, an unknown
+filter type, which 4.9.4 takes; other attributes, and another ``cleanup.policy`` than the topic was made with.
 """
 
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
+from rewindmq.broker.master_only import check_master
 from rewindmq.broker.topic_attributes import altered_attributes
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
@@ -25,6 +26,7 @@ _ALL_PERMS = PERM_READ_WRITE | Perm.INHERIT
 
 
 async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    check_master(context.config)
     header = request.decode_header(CreateTopicRequestHeader)
     try:
         topic = _checked(context, header)

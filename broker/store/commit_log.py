@@ -114,7 +114,7 @@ class CommitLog:
             raise
         if left >= BLANK_BYTES:
             BLANK.pack_into(self.buffer, self.max_offset - full.base, left, MAGIC_BLANK)
-        full.mtime_ms = self.last_store_timestamp
+        full.end_at(self.last_store_timestamp)
         self._activate(segment)
         self.max_offset = segment.base
 

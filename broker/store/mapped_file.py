@@ -96,6 +96,11 @@ class MappedFile:
         if self.on_map_given_up is not None:
             self.on_map_given_up()
 
+    def end_at(self, mtime_ms: int) -> None:
+        """Nothing more is written; the last write made the file system forget what it was told before."""
+        self.mtime_ms = mtime_ms
+        self._saved_mtime_ms = -1
+
     def save_mtime(self, disk: Disk) -> None:
         """Give the file the time of its last write, which reads by time and retention go by."""
         if self.mtime_ms != self._saved_mtime_ms:

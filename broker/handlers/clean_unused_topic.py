@@ -1,0 +1,22 @@
+"""316 CLEAN_UNUSED_TOPIC: remove the queues of topics that are not configured any more.
+
+Kept from 4.9.4 ``DefaultMessageStore#cleanUnusedTopic``: the messages stay in the log until they expire.
+Changed: nothing. Refused with 1: where the disk refuses.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    try:
+        context.store.cleaner.remove_unused_topics(context.topics.names)
+    except StoreError as error:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -1,0 +1,17 @@
+"""329 DELETE_EXPIRED_COMMITLOG: delete what is older than fileReservedTime without waiting for the hour.
+
+Kept from 4.9.4 ``DefaultMessageStore#executeDeleteFilesManually``: the next 20 runs of the clean task, 10 s
+apart, do it. Changed and refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    context.retention.delete_soon()
+    return RemotingCommand(ResponseCode.SUCCESS)

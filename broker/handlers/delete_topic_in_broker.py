@@ -1,0 +1,33 @@
+"""215 DELETE_TOPIC_IN_BROKER: forget a topic and remove its queues.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#deleteTopic``: a topic that is not there succeeds; the name servers are
+not told, and what groups have consumed of it stays stored; the messages stay in the log until they expire.
+Changed: nothing. Refused with 1: names no topic can have, system topics, a slave, and where the disk refuses.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.master_only import check_master
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
+from rewindmq.protocol.names import check_not_system_topic, check_topic
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    check_master(context.config)
+    name = request.decode_header(DeleteTopicRequestHeader).topic
+    check_topic(name)
+    check_not_system_topic(name)
+    if context.topics.is_built_in(name):
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{name}] is conflict with system topic.")
+    context.topics.delete(name)
+    try:
+        context.store.cleaner.remove_unused_topics(context.topics.names)
+    except StoreError as error:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -1,0 +1,23 @@
+"""32 GET_EARLIEST_MSG_STORETIME: when the first message still kept of a queue was stored.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#getEarliestMsgStoretime``: -1 where there is none. Changed and refused:
+nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.offset import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetEarliestMsgStoretimeResponseHeader,
+)
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(GetEarliestMsgStoretimeRequestHeader)
+    topic, queue_id, store = header.topic, header.queue_id, context.store
+    timestamp = store.store_time(topic, queue_id, store.min_offset(topic, queue_id))
+    return RemotingCommand(ResponseCode.SUCCESS, GetEarliestMsgStoretimeResponseHeader(timestamp))

@@ -1,0 +1,21 @@
+"""What only a master may be asked to change (4.9.4 ``AdminBrokerProcessor#validateSlave``)."""
+
+from __future__ import annotations
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+
+
+def check_master(config: BrokerConfig) -> None:
+    """Refuse to change topics or groups at a slave, which copies those of its master.
+
+    Raises:
+        RequestError: 1, in the words of 4.9.4.
+    """
+    if config.is_slave:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR,
+            "Can't modify topic or subscription group from slave broker, please execute it from master"
+            " broker.",
+        )

@@ -1,0 +1,288 @@
+"""Retention through a running broker, under virtual time: files go, queues and resets follow (B.11)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq.broker.store.disk import OsDisk
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
+from rewindmq.protocol.header.offset import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetEarliestMsgStoretimeResponseHeader,
+)
+from rewindmq.protocol.names import OFFSET_MOVED_EVENT
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.sim.world import EPOCH_MS
+from tests.broker.conftest import Peer, SimStage
+
+ALL = (Profile.V42, Profile.V49, Profile.V53)
+ANY_HOUR = ";".join(map(str, range(24)))
+HOUR = 3_600.0
+# Twenty of these fill a segment.
+BODY = b"x" * 90
+SMALL = {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200}
+
+
+class UsedDisk(OsDisk):
+    """A real one that says it is as full as the test likes."""
+
+    ratio = 0.1
+
+    def used_ratio(self, path: Path) -> float:
+        return self.ratio
+
+
+async def start(stage: SimStage, **config: Any) -> Peer:
+    """A broker that keeps messages for an hour, and somebody connected to it."""
+    defaults: dict[str, Any] = {"file_reserved_time": 1, "delete_when": ANY_HOUR, "store": SMALL}
+    await stage.start_broker(**{**defaults, **config})
+    return stage.peer()
+
+
+def segments(stage: SimStage) -> list[int]:
+    """The bases of the commit log's files."""
+    return sorted(int(path.name) for path in (stage.root / "store" / "commitlog").iterdir())
+
+
+@pytest.mark.scenario("B07", "v42", "v49", "v53")
+@pytest.mark.parametrize("profile", ALL)
+def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile):
+    """Retention took the first 40 messages: a pull at 10 is answered 21 with next 40."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage, profile=profile)
+        await peer.create_topic(write=1, read=1)
+        await peer.fill(41, body=BODY)
+        assert segments(stage) == [0, 4_096, 8_192]
+        await stage.at(HOUR + 80)
+        assert segments(stage) == [8_192]
+        assert await peer.status(10) == (21, "OFFSET_TOO_SMALL", 40)
+        assert stage.broker.context.store.min_offset("T", 0) == 40
+        answer = await peer.pull(40)
+        assert answer.code == ResponseCode.SUCCESS
+
+    simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profile):
+    """B.11, all three releases; stored offsets are not touched by deletion itself."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage, profile=profile)
+        await peer.create_topic(write=1, read=1)
+        await peer.heartbeat()
+        await peer.fill(41, body=BODY)
+        await peer.commit(7)
+        await stage.at(HOUR + 80)
+        assert await peer.stored_offset() == 7
+        assert await peer.search(EPOCH_MS) == 40
+        await peer.heartbeat()
+        assert (await peer.targets(EPOCH_MS)) == {0: 40}
+
+    simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize(
+    ("profile", "bounds", "status"),
+    [
+        (Profile.V42, (0, 20), (20, "MESSAGE_WAS_REMOVING", 20)),
+        (Profile.V49, (0, 20), (20, "MESSAGE_WAS_REMOVING", 20)),
+        (Profile.V53, (20, 20), (21, "OFFSET_TOO_SMALL", 20)),
+    ],
+)
+def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, status):
+    """4.9.4 leaves the minimum where it was, 5.3.3 moves it to the maximum."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage, profile=profile, store={**SMALL, "mapped_file_size_consume_queue": 6_000})
+        await peer.create_topic(write=2, read=2)
+        await peer.fill(20, body=BODY)
+        await peer.fill(1, queue_id=1)
+        await stage.at(HOUR + 80)
+        store = stage.broker.context.store
+        assert (store.min_offset("T", 0), store.max_offset("T", 0)) == bounds
+        assert await peer.status(10) == status
+
+    simulate(scenario, start=False)
+
+
+def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate):
+    async def scenario(stage: SimStage) -> None:
+        disk = UsedDisk()
+        peer = await start(stage, disk=disk)
+        await peer.fill(20 * 15, body=BODY)
+        disk.ratio = 0.86
+        assert len(segments(stage)) == 15
+        await stage.at(59.9)
+        assert len(segments(stage)) == 15
+        await stage.at(60.05)
+        assert len(segments(stage)) == 14
+        await stage.at(60.15)
+        assert len(segments(stage)) == 13
+        await stage.at(69.9)
+        assert len(segments(stage)) == 5
+        # The newest never goes.
+        await stage.at(100)
+        assert len(segments(stage)) == 1
+
+    simulate(scenario, start=False)
+
+
+def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage, delete_when="")
+        await peer.fill(41, body=BODY)
+        await stage.at(HOUR + 80)
+        assert len(segments(stage)) == 3
+        # 329: the next runs do it all the same.
+        (await peer.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)).require_success()
+        await stage.at(HOUR + 100)
+        assert len(segments(stage)) == 1
+
+    simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "config", "left"),
+    [
+        # Above 75 %: at any hour, but only what is too old.
+        (0.76, {}, 3),
+        (0.76, {"file_reserved_time": 0}, 1),
+        (0.74, {"file_reserved_time": 0}, 3),
+        # Above 85 %: whatever its age.
+        (0.86, {}, 1),
+        (0.86, {"clean_file_forcibly_enable": False}, 3),
+    ],
+)
+def test_the_marks_of_a_disk_that_fills_up(simulate, ratio, config, left):
+    async def scenario(stage: SimStage) -> None:
+        disk = UsedDisk()
+        peer = await start(stage, delete_when="", disk=disk, **config)
+        await peer.fill(41, body=BODY)
+        await stage.at(2)
+        disk.ratio = ratio
+        await stage.at(65)
+        assert len(segments(stage)) == left
+
+    simulate(scenario, start=False)
+
+
+def test_above_90_percent_sends_are_refused_until_85(simulate):
+    async def scenario(stage: SimStage) -> None:
+        disk = UsedDisk()
+        peer = await start(stage, disk=disk)
+        await peer.fill(1)
+        disk.ratio = 0.91
+        await stage.at(65)
+        answer = await peer.send()
+        assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert "the broker's disk is full [CL:  0.91" in str(answer.remark)
+        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
+        disk.ratio = 0.88
+        await stage.at(75)
+        assert (await peer.send()).code == ResponseCode.SERVICE_NOT_AVAILABLE
+        disk.ratio = 0.85
+        await stage.at(85)
+        assert (await peer.send()).code == ResponseCode.SUCCESS
+
+    simulate(scenario, start=False)
+
+
+def test_a_restart_after_retention_finds_the_same(simulate):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage)
+        await peer.fill(41, body=BODY)
+        await stage.at(HOUR + 80)
+        await stage.broker.close()
+        peer = await start(stage)
+        store = stage.broker.context.store
+        assert (store.min_offset("T", 0), store.max_offset("T", 0)) == (40, 41)
+        assert store.rebuilt_units == 0
+        # Queue files of ten entries: four are gone as a whole.
+        assert len(list((stage.root / "store" / "consumequeue" / "T" / "0").iterdir())) == 1
+        assert (await peer.send()).require_success().ext["queueOffset"] == 41
+
+    simulate(scenario, start=False)
+
+
+def test_32_tells_the_store_time_of_the_first_message_kept(simulate):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage)
+        await peer.create_topic(write=1, read=1)
+
+        async def earliest() -> int:
+            header = GetEarliestMsgStoretimeRequestHeader("T", 0)
+            answer = await peer.ask(RequestCode.GET_EARLIEST_MSG_STORETIME, header)
+            return answer.require_success().decode_header(GetEarliestMsgStoretimeResponseHeader).timestamp
+
+        assert await earliest() == -1
+        await stage.at(1)
+        await peer.fill(40, body=BODY)
+        assert await earliest() == EPOCH_MS + 1_000
+        await stage.at(500)
+        await peer.fill(1, body=BODY)
+        await stage.at(HOUR + 80)
+        assert await earliest() == EPOCH_MS + 500_000
+
+    simulate(scenario, start=False)
+
+
+def test_306_removes_queues_without_messages_which_start_over_at_0(simulate):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage)
+        await peer.create_topic(write=2, read=2)
+        await peer.fill(20, body=BODY)
+        await peer.fill(1, queue_id=1)
+        await stage.at(HOUR + 80)
+        (await peer.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)).require_success()
+        store = stage.broker.context.store
+        assert (store.max_offset("T", 0), store.max_offset("T", 1)) == (0, 1)
+        assert (await peer.send()).require_success().ext["queueOffset"] == 0
+
+    simulate(scenario, start=False)
+
+
+def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage)
+        await peer.create_topic()
+        await peer.create_topic("U")
+        await peer.fill(5)
+        await peer.fill(5, "U")
+        await peer.commit(3)
+        header = DeleteTopicRequestHeader("T")
+        for _ in range(2):
+            (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)).require_success()
+        assert (await peer.pull(0)).code == ResponseCode.TOPIC_NOT_EXIST
+        assert (await peer.pull(0, "U")).code == ResponseCode.SUCCESS
+        context = stage.broker.context
+        assert context.store.max_offset("T", 0) == 0
+        assert context.offsets.query("G", "T", 0) == 3
+
+    simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", OFFSET_MOVED_EVENT, "a/b", ""])
+def test_215_refuses_system_topics_and_names_that_are_none(simulate, topic):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage)
+        answer = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    simulate(scenario, start=False)
+
+
+def test_316_removes_queues_of_topics_that_are_gone(simulate):
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage)
+        await peer.fill(5)
+        stage.broker.context.topics.delete("T")
+        (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).require_success()
+        assert stage.broker.context.store.max_offset("T", 0) == 0
+
+    simulate(scenario, start=False)
