@@ -9,7 +9,7 @@ from soak.options import SoakOptions
 from soak.verdict import Law, Verdict
 
 # Shorter soaks may well miss something.
-_MIN_MINUTES: Final = 1.5
+MIN_MINUTES: Final = 1.5
 _KILLS: Final = (
     "broker killed",
     "broker stopped",
@@ -25,7 +25,7 @@ _RESETS: Final = ("classic reset", "server reset", "fenced reset")
 
 def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: Verdict) -> None:
     """Every kind of action, and every feature that is not left out, has been seen."""
-    if options.minutes < _MIN_MINUTES:
+    if options.minutes < MIN_MINUTES:
         return
     needed = [f"{group.name}: messages" for group in options.groups]
     if "retries" not in options.without:

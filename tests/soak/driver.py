@@ -13,7 +13,7 @@ from typing import Final
 
 from soak.chaos import MORTAL_PRODUCER, NAMESRV, Chaos
 from soak.checker import Checker
-from soak.coverage import judge_coverage
+from soak.coverage import MIN_MINUTES, judge_coverage
 from soak.drain import drain, journal_dead_letters, make_readable
 from soak.journal import SUFFIX, Header, JournalWriter, read_journals
 from soak.memory import MemoryWatch, judge_memory
@@ -70,6 +70,7 @@ class Soak:
         self._cluster: AsyncLocalCluster
         self._crew: Crew
         self._chaos: Chaos
+        self._brokers: list[str] = []
         self._peak_disk = 0
 
     async def run(self) -> Report:
@@ -111,6 +112,7 @@ class Soak:
             exits.callback(runtime.workers.close)
             address = self._cluster.namesrv_address
             admin = await exits.enter_async_context(AdminClient(address, runtime, profile=options.profile))
+            self._brokers = list(self._cluster.brokers)
             await self._make_topics(admin)
             self._crew = Crew(options, address)
             exits.push_async_callback(self._crew.close)
@@ -229,8 +231,10 @@ class Soak:
         for header, record in read_journals(options.journals):
             checker.feed(header, record)
         verdict = checker.finish()
-        needed = {NAMESRV, f"broker-{'abc'[_BROKERS - 1]}", _PRODUCERS[0]}
+        needed = {NAMESRV, max(self._brokers), _PRODUCERS[0]}
         needed |= {f"{group.name}-0" for group in options.groups if group.members > 1}
+        if options.minutes < MIN_MINUTES:
+            needed.clear()
         grown = judge_memory(self._watch, options.settled, ended, frozenset(needed), verdict)
         judge_coverage(options, self._chaos.counts, verdict)
         for line in self._crew.ended_by_themselves:
