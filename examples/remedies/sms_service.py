@@ -1,0 +1,185 @@
+"""The service that the three remedies repair: it sends one text message for each message of a topic.
+
+For a while its gateway is down. The service takes that for success, so its messages are acknowledged and
+gone. New ones keep coming while somebody repairs it, so that a remedy can be seen to stop them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Self
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+
+TOPIC = "Sms"
+GROUP = "sms-service"
+BODY_BYTES = 1_000
+TIME_SCALE = 0.1
+"""Waits are a tenth as long: the 10 s of a classic reset pass in one."""
+
+BEFORE, LOST, AFTER = 200, 100, 200
+_FRESH_EVERY = 0.2
+
+
+class SmsService:
+    """The consumer, and what became of each message.
+
+    Attributes:
+        is_gateway_up: whether what the service sends goes out.
+        attempts: number of a message to how often the service was given it.
+        sent: number of a message to how often it went out.
+        carried: bytes of messages that were delivered to the service a second time.
+    """
+
+    def __init__(self, namesrv: str, runtime: Runtime, profile: Profile = Profile.V49) -> None:
+        self.runtime = runtime
+        self.namesrv = namesrv
+        self.is_gateway_up = True
+        self.attempts: Counter[int] = Counter()
+        self.sent: Counter[int] = Counter()
+        self.carried = 0
+        # When new messages were handled, in protocol seconds.
+        self.fresh_at: list[float] = []
+        self.consumer = PushConsumer(
+            GROUP,
+            namesrv,
+            runtime=runtime,
+            profile=profile,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        self.consumer.subscribe(TOPIC)
+        self.consumer.register_message_listener(self.listen)
+
+    async def listen(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        """What the service does with messages; here is its mistake."""
+        for message in messages:
+            if self.handle(number_of(message.body)) > 1:
+                self.carried += message.store_size
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    def handle(self, number: int) -> int:
+        """Send one text message, and return which attempt it was."""
+        self.attempts[number] += 1
+        if self.is_gateway_up:
+            self.sent[number] += 1
+        if self.attempts[number] == 1:
+            self.fresh_at.append(self.runtime.clock.monotonic())
+        return self.attempts[number]
+
+    async def until_handled(self, count: int) -> None:
+        """Wait until so many different messages were handled."""
+        while len(self.attempts) < count:
+            await self.runtime.timers.sleep(0.05)
+
+    @property
+    def missing(self) -> set[int]:
+        """Messages that were handled and never went out."""
+        return set(self.attempts) - set(self.sent)
+
+
+def number_of(body: bytes) -> int:
+    """Messages are numbered from 0."""
+    return int(body[:8])
+
+
+class Traffic:
+    """Whoever wants text messages sent."""
+
+    def __init__(self, producer: Producer, runtime: Runtime) -> None:
+        self._producer = producer
+        self._runtime = runtime
+        self._next = 0
+        self._is_over = False
+
+    async def send(self, count: int) -> None:
+        """The next so many messages."""
+        for _ in range(count):
+            await self._producer.send(Message(TOPIC, b"%08d" % self._next + b"." * (BODY_BYTES - 8)))
+            self._next += 1
+
+    @property
+    def total(self) -> int:
+        """How many messages there are."""
+        return self._next
+
+    async def go_on(self) -> None:
+        """New messages all the time, until ``stop``."""
+        while not self._is_over:
+            await self.send(1)
+            await self._runtime.timers.sleep(_FRESH_EVERY)
+
+    def stop(self) -> None:
+        """Let ``go_on`` end."""
+        self._is_over = True
+
+
+async def break_down(service: SmsService, traffic: Traffic) -> tuple[int, int]:
+    """Lose ``LOST`` messages between others, and return from when to when that was, ms."""
+    await traffic.send(BEFORE)
+    await service.until_handled(BEFORE)
+    await asyncio.sleep(0.01)
+    begin = service.runtime.clock.now_ms()
+    service.is_gateway_up = False
+    await traffic.send(LOST)
+    await service.until_handled(BEFORE + LOST)
+    end = service.runtime.clock.now_ms()
+    service.is_gateway_up = True
+    await asyncio.sleep(0.01)
+    await traffic.send(AFTER)
+    await service.until_handled(traffic.total)
+    assert service.missing == set(range(BEFORE, BEFORE + LOST))
+    return begin, end
+
+
+class Repair:
+    """What a remedy costs, measured while new messages keep coming: ``async with Repair(...)``."""
+
+    def __init__(self, service: SmsService, traffic: Traffic) -> None:
+        self._service = service
+        self._traffic = traffic
+        self._lost = set(service.missing)
+        self.pause = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._traffic.go_on())
+        await self._service.until_handled(self._traffic.total + 5)
+        self._service.fresh_at[:] = [self._service.runtime.clock.monotonic()]
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._service.until_handled(self._traffic.total + 5)
+        self._traffic.stop()
+        await self._task
+        await self._service.until_handled(self._traffic.total)
+        times = self._service.fresh_at
+        self.pause = max(later - earlier for earlier, later in pairwise(times))
+
+    def show(self, remedy: str, *, carried: int, stored: int) -> None:
+        """Check that all is repaired, and print the figures.
+
+        Args:
+            carried: bytes of messages that the broker delivered once more.
+            stored: bytes that the application keeps for the remedy's sake.
+        """
+        assert not self._service.missing
+        again = sum(count - 1 for count in self._service.attempts.values())
+        duplicates = sum(count - 1 for count in self._service.sent.values())
+        print(remedy)
+        print(f"  lost text messages sent after all          {len(self._lost):>9,}")
+        print(f"  messages handled once more                 {again:>9,}")
+        print(f"  text messages sent twice                   {duplicates:>9,}")
+        print(f"  longest pause of new messages              {self.pause:>9.1f} s")
+        print(f"  carried once more by the broker            {carried:>9,} bytes")
+        print(f"  kept by the application                    {stored:>9,} bytes")

@@ -1,0 +1,88 @@
+"""Remedy 1 of docs/remedies.md: the application keeps a table of its messages, and works from that.
+
+Each message goes into the table before it is handled. To repair, the rows of the bad time are marked as new
+and handled again; the broker has no part in it. The price is paid all the time: every message is stored once
+more, for as long as one may want it back, and the table has to be kept, filled and looked through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from remedies.sms_service import (
+    LOST,
+    TIME_SCALE,
+    Repair,
+    SmsService,
+    Traffic,
+    break_down,
+    number_of,
+)
+
+from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, Producer
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+
+
+class ServiceWithTable(SmsService):
+    """Remembers every message; one that is there already is not handled again."""
+
+    def __init__(self, namesrv: str, runtime: Runtime, path: Path) -> None:
+        super().__init__(namesrv, runtime)
+        self._table = sqlite3.connect(path)
+        self._table.execute(
+            "create table message (number integer primary key, at_ms integer, is_done integer, body blob)"
+        )
+
+    async def listen(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        for message in messages:
+            row = number_of(message.body), message.store_timestamp, message.body
+            with self._table:
+                self._table.execute("insert or ignore into message values (?, ?, 0, ?)", row)
+        self.work_off()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    def work_off(self) -> None:
+        """Handle what is not done."""
+        rows = self._table.execute("select number from message where not is_done").fetchall()
+        for (number,) in rows:
+            self.handle(number)
+            with self._table:
+                self._table.execute("update message set is_done = 1 where number = ?", (number,))
+
+    def mark_as_new(self, begin_ms: int, end_ms: int) -> int:
+        """Have everything of an interval handled again; returns how much that is."""
+        with self._table:
+            return self._table.execute(
+                "update message set is_done = 0 where at_ms between ? and ?", (begin_ms, end_ms)
+            ).rowcount
+
+    def close(self) -> None:
+        self._table.close()
+
+
+async def main() -> None:
+    runtime = system_runtime(time_scale=TIME_SCALE)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "messages.db"
+        async with (
+            LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster,
+            Producer("sms-senders", cluster.namesrv_address, runtime=runtime) as producer,
+        ):
+            service = ServiceWithTable(cluster.namesrv_address, runtime, path)
+            traffic = Traffic(producer, runtime)
+            async with service.consumer:
+                begin, end = await break_down(service, traffic)
+                async with Repair(service, traffic) as repair:
+                    assert service.mark_as_new(begin, end) == LOST
+                    service.work_off()
+            service.close()
+            repair.show("local message table", carried=0, stored=path.stat().st_size)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
