@@ -7,7 +7,7 @@ broker asks for a lock before it answers a pull or takes a commit; the clients d
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,27 +29,30 @@ class _Lock:
 
 
 class QueueLocks:
-    """Group to queue to holder. All times are protocol seconds.
+    """Group to queue to holder.
 
     A queue is whatever the client names: RocketMQ does not look whether topic and queue exist, and neither
     does it look whether the client is a member. RocketMQ's table grows for ever; this one holds
     ``MAX_QUEUE_LOCKS`` and forgets expired locks, which nobody can tell from none.
+
+    Args:
+        now: protocol seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
         self._count = 0
         self._next_sweep = 0.0
 
-    def lock(
-        self, group: str, client_id: str, queues: Collection[MessageQueue], now: float
-    ) -> set[MessageQueue]:
+    def lock(self, group: str, client_id: str, queues: Collection[MessageQueue]) -> set[MessageQueue]:
         """Take or refresh locks.
 
         Returns:
             The queues of those asked for that the client holds now: they were free, its own, or not
             refreshed for more than 60 s by whoever held them.
         """
+        now = self._now()
         if now >= self._next_sweep:
             self._next_sweep = now + LOCK_SECONDS
             self._sweep(now)
@@ -87,8 +90,9 @@ class QueueLocks:
         if not locks:
             del self._groups[group]
 
-    def is_any_held(self, group: str, now: float) -> bool:
+    def is_any_held(self, group: str) -> bool:
         """Whether a member of the group holds a queue, that is, consumes in order."""
+        now = self._now()
         return any(not held.is_expired(now) for held in self._groups.get(group, {}).values())
 
     def _sweep(self, now: float) -> None:

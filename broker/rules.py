@@ -36,6 +36,8 @@ class BrokerRules:
         dead_letter_keeps_delay: 36 leaves a dead letter the delay of its last retry (B.13).
         retry_send_keeps_delay: so does a send to a retry topic that ends in the dead-letter topic.
         retry_send_limit_is_exceeded: such a send ends there beyond the limit, not at it.
+        retry_send_of_locked_ends: so does every such send of a group whose members hold locks (5.x): it is an
+            orderly one, whose listener has given up a message.
         delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
         faq_url: where remarks about missing topics and groups point (A.4).
@@ -65,6 +67,7 @@ class BrokerRules:
     dead_letter_keeps_delay: bool = False
     retry_send_keeps_delay: bool = True
     retry_send_limit_is_exceeded: bool = False
+    retry_send_of_locked_ends: bool = False
     delivery_pause: float = 0.1
     filters_texts: bool = False
     faq_url: str = FAQ_URL
@@ -98,6 +101,7 @@ RULES: Final = MappingProxyType(
             stores_topic_order=True,
             retry_send_keeps_delay=False,
             retry_send_limit_is_exceeded=True,
+            retry_send_of_locked_ends=True,
             filters_texts=True,
             slave_rejects_pulls=True,
             slave_commits_pulls=True,

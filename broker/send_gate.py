@@ -6,6 +6,7 @@ RocketMQ 4.9.4 ``AbstractSendMessageProcessor#msgCheck`` and ``SendMessageProces
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -75,6 +76,7 @@ class SendGate:
 
     Args:
         host: the broker's own, as registered, for remarks.
+        holds_locks: whether a member of a group holds a queue now.
     """
 
     def __init__(
@@ -85,12 +87,14 @@ class SendGate:
         groups: SubscriptionGroupManager,
         chance: random.Random,
         host: str,
+        holds_locks: Callable[[str], bool],
     ) -> None:
         self._config = config
         self._topics = topics
         self._groups = groups
         self._chance = chance
         self._host = host
+        self._holds_locks = holds_locks if rules.retry_send_of_locked_ends else _holds_none
         self._dead_letter_perm = rules.dead_letter_perm
         self._limit_is_reached_beyond = rules.retry_send_limit_is_exceeded
         self._drops_delay = not rules.retry_send_keeps_delay
@@ -183,7 +187,8 @@ class SendGate:
         limit = group.retry_max_times
         if client_version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
             limit = header.max_reconsume_times
-        if (header.reconsume_times or 0) < limit + self._limit_is_reached_beyond:
+        is_exhausted = (header.reconsume_times or 0) >= limit + self._limit_is_reached_beyond
+        if not is_exhausted and not self._holds_locks(name):
             return target, queue_id
         name = dlq_topic(name)
         known = self._topics.find(name)
@@ -192,6 +197,10 @@ class SendGate:
         else:
             dead_letter = _planned_target(self._topics.plan(name, 1, self._dead_letter_perm))
         return dead_letter._replace(drops_delay=self._drops_delay), 0
+
+
+def _holds_none(group: str) -> bool:
+    return False
 
 
 def _target(topic: TopicConfig) -> SendTarget:

@@ -157,7 +157,8 @@ def wire(
         placement,
         takes_commits=rules.slave_commits_pulls or not config.is_slave,
     )
-    send_gate = SendGate(config, rules, topics, groups, runtime.random, host)
+    queue_locks = QueueLocks(clock.monotonic)
+    send_gate = SendGate(config, rules, topics, groups, runtime.random, host, queue_locks.is_any_held)
     answers = SendAnswers(config, store.store_host)
     delay_levels = DelayLevels(config.store.message_delay_level)
     delay_service = DelayService(
@@ -190,7 +191,7 @@ def wire(
         fenced_commits=fenced_commits,
         consumers=consumers,
         producers=producers,
-        queue_locks=QueueLocks(),
+        queue_locks=queue_locks,
         stats=stats,
         long_polling=long_polling,
         committer=committer,

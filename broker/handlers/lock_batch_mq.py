@@ -31,8 +31,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         check_topic(topic)
     for broker_name in {queue.broker_name for queue in body.mq_set}:
         _check_length("broker name", broker_name)
-    now = context.runtime.clock.monotonic()
-    granted = context.queue_locks.lock(body.consumer_group, body.client_id, body.mq_set, now)
+    granted = context.queue_locks.lock(body.consumer_group, body.client_id, body.mq_set)
     return RemotingCommand(ResponseCode.SUCCESS, body=LockBatchResponseBody(granted))
 
 

@@ -99,21 +99,43 @@ def test_names_that_would_be_kept_are_checked(simulate: Simulate, body: LockBatc
     async def scenario(stage: Any) -> None:
         answer = await stage.peer().ask(RequestCode.LOCK_BATCH_MQ, body=body)
         assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group, 0.0)
+        assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group)
 
     simulate(scenario)
 
 
 def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_locks, "MAX_QUEUE_LOCKS", 3)
-    locks = QueueLocks()
+    now = 0.0
+    locks = QueueLocks(lambda: now)
     queues = [MessageQueue("T", "broker-a", number) for number in range(6)]
-    assert len(locks.lock("G", "c1", queues, 0.0)) == 3
-    assert locks.lock("H", "c1", queues, 60.0) == set()
-    assert locks.is_any_held("G", 60.0)
-    assert not locks.is_any_held("G", 60.1)
-    assert len(locks.lock("H", "c1", queues, 120.1)) == 3
-    held = locks.lock("H", "c1", queues, 120.2)
+    assert len(locks.lock("G", "c1", queues)) == 3
+    now = 60.0
+    assert locks.lock("H", "c1", queues) == set()
+    assert locks.is_any_held("G")
+    now = 60.1
+    assert not locks.is_any_held("G")
+    now = 120.1
+    assert len(locks.lock("H", "c1", queues)) == 3
+    held = locks.lock("H", "c1", queues)
     locks.unlock("H", "c1", held)
-    assert not locks.is_any_held("H", 120.2)
-    assert len(locks.lock("G", "c2", queues, 120.3)) == 3
+    assert not locks.is_any_held("H")
+    assert len(locks.lock("G", "c2", queues)) == 3
+
+
+@pytest.mark.parametrize(("profile", "topic"), [("v49", "%RETRY%G"), ("v53", "%DLQ%G")])
+def test_v53_sends_what_an_orderly_group_gives_up_to_the_dead_letters_at_once(
+    simulate: Simulate, profile: str, topic: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.heartbeat()
+        assert await lock(peer, Q0) == {Q0}
+        (await peer.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9)).require_success()
+        assert stage.broker.context.store.max_offset(topic, 0) == 1
+        await stage.at(60.1)
+        (await peer.send("%RETRY%G", reconsume_times=1, max_reconsume_times=9)).require_success()
+        assert stage.broker.context.store.max_offset("%RETRY%G", 0) == (2 if topic == "%RETRY%G" else 1)
+
+    simulate(scenario, profile=profile)

@@ -83,9 +83,8 @@ def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
         await cluster.create_topic(queues=1)
         queue = MessageQueue("T", "broker-a", 0)
         locks = cluster.brokers["broker-a"].context.queue_locks
-        clock = cluster.runtime()[0].clock
-        locked = clock.monotonic()
-        assert locks.lock("G", "dead", [queue], locked) == {queue}
+        locked = cluster.world.now
+        assert locks.lock("G", "dead", [queue]) == {queue}
         await cluster.fill(3)
         listener = InOrder(cluster)
         consumer = await consume(cluster, listener)
@@ -100,11 +99,11 @@ def test_the_lock_goes_with_the_consumer_that_stops(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic()
         consumer = await consume(cluster, InOrder(cluster))
-        locks, clock = cluster.brokers["broker-a"].context.queue_locks, cluster.runtime()[0].clock
+        locks = cluster.brokers["broker-a"].context.queue_locks
         await asyncio.sleep(5)
-        assert locks.is_any_held("G", clock.monotonic())
+        assert locks.is_any_held("G")
         await consumer.shutdown()
-        assert not locks.is_any_held("G", clock.monotonic())
+        assert not locks.is_any_held("G")
 
     play(scene, tmp_path)
 
@@ -117,9 +116,9 @@ def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(tmp
         listener = InOrder(cluster, seconds=1.0)
         consumer = await consume(cluster, listener)
         await until(lambda: len(listener.calls) == 2)
-        locks, clock = cluster.brokers["broker-a"].context.queue_locks, cluster.runtime()[0].clock
+        locks = cluster.brokers["broker-a"].context.queue_locks
         locks.unlock("G", consumer.client_id, [queue])
-        assert locks.lock("G", "thief", [queue], clock.monotonic()) == {queue}
+        assert locks.lock("G", "thief", [queue]) == {queue}
         process_queue = consumer.process_queues[queue]
         await until(lambda: not process_queue.locked, 25)  # type: ignore[attr-defined]
         await asyncio.sleep(1.1)
