@@ -1,8 +1,8 @@
 """What can be changed of a broker's configuration while it runs (25), and what it says it is (26).
 
-RocketMQ 4.9.4 ``Configuration`` and ``AdminBrokerProcessor#updateBrokerConfig``, which take any key they
-know, heed some of them only after a restart, and rewrite the file. Here only keys that count at once are taken,
-and the file stays what it is: a restart undoes the change.
+RocketMQ 4.9.4 ``Configuration`` and ``AdminBrokerProcessor#updateBrokerConfig`` take any key they know, heed
+some of them only after a restart, and rewrite the file. Here only keys that count at once are taken, and the
+file stays what it is: a restart undoes the change.
 """
 
 from __future__ import annotations

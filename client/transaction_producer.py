@@ -98,7 +98,7 @@ class TransactionProducer(Producer):
         else:
             state, fault = LocalTransactionState.ROLLBACK_MESSAGE, None
         try:
-            await self._end(message.topic, result, state, fault, timeout)
+            await self._end(message, result, state, fault, timeout)
         except RewindMQError as error:
             _log.warning(
                 "local transaction execute %s, but end broker transaction failed: %s", state.value, error
@@ -134,6 +134,8 @@ class TransactionProducer(Producer):
                 header.topic,
             )
             remark = f"checkLocalTransactionState Exception: {fault!r}" if fault else None
+            if self._trace is not None:
+                self._trace.ended(message, answer, state.value, address)
             await self._tell(address, answer, remark, CHECK_ANSWER_TIMEOUT)
         except RewindMQError as error:
             _log.warning("answer about transaction %s not sent: %s", message.msg_id, error)
@@ -160,7 +162,7 @@ class TransactionProducer(Producer):
 
     async def _end(
         self,
-        topic: str,
+        message: Message,
         result: SendResult,
         state: LocalTransactionState,
         fault: Exception | None,
@@ -175,10 +177,13 @@ class TransactionProducer(Producer):
             result.msg_id,
             False,
             result.msg_id,
-            topic if self.config.switches.ends_name_topic else None,
+            message.topic if self.config.switches.ends_name_topic else None,
         )
         remark = f"executeLocalTransactionBranch exception: {fault!r}" if fault else None
-        await self._tell(await self._master_address(result.message_queue), header, remark, timeout)
+        address = await self._master_address(result.message_queue)
+        if self._trace is not None:
+            self._trace.ended(message, header, state.value, address)
+        await self._tell(address, header, remark, timeout)
 
     async def _tell(
         self, address: str, header: EndTransactionRequestHeader, remark: str | None, timeout: float

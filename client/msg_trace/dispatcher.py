@@ -1,0 +1,139 @@
+"""Sending trace records in the background (RocketMQ 4.9.4 ``AsyncTraceDispatcher``).
+
+The application never waits for it and never hears of its failures: records that find no room are counted and
+forgotten, and so are those of a send that fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.client.msg_trace.records import TraceRecord, encode, trace_keys
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.remoting.runtime import Runtime
+
+if TYPE_CHECKING:
+    from rewindmq.client.client_config import ClientConfig
+    from rewindmq.client.producer import Producer
+
+_log = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 1_024
+# From the first record to the message that takes it.
+WAIT_SECONDS: Final = 0.5
+SEND_TIMEOUT: Final = 5.0
+# The whole of what is left at the end has to go in this time; Java: 0.5 s.
+FLUSH_SECONDS: Final = 3.0
+# Java's bound on a trace message, 128 000 characters less 10 000 for its keys. Characters may take four
+# bytes, and properties no more than 32 767 bytes in all.
+_MAX_CHARACTERS: Final = 118_000
+_MAX_KEYS_CHARACTERS: Final = 8_000
+_GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
+_INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
+
+_numbers = itertools.count(1)
+
+
+class TraceDispatcher:
+    """The records of one producer or consumer on their way to the trace topic.
+
+    Args:
+        host: the settings of the client that is traced; the inner producer's are the same.
+        kind: PRODUCE or CONSUME.
+
+    Attributes:
+        discarded: records that found no room, or whose send failed.
+    """
+
+    def __init__(self, runtime: Runtime, host: ClientConfig, group: str, kind: str, topic: str) -> None:
+        self.topic = topic
+        self.discarded = 0
+        self._runtime = runtime
+        self._producer = _inner_producer(runtime, host, f"{_GROUP_PREFIX}-{group}-{kind}-{next(_numbers)}")
+        self._waiting: deque[TraceRecord] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to send; a name server that is not there is met later."""
+        await self._producer.start()
+
+    async def shutdown(self) -> None:
+        """Send what waits, within ``FLUSH_SECONDS``, and stop."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        flush = asyncio.get_running_loop().create_task(self._send_all())
+        timer = self._runtime.timers.call_timeout(FLUSH_SECONDS, flush.cancel)
+        await asyncio.gather(flush, return_exceptions=True)
+        timer.cancel()
+        if self._waiting:
+            self._discard(len(self._waiting), "the client stops")
+            self._waiting.clear()
+        await self._producer.shutdown()
+
+    def append(self, records: Sequence[TraceRecord]) -> None:
+        """Take records, as far as there is room; never raises and never waits."""
+        if len(self._waiting) + len(records) > MAX_WAITING:
+            self._discard(len(records), "too many wait")
+            return
+        self._waiting.extend(records)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._waiting:
+            await self._runtime.timers.sleep(WAIT_SECONDS)
+            await self._send_all()
+
+    async def _send_all(self) -> None:
+        while self._waiting:
+            count, message = self._next_message()
+            try:
+                await self._producer.send(message, SEND_TIMEOUT)
+            except RewindMQError as error:
+                self._discard(count, str(error))
+            for _ in range(count):
+                self._waiting.popleft()
+
+    def _next_message(self) -> tuple[int, Message]:
+        """As many of the records as fit, from the oldest on; at least one. They stay until they are sent."""
+        texts: list[str] = []
+        keys: dict[str, None] = {}
+        size = keys_size = 0
+        for record in self._waiting:
+            text = encode(record)
+            own = [key for key in trace_keys(record) if key not in keys]
+            size += len(text)
+            keys_size += sum(map(len, own)) + len(own)
+            if texts and (size > _MAX_CHARACTERS or keys_size > _MAX_KEYS_CHARACTERS):
+                break
+            texts.append(text)
+            keys.update(dict.fromkeys(own))
+        return len(texts), Message(self.topic, "".join(texts).encode(), keys=" ".join(keys))
+
+    def _discard(self, count: int, reason: str) -> None:
+        self.discarded += count
+        _log.warning("%d trace records lost, %d in all: %s", count, self.discarded, reason)
+
+
+def _inner_producer(runtime: Runtime, host: ClientConfig, group: str) -> Producer:
+    # Producers are what has dispatchers.
+    from rewindmq.client.producer import Producer
+
+    namesrv = ";".join(host.namesrv_addrs)
+    return Producer(
+        group,
+        namesrv,
+        runtime=runtime,
+        profile=host.profile,
+        wire=host.wire,
+        client_ip=host.client_ip,
+        unit_name=host.unit_name,
+        instance_name=f"{_INSTANCE_NAME}_{namesrv}",
+    )
