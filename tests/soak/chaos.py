@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from soak.journal import JournalWriter, now_us
+from soak.journal import ALL, JournalWriter, now_us
 from soak.options import Group, SoakOptions
 from soak.processes import Crew
 from soak.resets import Rewinder
@@ -212,8 +212,7 @@ class Chaos:
         await (self._cluster.kill(name) if kill else self._cluster.stop(name))
         await asyncio.sleep(seconds)
         await self._cluster.restart(name)
-        if name != NAMESRV:
-            self._notes.outage(name[-1], since)
+        self._notes.outage(ALL if name == NAMESRV else name[-1], since)
         kind = "name server" if name == NAMESRV else "broker"
         self.counts[f"{kind} {'killed' if kill else 'stopped'}"] += 1
         self._say(f"{name} is back")

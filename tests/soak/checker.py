@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from soak.journal import TRIED, Ack, DeadLetter, Delivery, Header, Intent, Outage, Record, Reset
+from soak.journal import ALL, TRIED, Ack, DeadLetter, Delivery, Header, Intent, Outage, Record, Reset
 from soak.ledger import Ledger, Receipts
 from soak.message import RETRY, TRANSACTION, MessageId
 from soak.order import QueueOrder
@@ -28,10 +28,12 @@ class Waits(NamedTuple):
 
     Attributes:
         commit: until what a live member has accepted is committed and on the broker's disk.
+        register: until a new name server has heard of all brokers, and the clients from it.
         reset: how long before and after a classic or server reset a message may be lost to its races.
     """
 
     commit: int
+    register: int
     reset: int
 
 
@@ -77,10 +79,7 @@ class Checker:
             case DeadLetter():
                 self._dead_letter(record)
             case Outage():
-                for group in self._groups.values():
-                    for queue, order in group.queues.items():
-                        if queue[1] == record.broker:
-                            order.broker_was_down(record.since, record.at)
+                self._outage(record)
 
     # Producers.
 
@@ -203,6 +202,14 @@ class Checker:
             end = self._ledger.end_of(queue)
             if record.mode != TRIED and target < end:
                 group.replays[queue].append(Replay(queue, record.mode, target, end))
+
+    def _outage(self, record: Outage) -> None:
+        # A new name server knows a broker, and so its clients, only when it has registered again.
+        until = record.at + (self._waits.register if record.broker == ALL else 0)
+        for group in self._groups.values():
+            for queue, order in group.queues.items():
+                if record.broker in (queue[1], ALL):
+                    order.broker_was_down(record.since, until)
 
     def _dead_letter(self, record: DeadLetter) -> None:
         message = MessageId(record.producer, record.number)

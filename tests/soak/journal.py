@@ -97,7 +97,7 @@ class DeadLetter(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """A broker, by its letter, serves again; it did not since ``since``."""
+    """A broker, by its letter, serves again, or the name server, for ALL; it did not since ``since``."""
 
     at: int
     broker: str
@@ -117,6 +117,7 @@ ACCEPTED: Final = "s"
 REFUSED: Final = "l"
 SUSPENDED: Final = "p"
 TRIED: Final = "tried"
+ALL: Final = "*"
 
 _FORMS: Final[dict[str, Callable[[list[str]], Record]]] = {
     "I": lambda f: Intent(int(f[0]), int(f[1]), f[2], int(f[3])),

@@ -112,6 +112,7 @@ class SoakOptions:
         return Waits(
             # Commits every 5 s, and the broker's file every 5 s.
             commit=int((20 * self.time_scale + 3) * 1_000_000),
+            register=int((60 * self.time_scale + 2) * 1_000_000),
             reset=int((60 * self.time_scale + 10) * 1_000_000),
         )
 

@@ -4,9 +4,9 @@ What RocketMQ promises of a queue that is consumed in order, with kills, rebalan
 one member has the queue (one ProcessQueue, called a chain), its listener gets the offsets one after another
 without a gap; a message whose listener asked to suspend comes again before the next. Whoever takes the
 queue next begins where the group stands: no further than the end of what was delivered, and no further back
-than what a live member has committed, which is what was delivered some seconds ago, unless a reset sent it
-back. Nothing is promised about two members overlapping after the broker has forgotten its locks, by a
-restart or their expiry.
+than what the owner before has committed, which is what it got some seconds before the last message it
+accepted, unless a reset sent it back. Nothing is promised about two members overlapping after the broker
+has forgotten its locks, by a restart or their expiry.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ class QueueOrder:
         self._chains: dict[tuple[str, int], _Chain] = {}
         # One past the furthest offset ever accepted.
         self._furthest = 0
+        # When somebody last accepted a message: the owner may have lost the queue right after, with no way to
+        # commit.
+        self._last_at = 0
         # (since, offset): from that time on it may not go back behind it. The head is what holds now.
         self._committed: deque[tuple[int, int]] = deque([(0, 0)])
         self._outages: deque[tuple[int, int]] = deque(maxlen=8)
@@ -74,7 +77,7 @@ class QueueOrder:
                 Law.OUT_OF_ORDER,
                 f"{self._name}: {owner} begins at {delivery.offset}, {self._furthest} was never delivered",
             )
-        floor = self._floor(delivery.at)
+        floor = self._floor(self._last_at)
         if delivery.offset < floor:
             self._verdict.add(
                 Law.WENT_BACK, f"{self._name}: {owner} begins at {delivery.offset}, {floor} was committed"
@@ -90,13 +93,14 @@ class QueueOrder:
 
     def _accepted(self, next_offset: int, at: int) -> None:
         self._furthest = max(self._furthest, next_offset)
+        self._last_at = at
         latest_at, latest = self._committed[-1]
         if next_offset < latest or at - latest_at < 100_000:
             return
         self._committed.append((at, next_offset))
 
     def _floor(self, at: int) -> int:
-        """What must have been committed by now."""
+        """What must have been committed at a time."""
         limit = at - self._commit_us - self._outage_us(at)
         while len(self._committed) > 1 and self._committed[1][0] <= limit:
             self._committed.popleft()

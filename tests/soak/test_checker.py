@@ -31,7 +31,7 @@ from soak.rules import GroupRules
 from soak.verdict import Law, Verdict
 
 SECOND = 1_000_000
-WAITS = Waits(commit=5 * SECOND, reset=5 * SECOND)
+WAITS = Waits(commit=5 * SECOND, register=5 * SECOND, reset=5 * SECOND)
 FENCED = GroupRules("F", "cdt", max_reconsume_times=3)
 CLASSIC = GroupRules("C", "c", is_lossy=True)
 ORDERLY = GroupRules("O", "o", is_orderly=True)
@@ -181,8 +181,11 @@ def test_a_reset_may_send_it_back_even_if_its_answer_was_lost():
 
 
 def test_while_the_broker_is_down_nothing_can_be_committed():
-    down = Outage(21 * SECOND, "a", 2 * SECOND)
-    assert orderly(*run(1, 0, 20, chain=1), down, came(22, 2, "o", chain=2)) == set()
+    for who in ("a", "*"):
+        down = Outage(21 * SECOND, who, 2 * SECOND)
+        assert orderly(*run(1, 0, 20, chain=1), down, came(22, 2, "o", chain=2)) == set()
+    other = Outage(21 * SECOND, "b", 2 * SECOND)
+    assert orderly(*run(1, 0, 20, chain=1), other, came(22, 2, "o", chain=2)) == {Law.WENT_BACK}
 
 
 def test_a_queue_stored_in_another_order_than_it_was_sent_is_found():
