@@ -33,8 +33,13 @@ class AsyncLocalCluster:
 
     @property
     def brokers(self) -> Mapping[str, Member]:
-        """The brokers' processes by broker name."""
+        """The masters' processes by broker name."""
         return self._cluster.brokers
+
+    @property
+    def slaves(self) -> Mapping[str, Member]:
+        """The slaves' processes by name: ``broker-a-s1`` is the first of ``broker-a``."""
+        return self._cluster.slaves
 
     @property
     def directory(self) -> Path:

@@ -12,13 +12,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from rewindmq.cluster.names import MAX_BROKERS
+from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.process_options import LOG_LEVELS, port_number, positive_factor
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster
+    from rewindmq.cluster.member import Member
 
 NAMESRV_PORT: Final = 9876
 _WATCH_SECONDS: Final = 0.5
@@ -42,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of ``rewindmq up``."""
     parser.add_argument(
         "--brokers", type=_broker_count, default=2, metavar="N", help=f"1 to {MAX_BROKERS} (default: 2)"
+    )
+    parser.add_argument(
+        "--slaves", type=int, choices=range(MAX_SLAVES + 1), default=0, help="of each broker (default: 0)"
     )
     parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="keep everything here (default: a temporary directory)"
@@ -98,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     cluster = LocalCluster(
         arguments.brokers,
+        slaves=arguments.slaves,
         directory=arguments.dir,
         namesrv_port=arguments.port,
         broker_port=arguments.broker_port,
@@ -132,7 +137,7 @@ def _request_stop(number: int, frame: FrameType | None) -> None:
 
 def _watch(cluster: LocalCluster) -> NoReturn:
     """Say once when a member ends by itself; the others go on."""
-    running = {member.name: member for member in (cluster.namesrv, *cluster.brokers.values())}
+    running = {member.name: member for member in _members(cluster)}
     tick = threading.Event()
     while True:
         tick.wait(_WATCH_SECONDS)
@@ -142,12 +147,17 @@ def _watch(cluster: LocalCluster) -> NoReturn:
                 print(f"rewindmq up: {name} has ended, see {member.log_path}", file=sys.stderr)
 
 
+def _members(cluster: LocalCluster) -> tuple[Member, ...]:
+    return (cluster.namesrv, *cluster.brokers.values(), *cluster.slaves.values())
+
+
 def _ready_json(cluster: LocalCluster) -> str:
     ready = {
         "ready": "cluster",
         "namesrv": {"address": cluster.namesrv_address, "pid": cluster.namesrv.pid},
         "brokers": {
-            name: {"address": broker.address, "pid": broker.pid} for name, broker in cluster.brokers.items()
+            name: {"address": broker.address, "pid": broker.pid}
+            for name, broker in (cluster.brokers | cluster.slaves).items()
         },
         "directory": str(cluster.directory),
         "pid": os.getpid(),
@@ -156,7 +166,7 @@ def _ready_json(cluster: LocalCluster) -> str:
 
 
 def _table(cluster: LocalCluster) -> str:
-    members = (cluster.namesrv, *cluster.brokers.values())
+    members = _members(cluster)
     rows = [("member", "address", "pid", "log")]
     rows += [(member.name, member.address, str(member.pid), str(member.log_path)) for member in members]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

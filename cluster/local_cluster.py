@@ -14,7 +14,7 @@ from typing import Final, Self
 from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.member import Member
-from rewindmq.cluster.names import MAX_BROKERS, NAMESRV, broker_names
+from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.property_file import format_properties_file
 from rewindmq.protocol.remoting.address import parse_address
@@ -32,10 +32,11 @@ class LocalCluster:
 
     Args:
         brokers: how many, 1 to 26: broker-a, broker-b, ... each a master with its own store.
+        slaves: how many each of them has, 0 to 3: broker-a-s1, ... each a copy of its master.
         directory: where configurations, stores and logs go, kept at the end; by default a temporary one,
             removed at the end.
         namesrv_port: 0 takes any free one.
-        broker_port: broker-a's port, the next ones 10 apart; 0 takes any free ones.
+        broker_port: broker-a's port, the next ones 10 apart, slaves behind masters; 0 takes any free ones.
         host: the interface all members listen on.
         time_scale: factor on every scheduled wait of every member.
         profile: the release that all members imitate.
@@ -50,6 +51,7 @@ class LocalCluster:
         self,
         brokers: int = 2,
         *,
+        slaves: int = 0,
         directory: Path | str | None = None,
         namesrv_port: int = 0,
         broker_port: int = 0,
@@ -63,7 +65,10 @@ class LocalCluster:
     ) -> None:
         if not 1 <= brokers <= MAX_BROKERS:
             raise ClusterError(f"brokers must be 1 to {MAX_BROKERS}, not {brokers}")
+        if not 0 <= slaves <= MAX_SLAVES:
+            raise ClusterError(f"slaves must be 0 to {MAX_SLAVES}, not {slaves}")
         self._broker_names = broker_names(brokers)
+        self._slaves = slave_names(brokers, slaves)
         self._directory = None if directory is None else Path(directory).absolute()
         self._is_temporary = directory is None
         self._namesrv_port = namesrv_port
@@ -100,9 +105,14 @@ class LocalCluster:
         return self.namesrv.address
 
     @property
-    def brokers(self) -> Mapping[str, Member]:
-        """The brokers' processes by broker name."""
+    def brokers(self) -> dict[str, Member]:
+        """The masters' processes by broker name."""
         return {name: self._member(name) for name in self._broker_names}
+
+    @property
+    def slaves(self) -> dict[str, Member]:
+        """The slaves' processes by name: ``broker-a-s1`` is the first of ``broker-a``."""
+        return {name: self._member(name) for name in self._slaves}
 
     def start(self) -> None:
         """Start all members and wait until all of them serve; nothing is left of a failed start.
@@ -118,13 +128,15 @@ class LocalCluster:
         try:
             self._prepare()
             self._launch(self.namesrv, self._namesrv_arguments(self._namesrv_port))
-            for name, broker in self.brokers.items():
+            for name, broker in (self.brokers | self.slaves).items():
                 self._launch(broker, self._broker_arguments(name, "-"))
             self.namesrv.wait_ready(self._start_seconds)
-            for broker in self.brokers.values():
-                broker.tell(self.namesrv_address)
-            for broker in self.brokers.values():
-                broker.wait_ready(self._start_seconds)
+            # Slaves are told of their masters when they register, so masters come first.
+            for brokers in (self.brokers, self.slaves):
+                for broker in brokers.values():
+                    broker.tell(self.namesrv_address)
+                for broker in brokers.values():
+                    broker.wait_ready(self._start_seconds)
         except BaseException:
             for member in self._members.values():
                 member.kill()
@@ -223,7 +235,7 @@ class LocalCluster:
         self._directory.mkdir(parents=True, exist_ok=True)
         logs = self._directory / "logs"
         self._members[NAMESRV] = Member(NAMESRV, logs / f"{NAMESRV}.log", self._directory / NAMESRV)
-        for index, name in enumerate(self._broker_names):
+        for index, name in enumerate((*self._broker_names, *self._slaves)):
             home = self._directory / name
             home.mkdir(exist_ok=True)
             self._members[name] = Member(name, logs / f"{name}.log", home / "store")
@@ -233,10 +245,11 @@ class LocalCluster:
         return self.directory / name / "broker.conf"
 
     def _broker_properties(self, name: str, index: int) -> dict[str, object]:
-        return {
+        broker_name, broker_id = self._slaves.get(name, (name, 0))
+        properties = {
             "brokerClusterName": "DefaultCluster",
-            "brokerName": name,
-            "brokerId": 0,
+            "brokerName": broker_name,
+            "brokerId": broker_id,
             "listenPort": self._broker_port and self._broker_port + index * BROKER_PORT_STEP,
             "bindAddress": self._host,
             "storePathRootDir": self._members[name].store_path,
@@ -245,6 +258,8 @@ class LocalCluster:
             "enablePropertyFilter": True,
             **self._broker_config,
         }
+        # What a master may be told by broker_config, a slave is not.
+        return properties | {"brokerRole": "SLAVE"} if broker_id else properties
 
     def _namesrv_arguments(self, port: int) -> list[str]:
         place = ["-p", str(port), "--host", self._host, "--root", str(self.directory)]

@@ -1,0 +1,109 @@
+"""Every order is on two machines before its sender is answered, and can be read when one of them is gone.
+
+The slave copies log, topics, groups and offsets of its master. It takes no messages, and never becomes a
+master.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+    SendStatus,
+)
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.remoting.runtime import system_runtime
+
+TIME_SCALE = 0.02
+
+
+class Warehouse:
+    """Remembers the orders it was told of."""
+
+    def __init__(self) -> None:
+        self.orders: set[bytes] = set()
+        self._news = asyncio.Condition()
+
+    async def listen(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        self.orders.update(bytes(message.body) for message in messages)
+        async with self._news:
+            self._news.notify_all()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async def told_of(self, count: int) -> None:
+        async with asyncio.timeout(60), self._news:
+            await self._news.wait_for(lambda: len(self.orders) >= count)
+
+
+async def until_copied(admin: AdminClient, master: str, slave: str) -> None:
+    """Wait until the slave's log is as long as its master's."""
+    async with asyncio.timeout(60):
+        while True:
+            ends = [
+                (await admin.fetch_broker_runtime_stats(at))["commitLogMaxOffset"] for at in (master, slave)
+            ]
+            if ends[0] == ends[1] != "0":
+                return
+            await asyncio.sleep(0.05)
+
+
+async def main() -> None:
+    runtime = system_runtime(time_scale=TIME_SCALE)
+    roles = {"brokerRole": "SYNC_MASTER"}
+    async with (
+        LocalCluster(brokers=1, slaves=1, time_scale=TIME_SCALE, broker_config=roles) as cluster,
+        AdminClient(cluster.namesrv_address, runtime=runtime) as admin,
+        Producer("shop", cluster.namesrv_address, runtime=runtime) as producer,
+    ):
+        master, slave = cluster.brokers["broker-a"].address, cluster.slaves["broker-a-s1"].address
+        # The first message makes the topic, and shows that the slave follows.
+        await producer.send(Message("Orders", b"order 0"))
+        await until_copied(admin, master, slave)
+        for number in range(1, 20):
+            result = await producer.send(Message("Orders", b"order %d" % number))
+            assert result.status is SendStatus.SEND_OK
+        print("20 orders sent, each was on the slave before its sender was answered")
+
+        # Topics and offsets come every 10 s, which are 0.2 s here.
+        await runtime.timers.sleep(15)
+        await cluster.kill("broker-a")
+        print("the master is dead")
+        warehouse = Warehouse()
+        consumer = PushConsumer(
+            "warehouse",
+            cluster.namesrv_address,
+            runtime=runtime,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer.subscribe("Orders")
+        consumer.register_message_listener(warehouse.listen)
+        async with consumer:
+            await warehouse.told_of(20)
+            print("the warehouse has all 20 orders, from the slave")
+            try:
+                await producer.send(Message("Orders", b"too late"))
+            except RewindMQError as error:
+                print("nobody takes orders now:", type(error).__name__)
+            else:
+                raise AssertionError("a slave took a message")
+
+        await cluster.restart("broker-a")
+        # A client looks for routes every 30 s.
+        await runtime.timers.sleep(60)
+        await producer.send(Message("Orders", b"order 20"))
+        await until_copied(admin, master, slave)
+        print("the master is back, and the slave follows it")
+    runtime.workers.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
