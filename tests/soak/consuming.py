@@ -30,8 +30,7 @@ from rewindmq.protocol.properties import RETRY_TOPIC
 
 _LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
 _NOBODY: Final = MessageId(-1, -1)
-# Of the listener's calls, and how long they take then.
-_SLOW: Final = 0.01
+# At most, where a listener takes its time.
 _SLOW_SECONDS: Final = 0.2
 _PUT_OFF: Final = 0.01
 
@@ -65,7 +64,7 @@ class _Listener:
 
     async def linger(self) -> None:
         """Be slow now and then."""
-        if self.random.random() < _SLOW:
+        if self.random.random() < self.group.slow:
             await asyncio.sleep(self.random.random() * _SLOW_SECONDS)
 
 
@@ -85,6 +84,7 @@ def _push_consumer(stage: Stage, batch: int) -> PushConsumer:
         runtime=stage.runtime,
         profile=stage.profile,
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        consume_thread_max=stage.group.threads,
         consume_message_batch_max_size=batch,
         max_reconsume_times=rules.max_reconsume_times,
     )

@@ -33,6 +33,9 @@ class Group:
         profile: None: that of the cluster.
         reset_mode: how it is reset; None: not at all.
         members: how many there are when nobody has joined or left.
+    threads: listeners at the same time in one member; None: the default.
+    slow: which part of the listener's calls takes its time. With few threads, messages wait in the member
+        then, and a kill finds them pulled and not delivered.
     """
 
     rules: GroupRules
@@ -40,6 +43,8 @@ class Group:
     profile: Profile | None = None
     reset_mode: str | None = None
     members: int = 2
+    threads: int | None = None
+    slow: float = 0.01
 
     @property
     def name(self) -> str:
@@ -54,10 +59,15 @@ GROUPS: Final = (
     ),
     Group(GroupRules("SoakClassic", "c", is_lossy=True), reset_mode="classic"),
     Group(GroupRules("SoakServer", "cd", is_lossy=True), reset_mode="server"),
-    Group(GroupRules("SoakTagged", "ct", tags=frozenset("AB"), max_reconsume_times=MAX_RECONSUME)),
+    Group(
+        GroupRules("SoakTagged", "ct", tags=frozenset("AB"), max_reconsume_times=MAX_RECONSUME),
+        threads=2,
+        slow=0.2,
+    ),
     Group(
         GroupRules("SoakOrderly", "o", is_orderly=True),
         role="orderly",
+        slow=0.05,
         profile=Profile.EPOCH,
         reset_mode="fenced",
     ),
