@@ -132,7 +132,7 @@ class PullChain:
             return
         sys_flag = _SUSPEND
         # Offset 0 is never committed by a pull, and a slave is not asked to commit at all.
-        if commit_offset > 0 and self._broker_id == 0:
+        if commit_offset > 0 and address == instance.routes.master_address(queue.broker_name):
             sys_flag |= _COMMIT
         header = PullMessageRequestHeader(
             consumer_group=self._consumer.group,
