@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import astuple
 from typing import Final, NamedTuple
 
-from rewindmq.client.process_queue import ProcessQueue, QueueCounts
+from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.protocol.body.running_info import ConsumeStatus
 from rewindmq.protocol.message_queue import MessageQueue
 
@@ -88,14 +87,13 @@ class ConsumeStatistics:
 
     def take(self, now: float, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """The same for one queue."""
-        counts = process_queue.counts
-        process_queue.counts = QueueCounts()
+        counts = process_queue.take_counts()
         if counts.consumed or counts.failed:
             process_queue.last_consume = now
         topic = self._topics.get(queue.topic)
         if topic is None:
             topic = self._topics[queue.topic] = _Topic(self._began)
-        topic.sums = _Sums(*(total + count for total, count in zip(topic.sums, astuple(counts), strict=True)))
+        topic.sums = _Sums(*(total + getattr(counts, name) for name, total in topic.sums._asdict().items()))
 
     def status(self, topic: str, now: float) -> ConsumeStatus:
         """The rates of a topic; zeros for one that nothing is known of."""

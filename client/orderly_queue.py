@@ -101,7 +101,6 @@ class OrderlyProcessQueue(ProcessQueue):
         if not taken:
             raise ClientError("no messages are being consumed")
         self.cached_bytes -= sum(len(message.stored_body) for message in taken.values())
-        self.counts.consumed += len(taken)
         end = max(taken) + 1
         taken.clear()
         return end

@@ -17,7 +17,9 @@ class QueueCounts:
 
     Attributes:
         pulls, pull_seconds: pulls that brought messages, and how long they took, in protocol seconds.
-        pulled, consumed, failed: messages; one that failed and was sent back is not consumed.
+        pulled: messages that were new to the cache.
+        consumed: messages that left it and had not failed; found out by ``take_counts``.
+        failed, cleared: messages that the listener refused; that were thrown away.
         calls, call_seconds: batches that were timed in the listener, one in many.
     """
 
@@ -28,6 +30,7 @@ class QueueCounts:
     call_seconds: float = 0.0
     consumed: int = 0
     failed: int = 0
+    cleared: int = 0
 
     def pull_took(self, seconds: float) -> None:
         """A pull has brought messages."""
@@ -63,6 +66,7 @@ class ProcessQueue:
     """
 
     __slots__ = (
+        "_left",
         "_messages",
         "_offsets",
         "cached_bytes",
@@ -84,6 +88,8 @@ class ProcessQueue:
         self.dropped = False
         self.last_pull = self.last_consume = now
         self.counts = QueueCounts()
+        # Cached when the counts were last taken.
+        self._left = 0
         self.chain = chain
         self.epoch = epoch
 
@@ -112,6 +118,15 @@ class ProcessQueue:
         """Whether a message of its offset is still cached."""
         return message.queue_offset in self._messages
 
+    def take_counts(self) -> QueueCounts:
+        """What happened since this was last called."""
+        counts, self.counts = self.counts, QueueCounts()
+        # Nothing is counted where messages are removed, one by one.
+        left = self.cached_count
+        counts.consumed = max(0, counts.consumed + self._left + counts.pulled - counts.cleared - left)
+        self._left = left
+        return counts
+
     def is_pull_expired(self, now: float) -> bool:
         """No attempt to pull for 120 s: the chain of pulls must have broken."""
         return now - self.last_pull > PULL_EXPIRED_SECONDS
@@ -121,11 +136,11 @@ class ProcessQueue:
         if not messages:
             return
         cached = self._messages
-        self.counts.pulled += len(messages)
         offsets = [message.queue_offset for message in messages]
         if self._offsets and offsets[0] <= self._offsets[-1]:
             self._merge(offsets, messages)
             return
+        self.counts.pulled += len(messages)
         cached.update(zip(offsets, messages, strict=True))
         self._offsets.extend(offsets)
         self.highest_offset = offsets[-1]
@@ -134,6 +149,7 @@ class ProcessQueue:
     def _merge(self, offsets: Sequence[int], messages: Sequence[MessageExt]) -> None:
         for offset, message in zip(offsets, messages, strict=True):
             if offset not in self._messages:
+                self.counts.pulled += 1
                 self.cached_bytes += len(message.stored_body)
                 self.highest_offset = offset
             self._messages[offset] = message
@@ -149,12 +165,10 @@ class ProcessQueue:
         cached = self._messages
         if not cached:
             return -1
-        before = len(cached)
         for message in messages:
             removed = cached.pop(message.queue_offset, None)
             if removed is not None:
                 self.cached_bytes -= len(removed.stored_body)
-        self.counts.consumed += before - len(cached)
         if not cached:
             self._offsets.clear()
             return self.highest_offset + 1
@@ -167,6 +181,7 @@ class ProcessQueue:
 
     def clear(self) -> None:
         """Empty the cache and forget the highest offset; ``dropped`` is left as it is."""
+        self.counts.cleared += self.cached_count
         self._messages.clear()
         self._offsets.clear()
         self.cached_bytes = 0

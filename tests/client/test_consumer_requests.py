@@ -128,7 +128,8 @@ def test_rates_are_of_the_last_minute() -> None:
     statistics = ConsumeStatistics(0.0)
     queue = ProcessQueue(0.0)
     for second in range(0, 181, 5):
-        queue.counts.consumed += 50 if second <= 90 else 5
+        # They came and are gone again.
+        queue.counts.pulled += 50 if second <= 90 else 5
         statistics.gather(float(second), {Q0: queue})
     assert statistics.status("T", 180.0).consume_ok_tps == 1.0
     assert statistics.status("Other", 180.0).consume_ok_tps == 0
