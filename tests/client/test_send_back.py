@@ -52,9 +52,9 @@ class Failing:
 
     @property
     def gaps(self) -> list[int]:
-        """Whole seconds between the calls."""
+        """Seconds, rounded, between the calls."""
         moments = [when for when, _, _ in self.calls]
-        return [int(after - before) for before, after in pairwise(moments)]
+        return [round(after - before) for before, after in pairwise(moments)]
 
     @property
     def times(self) -> list[int]:
