@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
 from rewindmq.client.admin import (
+    broker_config,
     clone,
     consumers,
     fenced,
     group_resets,
     groups,
+    message_trace,
     messages,
     queue_reset,
     reset,
@@ -24,6 +26,7 @@ from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_reset_timestamp
 from rewindmq.client.client_config import make_config
+from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.fenced_commit import FencedCommitList
@@ -116,6 +119,14 @@ class AdminClient:
     async def examine_topic_stats(self, topic: str) -> TopicStatsTable:
         """Start, end and last store time of every queue of the topic."""
         return await topics.examine_topic_stats(self._remote, topic)
+
+    async def get_broker_config(self, address: str) -> dict[str, str]:
+        """A broker's configuration as it counts now, by RocketMQ's keys."""
+        return await broker_config.get_broker_config(self._remote, address)
+
+    async def update_broker_config(self, address: str, values: Mapping[str, str]) -> None:
+        """Change keys until the broker restarts; ``ResponseError`` 1 for any that cannot be changed."""
+        await broker_config.update_broker_config(self._remote, address, values)
 
     # Groups.
 
@@ -291,6 +302,16 @@ class AdminClient:
         return await messages.query_message(
             self._remote, topic, key, max_count, begin, end, is_unique_key=False
         )
+
+    async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
+        """The message at one offset of a queue; ``ResponseError`` 208 when there is none."""
+        return await messages.message_at(self._remote, queue, offset)
+
+    async def query_message_trace(
+        self, message_id: str, topic: str = DEFAULT_TRACE_TOPIC
+    ) -> list[message_trace.TraceLine]:
+        """Who sent a message and who consumed it, as far as they were traced; see ``message_trace``."""
+        return await message_trace.query_message_trace(self._remote, message_id, topic)
 
     async def query_message_by_unique_key(self, topic: str, message_id: str) -> list[MessageExt]:
         """Messages with the id a producer gave, the oldest first; ``ResponseError`` 208 when there is none.

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.admin.remote import TIMEOUT, AdminRemote
+from rewindmq.client.pull_result import decode_pull_response
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, ViewMessageRequestHeader
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.message import MessageExt, format_host
 from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.record import decode_record, decode_records
+from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
+from rewindmq.protocol.sysflag import PullSysFlag
 
 # DefaultMQAdminExt: what a broker answers at most, the whole of time, and how long it may take.
 MAX_COUNT: Final = 64
 END_OF_TIME: Final = 0x7FFF_FFFF_FFFF_FFFF
 _QUERY_TIMEOUT: Final = 15.0
+TOOLS_CONSUMER_GROUP: Final = "TOOLS_CONSUMER"
 _KEY_SEPARATOR: Final = " "
 
 
@@ -33,6 +40,39 @@ async def view_message(remote: AdminRemote, message_id: str) -> MessageExt:
     if not isinstance(answer.body, bytes):
         raise ResponseError(ResponseCode.NO_MESSAGE, f"the answer for message {message_id} is empty")
     return decode_record(answer.body)
+
+
+async def message_at(remote: AdminRemote, queue: MessageQueue, offset: int) -> MessageExt:
+    """Code 11 as mqadmin's TOOLS_CONSUMER: the message at one offset of a queue.
+
+    Raises:
+        ClientError: the topic's route does not name the broker.
+        ResponseError: 208, there is no message at that offset; or the broker refused.
+    """
+    header = PullMessageRequestHeader(
+        consumer_group=TOOLS_CONSUMER_GROUP,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=1,
+        sys_flag=int(PullSysFlag.SUBSCRIPTION),
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        sub_version=0,
+        subscription=SUB_ALL,
+        expression_type=EXPRESSION_TAG,
+    )
+    address = await remote.address_of(queue)
+    answer = await remote.api.remoting.invoke(
+        address, remote.command(RequestCode.PULL_MESSAGE, header), TIMEOUT
+    )
+    result = decode_pull_response(answer, queue.broker_name, build_subscription_data(queue.topic, SUB_ALL))
+    if not result.messages or result.messages[0].queue_offset != offset:
+        raise ResponseError(
+            ResponseCode.NO_MESSAGE,
+            f"no message at offset {offset}: the queue holds [{result.min_offset}, {result.max_offset})",
+        )
+    return result.messages[0]
 
 
 async def query_message(

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
-from rewindmq.client.admin.timestamp import format_milliseconds
+from rewindmq.client.admin.commands.message_details import data, details, lines
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-    from rewindmq.protocol.message import MessageExt
-
-# The printf format of mqadmin's details.
-_LABEL_WIDTH: Final = 20
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,53 +27,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     found = await admin.query_message_by_unique_key(arguments.topic.strip(), arguments.msgId.strip())
     shown = found if arguments.showAll else found[:1]
-    details = [_details(message) for message in shown]
-    lines = [
-        line
-        for detail in details
-        for line in (*(f"{label + ':':<{_LABEL_WIDTH}} {value}" for label, value in detail.items()), "")
-    ]
-    yield Printed(lines, [_data(message) for message in shown])
-
-
-def _details(message: MessageExt) -> dict[str, object]:
-    properties = ", ".join(f"{name}={value}" for name, value in message.properties.items())
-    return {
-        "Topic": message.topic,
-        "Tags": f"[{message.tags or 'null'}]",
-        "Keys": f"[{message.keys or 'null'}]",
-        "Queue ID": message.queue_id,
-        "Queue Offset": message.queue_offset,
-        "CommitLog Offset": message.commit_log_offset,
-        "Reconsume Times": message.reconsume_times,
-        "Born Timestamp": format_milliseconds(message.born_timestamp),
-        "Store Timestamp": format_milliseconds(message.store_timestamp),
-        "Born Host": message.born_host,
-        "Store Host": message.store_host,
-        "System Flag": message.sys_flag,
-        "Properties": f"{{{properties}}}",
-        "Message Body": f"{len(message.stored_body)} bytes as stored",
-    }
-
-
-def _data(message: MessageExt) -> dict[str, Any]:
-    return {
-        "msgId": message.msg_id,
-        "offsetMsgId": message.offset_message_id,
-        "topic": message.topic,
-        "brokerName": message.broker_name,
-        "queueId": message.queue_id,
-        "queueOffset": message.queue_offset,
-        "commitLogOffset": message.commit_log_offset,
-        "reconsumeTimes": message.reconsume_times,
-        "bornTimestamp": message.born_timestamp,
-        "storeTimestamp": message.store_timestamp,
-        "bornHost": message.born_host,
-        "storeHost": message.store_host,
-        "sysFlag": message.sys_flag,
-        "properties": message.properties,
-        "storedBodyBytes": len(message.stored_body),
-    }
+    yield Printed(
+        [line for message in shown for line in lines(details(message))], [data(message) for message in shown]
+    )
 
 
 COMMAND: Final = Command(

@@ -1,0 +1,80 @@
+"""What the trace topic says of a message (RocketMQ 4.9.4 ``TraceView``, ``QueryMsgTraceByIdSubCommand``)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rewindmq.client.admin import messages
+from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.msg_trace.records import (
+    EndTransaction,
+    Pub,
+    SubAfter,
+    SubBefore,
+    TraceError,
+    TraceRecord,
+    decode,
+    trace_keys,
+)
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message import MessageExt
+
+_UNFINISHED = "failed"
+
+
+class TraceLine(NamedTuple):
+    """One step of a message's way.
+
+    Attributes:
+        kind: Pub, Sub or EndTransaction.
+        client_host: the host that wrote the record, as its broker saw it.
+        timestamp: ms; of a Sub, when the listener was called.
+        status: success or failed; failed, too, for a call whose end was not recorded. Of an
+            EndTransaction, the state.
+    """
+
+    kind: str
+    group: str
+    client_host: str
+    timestamp: int
+    cost_time: int
+    status: str
+
+
+async def query_message_trace(remote: AdminRemote, message_id: str, topic: str) -> list[TraceLine]:
+    """The steps recorded for a message id, the oldest first.
+
+    Raises:
+        ResponseError: 17, no trace topic; 208, nothing is recorded.
+    """
+    found = await messages.query_message(
+        remote, topic, message_id, messages.MAX_COUNT, 0, messages.END_OF_TIME, is_unique_key=False
+    )
+    records = [(record, message) for message in found for record in _records(message, message_id)]
+    afters = {record.request_id: record for record, _ in records if isinstance(record, SubAfter)}
+    lines: list[TraceLine] = []
+    for record, message in records:
+        host = message.born_host.rpartition(":")[0]
+        if isinstance(record, Pub):
+            status = _status(record.success)
+            lines.append(TraceLine("Pub", record.group, host, record.timestamp, record.cost_time, status))
+        elif isinstance(record, SubBefore):
+            after = afters.get(record.request_id)
+            cost, status = (0, _UNFINISHED) if after is None else (after.cost_time, _status(after.success))
+            lines.append(TraceLine("Sub", record.group, host, record.timestamp, cost, status))
+        elif isinstance(record, EndTransaction):
+            lines.append(TraceLine("EndTransaction", record.group, host, record.timestamp, 0, record.state))
+    return sorted(lines, key=lambda line: line.timestamp)
+
+
+def _records(message: MessageExt, message_id: str) -> list[TraceRecord]:
+    try:
+        records = decode(message.body.decode("utf-8", "replace"))
+    except (TraceError, ClientError):
+        # Anybody may send to the topic.
+        return []
+    return [record for record in records if message_id in trace_keys(record)]
+
+
+def _status(success: bool) -> str:
+    return "success" if success else _UNFINISHED
