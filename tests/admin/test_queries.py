@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import Message, Producer
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    Producer,
+    PushConsumer,
+)
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -90,5 +96,60 @@ def test_a_compaction_topic_is_made_and_its_attribute_shown(play):
         assert "unchangeable attribute" in refused.value.remark
         with pytest.raises(RewindMQError, match="format is wrong: cleanup"):
             await stage.run("updateTopic -c DefaultCluster -t Other -a cleanup.policy=COMPACTION")
+
+    play(scenario)
+
+
+def test_by_id_and_by_offset_show_the_same_message(play):
+    async def scenario(stage):
+        ids = await send(stage, "a", "b", "c")
+        [found] = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[2]}")
+        by_offset = await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 1")
+        assert by_offset == await stage.run(f"queryMsgById -i {found['offsetMsgId']}")
+        assert by_offset[0] == f"{'OffsetID:':<20} {found['offsetMsgId']}"
+        assert f"{'Queue Offset:':<20} 1" in by_offset
+        with pytest.raises(ResponseError, match=r"no message at offset 2: the queue holds \[0, 2\)"):
+            await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 2")
+        with pytest.raises(RewindMQError):
+            await stage.run("queryMsgByOffset -t TopicTest -b nobody -i 0 -o 0")
+
+    play(scenario)
+
+
+def test_a_trace_shows_the_send_and_every_call_of_a_group(play):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.brokers["broker-a"].context.runtime.timers.sleep(1)
+        runtime = stage.world.runtime("10.0.9.2")
+        async with Producer("senders", stage.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
+            result = await producer.send(Message("TopicTest", b"x"))
+        calls = []
+
+        async def listener(messages):
+            calls.append(messages)
+            await runtime.timers.sleep(0.25)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        consumer = PushConsumer(
+            "readers",
+            stage.namesrv,
+            runtime=stage.world.runtime("10.0.2.1"),
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            enable_msg_trace=True,
+        )
+        consumer.subscribe("TopicTest")
+        consumer.register_message_listener(listener)
+        async with consumer:
+            await stage.sleep(5)
+        pub, sub = (
+            line for line in await stage.run(f"queryMsgTraceById -i {result.msg_id}") if " 20" in line
+        )
+        assert pub.split()[:3] == ["Pub", "senders", "10.0.9.2"]
+        assert pub.split()[-1] == "success"
+        assert sub.split()[:3] == ["Sub", "readers", "10.0.2.1"]
+        assert sub.split()[-2:] == ["250ms", "success"]
+        with pytest.raises(ResponseError) as refused:
+            await stage.run("queryMsgTraceById -i nothing")
+        assert refused.value.code == 208
 
     play(scenario)
