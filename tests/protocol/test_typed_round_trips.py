@@ -1,6 +1,8 @@
 """Every typed header and body goes out and comes back in every codec."""
 
+import contextlib
 import importlib
+import json
 import pkgutil
 
 import msgspec
@@ -18,6 +20,7 @@ from rewindmq.protocol.body.running_info import ConsumeStatus, ProcessQueueInfo
 from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.codec import HEADER_CODECS
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import BodyError, HeaderError
 from rewindmq.protocol.header.client import UnregisterClientRequestHeader
 from rewindmq.protocol.header.message import QueryMessageRequestHeader
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
@@ -98,6 +101,84 @@ def test_bodies(body_type, data):
             encoded = encode_body(body, serialize_type, standard_json=standard)
             received = RemotingCommand(1, body=encoded, serialize_type=serialize_type)
             assert decode_body(received, body_type) == body
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.floats()
+    | st.sampled_from(("", "1", "true", "NaN", "0x1", "TAG", "\ud800", "9" * 30, "a:1"))
+    | st.binary(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(("", "topic", "queueId", "1", "table")), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def near_misses(cls):
+    """Objects with the members of a body or header, and anything at all in them."""
+    names = st.sampled_from((*cls.__struct_encode_fields__, "else"))
+    return st.dictionaries(names, JUNK, max_size=5) | JUNK
+
+
+def as_json(value):
+    """Text as a careless peer may write it: NaN, numbers of any size, lone surrogates."""
+    return json.dumps(value, default=lambda data: data.decode("latin-1")).encode()
+
+
+def as_msgpack(value):
+    def fit(part):
+        match part:
+            case int() if not -(2**63) <= part < 2**64:
+                return str(part)
+            case str():
+                return part.encode("utf-8", "replace").decode()
+            case list():
+                return [fit(member) for member in part]
+            case dict():
+                return {key: fit(member) for key, member in part.items()}
+        return part
+
+    return msgspec.msgpack.encode(fit(value))
+
+
+@settings(max_examples=200)
+@given(data=st.data(), body_type=st.sampled_from(BODIES))
+def test_a_body_with_anything_in_it_is_taken_or_a_body_error(data, body_type):
+    value = data.draw(near_misses(body_type))
+    for serialize_type in SerializeType:
+        raw = as_msgpack(value) if serialize_type is SerializeType.MSGPACK else as_json(value)
+        with contextlib.suppress(BodyError):
+            body = decode_body(RemotingCommand(1, body=raw, serialize_type=serialize_type), body_type)
+            assert isinstance(body, body_type)
+
+
+@settings(max_examples=120)
+@given(data=st.data(), body_type=st.sampled_from(BODIES), serialize_type=st.sampled_from(SerializeType))
+def test_a_damaged_body_is_taken_or_a_body_error(data, body_type, serialize_type):
+    raw = bytearray(encode_body(data.draw(values(inspect.type_info(body_type))), serialize_type))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(raw)))
+        raw[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    for damaged in (raw, raw[: len(raw) // 2]):
+        with contextlib.suppress(BodyError):
+            decode_body(RemotingCommand(1, body=bytes(damaged), serialize_type=serialize_type), body_type)
+
+
+@settings(max_examples=200)
+@given(data=st.data(), header_type=st.sampled_from(HEADERS))
+def test_a_header_with_anything_in_it_is_taken_or_a_header_error(data, header_type):
+    value = data.draw(near_misses(header_type))
+    fields = {name: str(member) for name, member in value.items()} if isinstance(value, dict) else {}
+    for command in (
+        RemotingCommand(1, ext_fields=fields),
+        RemotingCommand(1, raw_ext=as_msgpack(value)),
+    ):
+        with contextlib.suppress(HeaderError):
+            assert isinstance(command.decode_header(header_type), header_type)
 
 
 def test_wire_names_of_the_send_headers_are_those_of_3_3():
