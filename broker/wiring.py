@@ -219,8 +219,7 @@ def wire(
         reserved_ms=config.file_reserved_time * 3_600_000,
     )
     check_interval = config.transaction_check_interval or rules.transaction_check_interval
-    asks = rules.half_topic and not config.is_slave
-    checks = TransactionCheckService(check_parts, check_interval / 1_000 if asks else None)
+    checks = TransactionCheckService(check_parts, check_interval / 1_000 if rules.half_topic else None)
     background: tuple[BackgroundService, ...] = (retention, delay_service, checks)
     if config.is_slave:
         store.become_replica()

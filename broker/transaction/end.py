@@ -41,7 +41,8 @@ class TransactionEnds:
         putter: MessagePutter,
         clock: Clock,
     ) -> None:
-        self._is_slave = config.is_slave
+        # At a slave of 4.2.0 it is the store that refuses.
+        self._is_refused = config.is_slave and rules.half_topic
         self._timeout_ms = config.transaction_time_out
         self._rules = rules
         self._store = store
@@ -59,7 +60,7 @@ class TransactionEnds:
                 than the request says; 604 (v53) after the message's own immunity; 13, 14 or 1 when the store
                 refuses.
         """
-        if self._is_slave:
+        if self._is_refused:
             raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
         verdict = header.commit_or_rollback
         if verdict not in (_COMMIT, _ROLLBACK):

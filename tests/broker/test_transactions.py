@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rewindmq.broker.config import BrokerRole
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
@@ -260,6 +261,32 @@ def test_v53_leaves_an_end_after_the_messages_own_immunity_to_the_check(simulate
         assert len(await read(peer)) == 2
 
     simulate(scenario, profile="v53")
+
+
+@pytest.mark.parametrize(("profile", "code"), [("v42", 14), ("v49", 11), ("v53", 11)])
+def test_a_slave_ends_no_transactions(simulate: Simulate, profile: str, code: int) -> None:
+    async def scenario(stage: Any) -> None:
+        namesrv = await stage.start_namesrv()
+        master = await stage.start_broker(profile=profile, namesrv_addr=namesrv.address)
+        peer = stage.peer("c1", master.address)
+        await peer.create_topic()
+        half = await send_half(stage, peer)
+        slave = await stage.start_broker(
+            profile=profile,
+            namesrv_addr=namesrv.address,
+            broker_id=1,
+            broker_role=BrokerRole.SLAVE,
+            store_path_root_dir=str(stage.root / "slave"),
+        )
+        await stage.at(10.0)
+        log_end = slave.context.store.max_commit_log_offset
+        assert log_end == master.context.store.max_commit_log_offset
+        at_slave = stage.peer("c2", slave.address)
+        assert (await end(at_slave, half, COMMIT)).code == code
+        assert slave.context.store.max_commit_log_offset == log_end
+        (await end(peer, half, COMMIT)).require_success()
+
+    simulate(scenario, start=False)
 
 
 @settings(
