@@ -34,7 +34,6 @@ _DECK: Final = {
     "kill namesrv": 1,
     "stop namesrv": 1,
 }
-# What is spared later comes first.
 _OPENING: Final = ("kill namesrv", "stop namesrv", "kill last broker")
 _LONGEST_OUTAGE: Final = 3.0
 
@@ -66,13 +65,21 @@ class Chaos:
         self._notes = notes
         self._tell = tell
         self._chance = random.Random(options.seed)
-        self._deck = list(reversed(_OPENING)) if "kills" not in options.without else []
+        self._deck: list[str] = []
         self._rewinds: list[Group] = []
         self._outage: asyncio.Task[None] | None = None
 
     def spare(self) -> None:
         """From now on let live what is to be judged by its memory."""
         self._is_sparing = True
+
+    async def open(self) -> None:
+        """What even the shortest soak has to see of those that it spares later."""
+        if "kills" not in self._options.without:
+            for card in _OPENING:
+                await self._act(card)
+            assert self._outage is not None
+            await self._outage
 
     async def go_on(self) -> None:
         """Until cancelled; everything that was stopped runs again by then, but for members that left."""

@@ -33,6 +33,7 @@ _NOBODY: Final = MessageId(-1, -1)
 # At most, where a listener takes its time.
 _SLOW_SECONDS: Final = 0.2
 _PUT_OFF: Final = 0.01
+_LOOK_SECONDS: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -156,20 +157,24 @@ async def consume_pulling(stage: Stage) -> None:
     assert stage.group is not None
     consumer = PullConsumer(stage.group.name, stage.namesrv, runtime=stage.runtime, profile=stage.profile)
     listener = _Listener(stage)
+    pulled: set[MessageQueue] = set()
     async with consumer, asyncio.TaskGroup() as pulling:
-        for topic in stage.group.rules.topics:
-            for queue in await _queues(stage, consumer, TOPICS[topic]):
-                pulling.create_task(_pull(stage, consumer, listener, queue))
+        while not stage.ending.is_set():
+            for topic in stage.group.rules.topics:
+                # A name server that has just begun does not know all of them.
+                for queue in await _queues(consumer, TOPICS[topic]):
+                    if queue not in pulled:
+                        pulled.add(queue)
+                        pulling.create_task(_pull(stage, consumer, listener, queue))
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _queues(stage: Stage, consumer: PullConsumer, topic: str) -> list[MessageQueue]:
-    while not stage.ending.is_set():
-        try:
-            return await consumer.fetch_subscribe_message_queues(topic)
-        except RewindMQError as error:
-            _log.info("no queues: %s", error)
-            await asyncio.sleep(0.5)
-    return []
+async def _queues(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
+    try:
+        return await consumer.fetch_subscribe_message_queues(topic)
+    except RewindMQError as error:
+        _log.info("no queues: %s", error)
+        return []
 
 
 async def _pull(stage: Stage, consumer: PullConsumer, listener: _Listener, queue: MessageQueue) -> None:

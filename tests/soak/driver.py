@@ -151,6 +151,9 @@ class Soak:
 
     async def _disturb(self) -> None:
         """Producers send, and the cards are dealt, until the time is up."""
+        await self._chaos.open()
+        self._began = self._loop.time()
+        self._watch = MemoryWatch()
         chaos = asyncio.create_task(self._chaos.go_on())
         settling = self._loop.call_later(self._options.settled / 2, self._chaos.spare)
         try:
