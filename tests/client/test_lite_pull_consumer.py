@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from client_stage import Cluster, play, until
 
-from rewindmq.client import ClientError, ConsumeFromWhere, LitePullConsumer, Message, MessageExt
+from rewindmq.client import ClientError, ConsumeFromWhere, LitePullConsumer, Message, MessageExt, MessageModel
 from rewindmq.client.pull_result import PullStatus
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.message_queue import MessageQueue
@@ -293,6 +293,51 @@ def test_a_topic_given_up_is_neither_pulled_nor_committed_and_may_be_taken_up_ag
             assert cluster.stored() == {}
             consumer.subscribe("T")
             assert bodies(await poll_all(consumer, 20)) == [*range(20)]
+
+    play(scene, tmp_path)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_broadcasting_members_each_poll_everything_and_go_on_from_their_files(
+    tmp_path: Path, profile: Profile
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(5)
+        options = {"message_model": MessageModel.BROADCASTING, "offset_root": tmp_path / "offsets"}
+        for expected in ([0, 0, 1, 1, 2, 2, 3, 3, 4, 4], []):
+            members = [lite(cluster, instance_name=name, **options) for name in "ab"]
+            for consumer in members:
+                consumer.subscribe("T")
+            async with members[0], members[1]:
+                await asyncio.sleep(3)
+                for consumer in members:
+                    assert len(consumer.assignment) == 2
+                    assert bodies(await poll_all(consumer, len(expected))) == expected
+                    consumer.commit_sync()
+        assert cluster.stored() == {}
+
+    play(scene, tmp_path, profile)
+
+
+def test_storing_some_offsets_forgets_what_is_noted_of_the_others(tmp_path: Path) -> None:
+    """RocketMQ's own quirk; the next ``commit_sync`` notes them again."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=2)
+        await cluster.fill(5)
+        q1 = MessageQueue("T", "broker-a", 1)
+        consumer = lite(cluster, auto_commit=False)
+        consumer.assign([Q0, q1])
+        async with consumer:
+            await poll_all(consumer, 10)
+            consumer.commit_sync()
+            await consumer.commit([Q0], persist=True)
+            await asyncio.sleep(12)
+            assert cluster.stored() == {0: 5}
+            assert await consumer.committed(q1) == 0
+            consumer.commit_sync()
+            await until(lambda: cluster.stored() == {0: 5, 1: 5}, seconds=6)
 
     play(scene, tmp_path)
 

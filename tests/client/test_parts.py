@@ -207,6 +207,15 @@ class _Known:
     [
         (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, "T", -1, 50),
         (ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, "%RETRY%G", -1, 0),
+        *(
+            (retired, topic, -1, expected)
+            for retired in (
+                ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST,
+                ConsumeFromWhere.CONSUME_FROM_MIN_OFFSET,
+                ConsumeFromWhere.CONSUME_FROM_MAX_OFFSET,
+            )
+            for topic, expected in (("T", 50), ("%RETRY%G", 0))
+        ),
         (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, "T", -1, 0),
         (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, "%RETRY%G", -1, 0),
         (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, "T", -1, 17),
