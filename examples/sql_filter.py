@@ -1,0 +1,94 @@
+"""Two shops read one topic: one wants cheap things for Europe, the other all but toys. The broker filters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    MessageSelector,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+)
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.errors import ResponseError
+
+CHEAP_IN_EUROPE = "price BETWEEN 1 AND 9 AND region IN ('de', 'fr')"
+NO_TOYS = "kind <> 'toy' AND price IS NOT NULL"
+OFFERS = [
+    ("lamp", {"price": "8", "region": "de", "kind": "home"}),
+    ("robot", {"price": "5", "region": "fr", "kind": "toy"}),
+    ("sofa", {"price": "900", "region": "de", "kind": "home"}),
+    ("mug", {"price": "4", "region": "us", "kind": "home"}),
+    # A property that is no number matches no comparison with one.
+    ("book", {"price": "on request", "region": "de", "kind": "book"}),
+    ("poster", {"region": "fr", "kind": "home"}),
+]
+
+
+class Shop:
+    """Collects what it is offered."""
+
+    def __init__(self, name: str, condition: str, namesrv: str) -> None:
+        self.offers: set[str] = set()
+        self._news = asyncio.Condition()
+        self.consumer = PushConsumer(
+            name, namesrv, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        )
+        self.consumer.subscribe("Offers", MessageSelector.by_sql(condition))
+        self.consumer.register_message_listener(self.listen)
+
+    async def listen(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        async with self._news:
+            self.offers.update(message.body.decode() for message in messages)
+            self._news.notify_all()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async def collected(self, count: int) -> set[str]:
+        """Wait until it has so many offers."""
+        async with asyncio.timeout(30), self._news:
+            await self._news.wait_for(lambda: len(self.offers) >= count)
+        return self.offers
+
+
+async def main() -> None:
+    async with LocalCluster(brokers=1) as cluster:
+        namesrv = cluster.namesrv_address
+        async with Producer("sellers", namesrv) as producer:
+            for name, properties in OFFERS:
+                await producer.send(Message("Offers", name.encode(), properties=properties))
+        europe = Shop("europe", CHEAP_IN_EUROPE, namesrv)
+        serious = Shop("serious", NO_TOYS, namesrv)
+        async with europe.consumer, serious.consumer:
+            print("cheap in Europe:", sorted(await europe.collected(2)))
+            print("no toys:        ", sorted(await serious.collected(4)))
+        assert europe.offers == {"lamp", "robot"}
+        assert serious.offers == {"lamp", "sofa", "mug", "book"}
+
+        # Pulling by hand: the same language, and what was skipped is skipped at the broker.
+        async with PullConsumer("browser", namesrv) as browser:
+            dear = [
+                message.body.decode()
+                async for message in browser.replay("Offers", 0, 2**62, MessageSelector.by_sql("price > 100"))
+            ]
+        print("over 100:       ", dear)
+        assert dear == ["sofa"]
+
+        # A condition that makes no sense is refused before anything is consumed.
+        code = 0
+        typo = Shop("typo", "price > 'cheap'", namesrv)
+        try:
+            await typo.consumer.start()
+        except ResponseError as error:
+            print("refused:        ", error)
+            code = error.code
+        assert code == 23
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,58 @@
+"""An order's way through the system, asked for by its message id and by its own number."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.cluster import LocalCluster
+
+
+async def main() -> None:
+    async with LocalCluster(brokers=1) as cluster:
+        namesrv = cluster.namesrv_address
+        shipped = asyncio.Event()
+
+        async def ship(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            shipped.set()
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        consumer = PushConsumer(
+            "shipping",
+            namesrv,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            enable_msg_trace=True,
+        )
+        consumer.subscribe("Orders")
+        consumer.register_message_listener(ship)
+        async with Producer("counter", namesrv, enable_msg_trace=True) as producer:
+            sent = await producer.send(Message("Orders", b"two lamps", keys="order-7"))
+        async with consumer:
+            await asyncio.wait_for(shipped.wait(), 30)
+        # Whatever was still to be recorded has been sent by the time a client has stopped.
+
+        async with AdminClient(namesrv) as admin:
+            [by_key] = await admin.query_message("Orders", "order-7")
+            [by_id] = await admin.query_message_by_unique_key("Orders", sent.msg_id)
+            by_place = await admin.message_at(sent.message_queue, sent.queue_offset)
+            assert by_key.body == by_id.body == by_place.body == b"two lamps"
+            steps = await admin.query_message_trace(sent.msg_id)
+        for step in steps:
+            print(f"{step.kind:<4} {step.group:<9} {step.client_host:<10} {step.cost_time} ms  {step.status}")
+        assert [(step.kind, step.group, step.status) for step in steps] == [
+            ("Pub", "counter", "success"),
+            ("Sub", "shipping", "success"),
+        ]
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
