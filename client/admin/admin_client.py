@@ -8,6 +8,7 @@ from typing import Self
 
 from rewindmq.client.admin import (
     broker_config,
+    cleaning,
     clone,
     consumers,
     fenced,
@@ -107,6 +108,22 @@ class AdminClient:
     async def create_and_update_topic_config(self, address: str, topic: TopicConfig) -> None:
         """Create the topic at one broker, or overwrite all its settings."""
         await topics.create_and_update_topic_config(self._remote, address, topic)
+
+    async def delete_topic(self, cluster_name: str, topic: str) -> list[str]:
+        """Forget a topic at a cluster's masters and at the name servers; gives the brokers' addresses."""
+        return await cleaning.delete_topic(self._remote, cluster_name, topic)
+
+    async def clean_unused_topic(self, address: str) -> None:
+        """Remove the queues of topics that a broker does not have any more."""
+        await cleaning.clean_unused_topic(self._remote, address)
+
+    async def clean_expired_consume_queue(self, address: str) -> None:
+        """Remove the queues of a broker that have no message left; they start over at offset 0."""
+        await cleaning.clean_expired_consume_queue(self._remote, address)
+
+    async def delete_expired_commit_log(self, address: str) -> None:
+        """Have a broker delete what is older than ``fileReservedTime`` without waiting for the hour."""
+        await cleaning.delete_expired_commit_log(self._remote, address)
 
     async def create_or_update_order_conf(self, topic: str, order_conf: str) -> None:
         """Tell every name server which brokers and queues an ordered topic has."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.commands import (
+    clean_expired_cq,
+    clean_unused_topic,
     clone_group_offset,
     cluster_list,
     consumer_connection,
     consumer_progress,
     consumer_status,
+    delete_expired_commit_log,
+    delete_topic,
     fenced_commits,
     get_broker_config,
     get_consumer_status,
@@ -32,6 +36,7 @@ COMMANDS: Final = (
     cluster_list.COMMAND,
     update_topic.COMMAND,
     update_topic_perm.COMMAND,
+    delete_topic.COMMAND,
     topic_list.COMMAND,
     topic_route.COMMAND,
     topic_status.COMMAND,
@@ -43,6 +48,9 @@ COMMANDS: Final = (
     skip_accumulated_message.COMMAND,
     clone_group_offset.COMMAND,
     fenced_commits.COMMAND,
+    clean_expired_cq.COMMAND,
+    clean_unused_topic.COMMAND,
+    delete_expired_commit_log.COMMAND,
     query_msg_by_key.COMMAND,
     query_msg_by_unique_key.COMMAND,
     query_msg_by_id.COMMAND,

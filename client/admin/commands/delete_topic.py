@@ -1,0 +1,37 @@
+"""deleteTopic: forget a topic at a cluster's brokers and at the name servers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.client.admin.commands.command import Command, Printed
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--clusterName", metavar="NAME", required=True, help="at this cluster's brokers"
+    )
+    parser.add_argument("-t", "--topic", required=True, help="topic name")
+
+
+async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    cluster, topic = arguments.clusterName.strip(), arguments.topic.strip()
+    addresses = await admin.delete_topic(cluster, topic)
+    yield Printed(
+        [f"delete topic [{topic}] from cluster [{cluster}] success."],
+        {"topic": topic, "clusterName": cluster, "brokerAddrs": addresses},
+    )
+
+
+COMMAND: Final = Command(
+    "deleteTopic",
+    "Forget a topic at brokers and name servers.",
+    "-c DefaultCluster -t TopicTest",
+    _add_arguments,
+    _execute,
+)

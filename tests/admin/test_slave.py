@@ -1,0 +1,71 @@
+"""Consumers and a slave: who is asked for messages, and who is told of progress."""
+
+from __future__ import annotations
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerConfig, BrokerRole
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from tests.admin.conftest import NAMESRV, Stage
+
+TOPIC, GROUP = "TopicTest", "rewinders"
+
+
+async def start_slave(stage: Stage, **keys: object) -> Broker:
+    config = BrokerConfig(
+        broker_name="broker-a",
+        broker_id=1,
+        broker_role=BrokerRole.SLAVE,
+        namesrv_addr=NAMESRV,
+        bind_address="10.0.1.51",
+        store_path_root_dir=str(stage.root / "slave"),
+        store=StoreConfig(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=20_000),
+        **keys,
+    )
+    slave = Broker(stage.world.runtime("10.0.1.51"), config)
+    await slave.start()
+    stage.exits.push_async_callback(slave.close)
+    return slave
+
+
+def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play):
+    """Clients of 4.9.4: pulls and commits go to the lowest broker id there is."""
+
+    async def scenario(stage):
+        await stage.create_topic()
+        master = stage.brokers["broker-a"]
+        slave = await start_slave(stage)
+        await stage.send(3)
+        await stage.sleep(15)
+        async with stage.consumer():
+            await stage.sleep(30)
+            assert len(stage.consumed) == 6
+            await master.close()
+            await stage.sleep(60)
+            assert slave.context.consumers.find(GROUP) is not None
+        assert slave.context.offsets.offsets_of(GROUP, TOPIC) == {0: 3, 1: 3}
+
+    play(scenario)
+
+
+def test_a_consumer_that_is_told_to_reads_from_the_slave(play):
+    """slaveReadEnable, and a group whose brokerId is the slave's."""
+
+    async def scenario(stage):
+        master = stage.brokers["broker-a"]
+        slave = await start_slave(stage, slave_read_enable=True)
+        await stage.create_topic()
+        await stage.send(3)
+        await stage.sleep(15)
+        # As "consume slowly" would say with more messages than memory.
+        master.context.groups.update(SubscriptionGroupConfig(GROUP, broker_id=1))
+        await stage.sleep(15)
+        async with stage.consumer():
+            await stage.sleep(60)
+            await stage.send(3)
+            await stage.sleep(30)
+        assert len(stage.consumed) == 12
+        assert slave.context.stats.get_total == 6
+        assert master.context.offsets.offsets_of(GROUP, TOPIC) == {0: 6, 1: 6}
+
+    play(scenario, slave_read_enable=True)
