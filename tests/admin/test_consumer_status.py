@@ -233,6 +233,29 @@ def test_a_listener_takes_one_message_and_its_verdict_comes_back(play, verdict, 
     play(scenario)
 
 
+def test_the_command_hands_messages_over_and_shows_the_verdicts(play):
+    async def scenario(stage):
+        await stage.create_topic(read=1, write=1)
+        async with stage.consumer() as consumer:
+            await stage.sleep(5)
+            wanted = await message_id(stage)
+            await stage.sleep(30)
+            line = f"queryMsgById -i {wanted},{wanted} -g {GROUP} -d {consumer.client_id}"
+            assert (
+                await stage.run(line)
+                == [
+                    "ConsumeMessageDirectlyResult [order=false, autoCommit=true, consumeResult=CR_SUCCESS,"
+                    " remark=null, spentTimeMills=0]",
+                ]
+                * 2
+            )
+            assert stage.consumed == [(Q0, 0)] * 3
+            with pytest.raises(ClientError, match="-g and -d go together"):
+                await stage.run(f"queryMsgById -i {wanted} -g {GROUP}")
+
+    play(scenario)
+
+
 def test_a_listener_that_takes_too_long_is_207_and_goes_on(play):
     async def scenario(stage):
         await stage.create_topic(read=1, write=1)

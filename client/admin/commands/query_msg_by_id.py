@@ -1,4 +1,4 @@
-"""queryMsgById: the message at the place that an offset message id names."""
+"""queryMsgById: the message at the place that an offset message id names; or have a consumer take it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.client.admin.commands.command import Command, Printed
+from rewindmq.client.admin.commands.command import Command, Printed, java_bool
 from rewindmq.client.admin.commands.message_details import data, details, lines
+from rewindmq.protocol.errors import ClientError
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -17,13 +18,44 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-i", "--msgId", required=True, metavar="ID[,ID]", help="offset message ids, separated by commas"
     )
+    parser.add_argument(
+        "-g",
+        "--consumerGroup",
+        metavar="GROUP",
+        help="with -d: have a member's listener take the message",
+    )
+    parser.add_argument("-d", "--clientId", metavar="ID", help="with -g: which member")
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    if (arguments.consumerGroup is None) != (arguments.clientId is None):
+        raise ClientError("-g and -d go together: the group, and which of its members")
     for text in arguments.msgId.split(","):
+        if arguments.clientId is not None:
+            yield await _hand_over(admin, arguments, text.strip())
+            continue
         message = await admin.view_message(text.strip())
         shown = {"OffsetID": message.offset_message_id, **details(message)}
         yield Printed(lines(shown), data(message))
+
+
+async def _hand_over(admin: AdminClient, arguments: argparse.Namespace, message_id: str) -> Printed:
+    group, client_id = arguments.consumerGroup.strip(), arguments.clientId.strip()
+    result = await admin.consume_message_directly(group, client_id, message_id)
+    line = (
+        f"ConsumeMessageDirectlyResult [order={java_bool(result.order)},"
+        f" autoCommit={java_bool(result.auto_commit)}, consumeResult={result.consume_result},"
+        f" remark={result.remark or 'null'}, spentTimeMills={result.spent_time_mills}]"
+    )
+    told = {
+        "msgId": message_id,
+        "consumeResult": str(result.consume_result),
+        "remark": result.remark,
+        "order": result.order,
+        "autoCommit": result.auto_commit,
+        "spentTimeMills": result.spent_time_mills,
+    }
+    return Printed([line], told)
 
 
 COMMAND: Final = Command(
