@@ -13,6 +13,7 @@ from typing import Final, Unpack
 
 from rewindmq.client.assigned_queue import AssignedQueue, ConsumeRequests
 from rewindmq.client.checks import make_subscription, require_topic
+from rewindmq.client.filter_check import check_filters
 from rewindmq.client.lite_assignment import LiteAssignment
 from rewindmq.client.lite_positions import LitePositions
 from rewindmq.client.lite_pull_options import LitePullOptionKwargs, LitePullOptions
@@ -22,6 +23,7 @@ from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.client.push_options import parse_consume_timestamp
 from rewindmq.client.queue_watch import QueueChangeListener, QueueWatch
 from rewindmq.client.rebalance import Rebalance
+from rewindmq.client.selector import MessageSelector
 from rewindmq.client.start_offset import start_offset
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
@@ -91,15 +93,15 @@ class LitePullConsumer(LitePositions):
         self._wanted: list[MessageQueue] = []
         self._watch = QueueWatch(self.fetch_message_queues)
         self._next_auto_commit = 0.0
-        self._made_at = self.runtime.clock.now_ms()
 
     # Where messages come from.
 
-    def subscribe(self, topic: str, expression: str = "*") -> None:
+    def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
         """Consume this member's share of a topic; calling it again replaces the expression.
 
         Args:
-            expression: ``*``, or tags separated by ``||``.
+            expression: ``*``, or tags separated by ``||``, or a selector. The start fails if a broker of
+                the topic refuses the selector's condition.
 
         Raises:
             ClientError: a bad topic name or expression, or queues were assigned before.
@@ -232,6 +234,7 @@ class LitePullConsumer(LitePositions):
     async def _started(self) -> None:
         for topic in list(self.subscriptions):
             await self.instance.routes.refresh(topic)
+        await check_filters(self)
         if self.subscription_type is SubscriptionType.ASSIGN:
             self._assigned.replace(self._wanted, self._owned)
         await self._watch.begin(self.runtime, self.options.topic_metadata_check_interval_millis / 1000)
@@ -270,7 +273,7 @@ class LitePullConsumer(LitePositions):
             RewindMQError: the broker could not tell.
         """
         value = self.options.consume_timestamp
-        moment = self._made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
+        moment = self.made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
 
     async def stored_offset(self, queue: MessageQueue) -> int:

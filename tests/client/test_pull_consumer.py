@@ -39,6 +39,8 @@ def test_a_pull_consumer_keeps_queues_it_does_not_pull(tmp_path: Path, profile: 
 @pytest.mark.scenario("C19", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(tmp_path: Path, profile: Profile) -> None:
+    """At the end of a queue without traffic: NO_NEW_MSG after the hold, and the same offset to go on at."""
+
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)
         await cluster.fill(10)
@@ -58,6 +60,8 @@ def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(tmp_path: Path, p
 def test_C20_the_search_after_the_last_message_and_what_a_replay_makes_of_it(
     tmp_path: Path, profile: Profile, hi: int
 ) -> None:
+    """A loop up to search(after the last) misses the last message under NEAREST; replay does not."""
+
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)
         for number in range(100):

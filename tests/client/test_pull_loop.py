@@ -24,6 +24,7 @@ from rewindmq.race.sim import World
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("count", "pulls"), [(1000, True), (1001, False)])
 def test_C05_cached_messages_hold_up_the_next_pull(count: int, pulls: bool, profile: Profile) -> None:
+    """1,000 messages in the cache do not hold up the next pull, 1,001 do."""
     assert _pulls_after(count, [b"x"] * count, profile, pull_batch_size=1024) is pulls
 
 
@@ -31,6 +32,7 @@ def test_C05_cached_messages_hold_up_the_next_pull(count: int, pulls: bool, prof
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("mib", "pulls"), [(100, True), (101, False)])
 def test_C06_cached_bytes_hold_up_the_next_pull(mib: int, pulls: bool, profile: Profile) -> None:
+    """100 MiB in the cache do not hold up the next pull, 101 do."""
     bodies = [b"x" * (1 << 20)] * mib
     assert _pulls_after(mib, bodies, profile, pull_batch_size=8) is pulls
 
@@ -100,6 +102,8 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
 @pytest.mark.scenario("C08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profile: Profile) -> None:
+    """For 5 s after a suspend: no pulls, offsets still sent, and a 40 brings about no rebalance."""
+
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 7}
         async with consumer_of(broker, runtime, profile) as consumer:
@@ -187,6 +191,8 @@ def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls
 @pytest.mark.scenario("C14", "v42", "v49")
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
 def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -> None:
+    """21 with next 40: no pull for 10 s, then 15 with 40, and a new ProcessQueue at the next rebalance."""
+
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}
         _answer_first_pull_with_21(broker, 40)
@@ -207,6 +213,8 @@ def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -
 
 @pytest.mark.scenario("C15", "v53")
 def test_C15_v53_corrects_an_illegal_offset_at_once() -> None:
+    """The same answer: 15 with 40 and a rebalance at once, 1 s after the last one; pulled 500 ms later."""
+
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}
         broker.topics["%RETRY%G"] = 1

@@ -26,6 +26,8 @@ from rewindmq.race.sim import World
 @pytest.mark.scenario("C01", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
+    """Heartbeats at 0 s, 1 s, then each 30 s; offsets at 10 s, then each 5 s; routes 30 s, rebalance 20 s."""
+
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
         async with consumer_of(broker, runtime, profile):
@@ -157,12 +159,14 @@ def test_the_offset_of_a_topic_given_up_is_forgotten_without_a_commit(profile: P
 
 @pytest.mark.scenario("C13", "v49")
 def test_C13_v42_v49_take_any_refusal_of_14_for_no_offset() -> None:
+    """14 answered 2 (busy), LAST, max 50: begins at 50."""
     for profile in (Profile.V42, Profile.V49):
         play(_start_after_busy(profile, [50]))
 
 
 @pytest.mark.scenario("C13", "v53")
 def test_C13_v53_leaves_the_queue_alone_and_tries_again_after_a_second() -> None:
+    """14 answered 2 (busy): no ProcessQueue, asked again a second later."""
     play(_start_after_busy(Profile.V53, []))
 
 
@@ -186,6 +190,8 @@ def _start_after_busy(profile: Profile, first_pulls: list[int]) -> Scene:
 @pytest.mark.scenario("C16", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C16_a_queue_not_pulled_for_120_seconds_is_replaced(profile: Profile) -> None:
+    """At the rebalance: dropped, its offset stored, and begun anew from there."""
+
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}
         async with consumer_of(broker, runtime, profile) as consumer:

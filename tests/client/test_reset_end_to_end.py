@@ -173,6 +173,8 @@ def test_D03_skip_accumulation_never_delivers_what_was_skipped(tmp_path: Path, p
 @pytest.mark.scenario("D17", "v49")
 @pytest.mark.parametrize("profile", ALL)
 def test_D17_a_pull_consumer_is_not_moved(tmp_path: Path, profile: Profile) -> None:
+    """222 answers 0, and neither what is stored nor where the application stands moves."""
+
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)
         await cluster.fill(50)
