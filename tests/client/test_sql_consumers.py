@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from client_stage import Cluster, Inbox, play, until
 
-from rewindmq.client import ClientError, Message, MessageSelector, PullStatus
+from rewindmq.client import (
+    ClientError,
+    ConsumeFromWhere,
+    LitePullConsumer,
+    Message,
+    MessageSelector,
+    PullStatus,
+)
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
 
@@ -93,6 +100,30 @@ def test_pull_consumers_filter_and_replay_by_condition(tmp_path: Path) -> None:
             await consumer.pull(queue, MessageSelector.by_sql("price >"), 0, 32)
         replayed = consumer.replay("T", 0, 2**62, MessageSelector.by_sql("price < 2"))
         assert [message.body async for message in replayed] == [b"0", b"1"]
+
+    play(scene, tmp_path, queues=1, config=ON)
+
+
+def test_lite_pull_consumers_poll_what_passes(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await sell(cluster, 10)
+        bad = LitePullConsumer("L", cluster.namesrv, runtime=cluster.runtime()[0])
+        bad.subscribe("T", MessageSelector.by_sql("price >"))
+        with pytest.raises(ResponseError, match="CODE: 23"):
+            await bad.start()
+        consumer = LitePullConsumer(
+            "L",
+            cluster.namesrv,
+            runtime=cluster.runtime()[0],
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer.subscribe("T", MessageSelector.by_sql("price IN ('3', '7')"))
+        async with consumer:
+            polled: list[bytes] = []
+            while len(polled) < 2:
+                polled += [message.body for message in await consumer.poll()]
+        assert polled == [b"3", b"7"]
 
     play(scene, tmp_path, queues=1, config=ON)
 
