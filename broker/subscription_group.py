@@ -75,6 +75,28 @@ class SubscriptionGroupManager:
         """The group's settings; creates nothing."""
         return self._groups.get(group)
 
+    def update(self, group: SubscriptionGroupConfig) -> None:
+        """Create or replace a group.
+
+        Raises:
+            RequestError: 1, the group is new and there are too many, or the file cannot be written; nothing
+                has changed.
+        """
+        if group.group_name not in self._groups:
+            check_room("consumer groups", len(self._groups), MAX_GROUPS)
+        self._replace_all({**self._groups, group.group_name: group})
+
+    def delete(self, group: str) -> bool:
+        """Forget a group's settings; False when there was none.
+
+        Raises:
+            RequestError: 1, the file cannot be written; nothing has changed.
+        """
+        if group not in self._groups:
+            return False
+        self._replace_all({name: config for name, config in self._groups.items() if name != group})
+        return True
+
     def may_create(self, group: str) -> bool:
         """Whether ``find`` would create an unknown group of this name."""
         return (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)) and is_valid_group(group)

@@ -95,6 +95,14 @@ class ConsumerOffsetTable:
         self._count += growth
         self._is_saved = self._is_saved and not fresh
 
+    def remove_group(self, group: str) -> None:
+        """Forget everything a group has stored, epochs included."""
+        for topic in self.topics_of(group):
+            key = topic + _SEPARATOR + group
+            self._count -= len(self._offsets.pop(key))
+            self._epochs.pop(key, None)
+            self._is_saved = False
+
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
         """How often the queue was reset in fenced mode; asked for with every commit and pull."""
         if not self._epochs:

@@ -12,6 +12,7 @@ from rewindmq.client.admin import (
     clone,
     consumers,
     fenced,
+    group_config,
     group_resets,
     groups,
     message_trace,
@@ -31,6 +32,7 @@ from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.fenced_commit import FencedCommitList
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
@@ -179,6 +181,24 @@ class AdminClient:
     async def clone_group_offset(self, source: str, destination: str, topic: str | None) -> CloneResult:
         """Give a group the stored offsets of another, in one topic or in all; see ``clone``."""
         return await clone.clone_group_offset(self._remote, source, destination, topic)
+
+    async def create_and_update_subscription_group_config(
+        self, address: str, group: SubscriptionGroupConfig
+    ) -> None:
+        """Create the group at one broker, or overwrite all its settings."""
+        await group_config.create_and_update_subscription_group(self._remote, address, group)
+
+    async def delete_subscription_group(
+        self, address: str, group: str, *, remove_offset: bool = False
+    ) -> None:
+        """Forget the group's settings at one broker, and its offsets if asked to."""
+        await group_config.delete_subscription_group(
+            self._remote, address, group, remove_offset=remove_offset
+        )
+
+    async def subscription_groups(self, address: str) -> dict[str, SubscriptionGroupConfig]:
+        """The settings of every group at one broker, by name."""
+        return await group_config.subscription_groups(self._remote, address)
 
     async def query_topic_consume_by_who(self, topic: str) -> list[str]:
         """The groups that consume a topic, sorted."""

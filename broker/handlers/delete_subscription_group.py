@@ -1,0 +1,24 @@
+"""207 DELETE_SUBSCRIPTIONGROUP: forget a consumer group's settings, and its offsets if asked to.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#deleteSubscriptionGroup``: a group that is not there succeeds; topics
+and connected members stay, and where groups are created automatically the next heartbeat makes it again.
+Changed: epochs of fenced resets go with the offsets. Refused with 1: a slave, and where the disk refuses.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.master_only import check_master
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    check_master(context.config)
+    header = request.decode_header(DeleteSubscriptionGroupRequestHeader)
+    context.groups.delete(header.group_name)
+    if header.removes_offset:
+        context.offsets.remove_group(header.group_name)
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -1,0 +1,31 @@
+"""200 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: create a consumer group, or overwrite all its settings.
+
+Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateSubscriptionGroup``: saved at once; the topics that the
+group has already stay as they are. Changed: members that only 5.x knows are dropped.
+Refused with 1: a name no group can have, more retry queues than a topic may have, a group too many, a slave.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.limits import MAX_QUEUE_NUMS
+from rewindmq.broker.master_only import check_master
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.names import check_group
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    check_master(context.config)
+    group = decode_body(request, SubscriptionGroupConfig)
+    check_group(group.group_name)
+    if group.retry_queue_nums > MAX_QUEUE_NUMS:
+        raise RequestError(
+            ResponseCode.SYSTEM_ERROR, f"retryQueueNums {group.retry_queue_nums} is over {MAX_QUEUE_NUMS}"
+        )
+    context.groups.update(group)
+    return RemotingCommand(ResponseCode.SUCCESS)

@@ -1,0 +1,50 @@
+"""getConsumerConfig: a consumer group's settings at each broker that has it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any, Final
+
+from rewindmq.client.admin.commands.command import Command, Printed, java_bool
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.protocol.body.group import SubscriptionGroupConfig
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-g", "--groupName", required=True, help="consumer group")
+
+
+def members_of(group: SubscriptionGroupConfig) -> dict[str, Any]:
+    """The settings by RocketMQ's names."""
+    import msgspec
+
+    return dict(msgspec.to_builtins(group))
+
+
+async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    name = arguments.groupName.strip()
+    info = await admin.examine_broker_cluster_info()
+    for broker_name, broker in sorted(info.broker_addr_table.items()):
+        for address in broker.broker_addrs.values():
+            group = (await admin.subscription_groups(address)).get(name)
+            if group is None:
+                continue
+            rule = "=" * 28
+            lines = [f"{rule}{broker.cluster}:{broker_name}{rule}"]
+            members = members_of(group)
+            for key, value in members.items():
+                shown = java_bool(value) if isinstance(value, bool) else value
+                lines.append(f"{key:<40}=  {shown}")
+            yield Printed(lines, {"cluster": broker.cluster, "brokerName": broker_name, **members})
+
+
+COMMAND: Final = Command(
+    "getConsumerConfig",
+    "Show a consumer group's settings at each broker.",
+    "-g GroupTest",
+    _add_arguments,
+    _execute,
+)

@@ -1,0 +1,77 @@
+"""updateSubGroup: create a consumer group, or overwrite its settings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Final
+
+from rewindmq.client.admin.commands.broker_target import add_broker_target, addressed_brokers
+from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_broker_target(parser)
+    parser.add_argument("-g", "--groupName", required=True, help="consumer group")
+    for flag, name, default, text in (
+        ("-s", "--consumeEnable", True, "the group may consume"),
+        ("-m", "--consumeFromMinEnable", False, "the group may start at the first message"),
+        ("-d", "--consumeBroadcastEnable", False, "the group may consume in broadcast mode"),
+        ("-a", "--notifyConsumerIdsChanged", True, "members are told of members that come and go"),
+    ):
+        parser.add_argument(
+            flag,
+            name,
+            type=true_or_false,
+            default=default,
+            metavar="true|false",
+            help=f"{text} (default: {str(default).lower()})",
+        )
+    for flag, name, number, text in (
+        ("-q", "--retryQueueNums", 1, "queues of its retry topic; 0: what fails is not kept"),
+        ("-r", "--retryMaxTimes", 16, "retries of a message before the dead-letter topic"),
+        ("-i", "--brokerId", 0, "the broker to consume from"),
+        ("-w", "--whichBrokerWhenConsumeSlowly", 1, "the one to consume from when far behind"),
+    ):
+        parser.add_argument(
+            flag, name, type=int, default=number, metavar="N", help=f"{text} (default: {number})"
+        )
+
+
+async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
+    from rewindmq.client.admin.commands.get_consumer_config import members_of
+    from rewindmq.protocol.body.group import SubscriptionGroupConfig
+
+    group = SubscriptionGroupConfig(
+        arguments.groupName.strip(),
+        arguments.consumeEnable,
+        arguments.consumeFromMinEnable,
+        arguments.consumeBroadcastEnable,
+        arguments.retryQueueNums,
+        arguments.retryMaxTimes,
+        arguments.brokerId,
+        arguments.whichBrokerWhenConsumeSlowly,
+        arguments.notifyConsumerIdsChanged,
+    )
+    for address in await addressed_brokers(admin, arguments):
+        await admin.create_and_update_subscription_group_config(address, group)
+        yield Printed(
+            [f"create subscription group to {address} success."], {"brokerAddr": address, "created": True}
+        )
+    members = members_of(group)
+    described = ", ".join(
+        f"{name}={java_bool(value) if isinstance(value, bool) else value}" for name, value in members.items()
+    )
+    yield Printed([f"SubscriptionGroupConfig [{described}]"], members)
+
+
+COMMAND: Final = Command(
+    "updateSubGroup",
+    "Create a consumer group, or overwrite its settings.",
+    "-c DefaultCluster -g GroupTest -r 3",
+    _add_arguments,
+    _execute,
+)
