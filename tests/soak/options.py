@@ -72,7 +72,7 @@ GROUPS: Final = (
         reset_mode="fenced",
     ),
     Group(GroupRules("SoakPull", "c"), role="pull", members=1),
-    Group(GroupRules("SoakLite", "c"), role="lite"),
+    Group(GroupRules("SoakLite", "c"), role="lite", profile=Profile.EPOCH, reset_mode="fenced"),
 )
 
 
