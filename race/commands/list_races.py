@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rewindmq.race.scenario.catalogue import Unplayable
     from rewindmq.race.scenario.scenario import Loss, Scenario
 
 EPILOG: Final = """\
@@ -39,12 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
         RaceError: there is no such race.
     """
     from rewindmq.race.commands.race_table import LEGEND, render_table
-    from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE
+    from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
 
-    chosen = [_find(name) for name in arguments.ids]
+    chosen = [find_scenario(name) for name in arguments.ids]
     if arguments.json:
-        races: list[Scenario | Unplayable] = chosen or [*SCENARIOS.values(), *UNPLAYABLE]
-        print(json.dumps([_row(race) for race in races], indent=2))
+        print(json.dumps([_row(race) for race in chosen or SCENARIOS.values()], indent=2))
     elif chosen:
         print("\n\n".join(_details(race) for race in chosen))
     else:
@@ -57,15 +55,6 @@ def outcome_text(losses: Iterable[Loss]) -> str:
     return " ".join(sorted(losses)) or "kept"
 
 
-def _find(name: str) -> Scenario | Unplayable:
-    from rewindmq.race.scenario.catalogue import UNPLAYABLE, find_scenario
-
-    for race in UNPLAYABLE:
-        if race.id.casefold() == name.casefold():
-            return race
-    return find_scenario(name)
-
-
 def _table_width() -> int | None:
     """None where nobody's terminal has to hold it."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
@@ -73,15 +62,9 @@ def _table_width() -> int | None:
     return None
 
 
-def _details(race: Scenario | Unplayable) -> str:
-    from rewindmq.race.scenario.scenario import Scenario
-
-    facts = [f"{race.id}: {race.title}"]
-    if isinstance(race, Scenario):
-        facts += [f"releases: {race.versions}", *_outcomes(race), f"closed by: {race.closed_by}"]
-        facts.append(f"more: docs/race/{race.id}.md")
-    else:
-        facts.append(f"cannot be played: {race.reason}")
+def _details(race: Scenario) -> str:
+    facts = [f"{race.id}: {race.title}", f"releases: {race.versions}", *_outcomes(race)]
+    facts += [f"closed by: {race.closed_by}", f"more: docs/race/{race.id}.md"]
     return "\n".join(_paragraph(fact, "  " if number else "") for number, fact in enumerate(facts))
 
 
@@ -110,11 +93,7 @@ def _outcomes(scenario: Scenario) -> list[str]:
     return texts
 
 
-def _row(race: Scenario | Unplayable) -> dict[str, Any]:
-    from rewindmq.race.scenario.scenario import Scenario
-
-    if not isinstance(race, Scenario):
-        return {"id": race.id, "title": race.title, "section": race.section, "unplayable": race.reason}
+def _row(race: Scenario) -> dict[str, Any]:
     return {
         "id": race.id,
         "title": race.title,

@@ -7,7 +7,7 @@ from typing import Final
 
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE
+from rewindmq.race.scenario.catalogue import SCENARIOS
 from rewindmq.race.scenario.scenario import Loss, Scenario
 
 KEPT: Final = "·"
@@ -39,10 +39,9 @@ def render_table(width: int | None) -> list[str]:
     Args:
         width: columns to fit, titles are cut and releases left out for it; None shows all.
     """
-    names = [*SCENARIOS, *(race.id for race in UNPLAYABLE)]
-    titles = [*(known.title for known in SCENARIOS.values()), *(race.title for race in UNPLAYABLE)]
+    titles = [known.title for known in SCENARIOS.values()]
     releases = max(len(_releases(known)) for known in SCENARIOS.values())
-    name_width, title_width = max(map(len, names)), max(map(len, titles))
+    name_width, title_width = max(map(len, SCENARIOS)), max(map(len, titles))
     if width is not None:
         left = width - name_width - _OUTCOMES - 2 * len(_GAP)
         if left - releases - len(_GAP) < _GOOD_TITLE:
@@ -59,7 +58,6 @@ def render_table(width: int | None) -> list[str]:
         _line((known.id, known.title, _releases(known), _outcomes(known)), widths)
         for known in SCENARIOS.values()
     ]
-    lines += [_line((race.id, race.title, "", race.reason), widths) for race in UNPLAYABLE]
     return [*lines, *_others()]
 
 

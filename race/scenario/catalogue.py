@@ -1,11 +1,11 @@
-"""Every race of ``behaviour.md`` E.3 to E.16: those that can be played, and those that cannot yet."""
+"""Every race of ``behaviour.md`` E.3 to E.16."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.scenario import (
@@ -22,6 +22,7 @@ from rewindmq.race.scenario import (
     lost_notice,
     moving_queue,
     moving_queue_untold,
+    orderly_listener,
     overlapping_resets,
     overtaken_target,
     overtaking_query,
@@ -41,16 +42,6 @@ from rewindmq.race.scenario import (
     zombie_queue,
 )
 from rewindmq.race.scenario.scenario import Scenario
-
-
-class Unplayable(NamedTuple):
-    """A race of the catalogue that cannot be played yet, and why."""
-
-    id: str
-    title: str
-    section: str
-    reason: str
-
 
 SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
     {
@@ -77,6 +68,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
             persist_in_wait,
             refused_query,
             unassigned_queue,
+            orderly_listener,
             pull_consumer,
             broadcasting,
             self_overwrite,
@@ -89,28 +81,17 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
         )
     }
 )
-UNPLAYABLE: Final = (
-    Unplayable(
-        "ORDERLY",
-        "an orderly listener returns after the wait",
-        "E.15",
-        "there is no orderly consumption yet",
-    ),
-)
 
 
 def find_scenario(name: str) -> Scenario:
     """The race with this id, in whatever case it is written.
 
     Raises:
-        RaceError: there is none, or it cannot be played yet.
+        RaceError: there is none.
     """
     for scenario in SCENARIOS.values():
         if scenario.id.casefold() == name.casefold():
             return scenario
-    for unplayable in UNPLAYABLE:
-        if unplayable.id.casefold() == name.casefold():
-            raise RaceError(f"{unplayable.id} cannot be played: {unplayable.reason}")
     close = difflib.get_close_matches(name.upper(), [known.upper() for known in SCENARIOS], n=1)
     known = {scenario_id.upper(): scenario_id for scenario_id in SCENARIOS}
     hint = f"; did you mean {known[close[0]]}?" if close else "; `rewindmq race list` names them all"

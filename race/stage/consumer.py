@@ -34,18 +34,23 @@ def make_consumer(
     """Made, not started.
 
     Args:
-        options: keyword arguments of ``PushConsumer``; enumerations may be given as texts.
+        options: keyword arguments of ``PushConsumer``; enumerations may be given as texts. ``orderly`` makes
+            the listener an orderly one.
 
     Raises:
         RaceError: an option that push consumers do not have.
         ClientError: an option out of range.
     """
     named: dict[str, Any] = {"instance_name": instance_name, **options}
+    is_orderly = named.pop("orderly", False)
     try:
         named.update({name: kind(named[name]) for name, kind in _KINDS.items() if name in named})
         consumer = PushConsumer(GROUP, namesrv, runtime=runtime, profile=profile, **named)
     except (TypeError, ValueError) as error:
         raise RaceError(f"options of the consumer: {error}") from None
     consumer.subscribe(TOPIC, tags)
-    consumer.register_message_listener(listener)
+    if is_orderly:
+        consumer.register_orderly_listener(listener.consume_in_order)
+    else:
+        consumer.register_message_listener(listener)
     return consumer

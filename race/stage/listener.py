@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus
+from rewindmq.client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyContext, ConsumeOrderlyStatus
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.remoting.runtime import Timers
 from rewindmq.race.stage.stage import ListenerPlan
@@ -24,6 +24,13 @@ class PlannedListener:
         for message in messages:
             await self._take_time(message)
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async def consume_in_order(
+        self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext
+    ) -> ConsumeOrderlyStatus:
+        """The same, as an orderly listener."""
+        await self(messages)
+        return ConsumeOrderlyStatus.SUCCESS
 
     def release(self, offset: int) -> None:
         """Let the call that is blocked on this queue offset return, or the first one that comes."""

@@ -152,7 +152,7 @@ class Stage(Protocol):
 
         Args:
             name: ``A``, ``B``, ...; its process in the history is ``consumer-A``.
-            options: keyword arguments of ``PushConsumer``, plain values or texts.
+            options: keyword arguments of ``PushConsumer``, plain values or texts; ``orderly`` besides.
         """
 
     async def reader(self, name: str) -> Reader:

@@ -19,7 +19,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.run import Plan, Staging, play_simulated
 from rewindmq.race.run_many import default_jobs, play_many
-from rewindmq.race.scenario.catalogue import SCENARIOS, UNPLAYABLE
+from rewindmq.race.scenario.catalogue import SCENARIOS
 
 R1 = Plan("R1", Profile.V49, ResetMode.CLASSIC)
 
@@ -42,12 +42,11 @@ def test_the_list_is_a_line_per_race_and_fits(
     assert not [line for line in lines if line != line.rstrip()]
     end = lines.index("SEED with unguarded: classic 1, server 01, fenced 1")
     rows = {line.split()[0]: line for line in lines[2:end]}
-    assert list(rows) == [*SCENARIOS, *(known.id for known in UNPLAYABLE)]
+    assert list(rows) == list(SCENARIOS)
     assert end - 2 == len(rows)
     assert rows["R1"].split()[-12:] == ["1", "1", "1", "·", "0", "0", "·", "0", "·", "·", "·", "·"]
     assert rows["R4"].split()[-12:-8] == ["23", "23", "23", "·"]
     assert rows["S1"].split()[-12:-8] == ["-"] * 4
-    assert rows["ORDERLY"].endswith("there is no orderly consumption yet")
     assert ("releases" in lines[1]) is (width >= 120)
     assert ("4.2.0, 4.9.4, 5.3.3 classic" in rows["R1"]) is (width >= 120)
 
@@ -57,7 +56,7 @@ def test_a_list_for_a_pipe_is_complete(
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     _, out, _ = race(capsys, "list")
-    for known in (*SCENARIOS.values(), *UNPLAYABLE):
+    for known in SCENARIOS.values():
         assert re.search(rf"^{known.id} +{re.escape(known.title)} ", out, re.MULTILINE)
     assert "…" not in out
 
@@ -67,16 +66,15 @@ def test_more_of_some_races_is_told_on_request(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    code, out, _ = race(capsys, "list", "seed", "S1", "orderly")
+    code, out, _ = race(capsys, "list", "seed", "S1")
     assert code == 0
     assert max(map(len, out.splitlines())) <= width
-    seed, s1, orderly = (" ".join(part.split()) for part in out.split("\n\n"))
+    seed, s1 = (" ".join(part.split()) for part in out.split("\n\n"))
     assert seed.startswith(
         f"SEED: {SCENARIOS['SEED'].title} releases: {SCENARIOS['SEED'].versions} classic: kept"
     )
     assert "server: L0 with v42 v49 epoch, kept with v53, L0 L1 with unguarded" in seed
     assert "classic: no such race server: L0 fenced: kept closed by:" in s1
-    assert orderly.endswith("cannot be played: there is no orderly consumption yet")
 
 
 def test_the_list_knows_no_other_races(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,14 +86,14 @@ def test_the_list_knows_no_other_races(capsys: pytest.CaptureFixture[str]) -> No
 def test_some_races_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = race(capsys, "list", "r1", "orderly", "--json")
     first, second = json.loads(out)
-    assert (first["id"], second["unplayable"]) == ("R1", "there is no orderly consumption yet")
+    assert (first["id"], second["id"]) == ("R1", "ORDERLY")
 
 
 def test_the_list_as_json_holds_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = race(capsys, "list", "--json")
     rows = {row["id"]: row for row in json.loads(out)}
     assert code == 0
-    assert rows.keys() == {*SCENARIOS, *(known.id for known in UNPLAYABLE)}
+    assert rows.keys() == SCENARIOS.keys()
     assert {"profile": "v49", "mode": "classic", "outcome": ["L1"]} in rows["R1"]["cases"]
     assert sum(len(row.get("cases", ())) for row in rows.values()) == sum(
         len(scenario.cases) for scenario in SCENARIOS.values()
@@ -158,7 +156,6 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
     [
         (["R1x"], "there is no race 'R1x'; did you mean R1?"),
         (["nonsense"], "there is no race 'nonsense'; `rewindmq race list` names them all"),
-        (["orderly"], "ORDERLY cannot be played: there is no orderly consumption yet"),
         (["S7", "--mode", "classic"], "S7 is no race for mode classic; it is for server (v42, v49, v53"),
         (["R3b", "--profile", "unguarded"], "R3b is no race for profile unguarded; it is for classic"),
         (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; --held has no chance to repeat"),
