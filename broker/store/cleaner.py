@@ -2,7 +2,7 @@
 
 4.9.4 ``MappedFileQueue#deleteExpiredFileByTime``, ``CleanConsumeQueueService`` and, of the message store,
 ``cleanExpiredConsumerQueue`` and ``cleanUnusedTopic``. Changed: a file that is not durable yet stays for the
-next time, as a flush may be at it; a file in use needs no waiting, since reads copy.
+next time; a file in use needs no waiting, since reads copy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StoreCleaner:
         self._queues = queues
         self._index = index
         self._disk = disk
-        # Queues hold nothing of the log before this position, as far as they can.
+        # Queues hold nothing of the log before this position.
         self._expired_to = -1
 
     def drop_segment(self, modified_before: int | None) -> bool:
@@ -76,12 +76,12 @@ class StoreCleaner:
         if log_min <= max(self._expired_to, 0):
             return
         try:
-            waiting = [queue for queue in self._queues if not queue.expire(log_min, ends_idle=ends_idle)]
+            for queue in self._queues:
+                queue.expire(log_min, ends_idle=ends_idle)
             self._index.drop_expired()
         except OSError as error:
             raise StoreError(f"cannot delete {error.filename}: {error.strerror}") from None
-        if not waiting:
-            self._expired_to = log_min
+        self._expired_to = log_min
 
     def remove_expired_queues(self) -> int:
         """Remove queues without any message left; the next message of each starts over at offset 0.

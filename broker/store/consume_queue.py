@@ -304,32 +304,24 @@ class ConsumeQueue:
         first = files[0].base // CQ_UNIT_BYTES if files else 0
         self.min_offset = self._first_unit_at(log_min, first)
 
-    def expire(self, log_min: int, *, ends_idle: bool) -> bool:
+    def expire(self, log_min: int, *, ends_idle: bool) -> None:
         """Drop files in front whose records are all gone, and correct ``min_offset`` (``store.md`` 11.3).
 
-        The last file stays, and one that is not durable yet, which a flush may be at.
+        The last file stays.
 
         Args:
             ends_idle: without any record left ``min_offset`` becomes the maximum, as in 5.x; 4.9.4 leaves it.
-
-        Returns:
-            False when a file has to go another time.
 
         Raises:
             OSError: the disk refuses; what is gone is gone.
         """
         files = self.files.files
-        is_done = True
         while len(files) > 1 and files[0] is not self.active and self._last_position(files[0]) < log_min:
-            if self._flushed_index * CQ_UNIT_BYTES < files[0].base + files[0].size:
-                is_done = False
-                break
             self.files.drop_first()
         before = self.min_offset
         self.correct_min_offset(log_min)
         if not ends_idle and self.min_offset == self.max_offset:
             self.min_offset = before
-        return is_done
 
     @staticmethod
     def _last_position(file: MappedFile) -> int:
@@ -359,6 +351,14 @@ class ConsumeQueue:
                 file.base < end * CQ_UNIT_BYTES
                 and file.base + file.size > self._flushed_index * CQ_UNIT_BYTES
             ):
-                self._disk.sync(file.path)
-                file.save_mtime(self._disk)
+                self._sync(file)
         self._flushed_index = end
+
+    def _sync(self, file: MappedFile) -> None:
+        try:
+            self._disk.sync(file.path)
+        except FileNotFoundError:
+            # Retention was quicker; nobody needs it any more.
+            if file in self.files.files:
+                raise
+        file.save_mtime(self._disk)

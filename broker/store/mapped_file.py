@@ -180,9 +180,13 @@ class MappedFileQueue:
 
     def drop_first(self) -> None:
         """Delete the first file; whoever still holds its mapping may read on. OSError: it is still there."""
-        file = self.files[0]
-        self._disk.remove(file.path)
-        del self.files[0]
+        # First out of the list: a flush that misses its file sees by that why.
+        file = self.files.pop(0)
+        try:
+            self._disk.remove(file.path)
+        except OSError:
+            self.files.insert(0, file)
+            raise
         self._pool.release(file)
 
     def clear_beyond(self, position: int) -> None:

@@ -1,0 +1,141 @@
+"""What retention takes away, at the store: files in front, while flushes and reads go on."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rewindmq.broker.store import MessageStore, StoreConfig, StoredMessage
+from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.errors import StoreError
+
+SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
+
+
+def filled(box, disk: OsDisk | None = None) -> MessageStore:
+    """Sixty messages in six segments and six queue files."""
+    store = box.open(disk, SMALL)
+    for _ in range(60):
+        box.put(store, body=b"x" * 290)
+    return store
+
+
+def drop_all(store: MessageStore) -> int:
+    count = 0
+    while store.cleaner.drop_segment(None):
+        count += 1
+    store.cleaner.expire_queues(ends_idle=True)
+    return count
+
+
+def test_what_is_not_durable_stays(box):
+    store = filled(box)
+    assert not store.cleaner.drop_segment(None)
+    store.flush()
+    assert store.cleaner.drop_segment(None)
+
+
+def test_the_newest_segment_and_the_newest_queue_file_stay(box):
+    store = filled(box)
+    store.flush()
+    assert drop_all(store) == 5
+    assert store.max_offset("T", 0) == 60
+    assert store.min_offset("T", 0) > 40
+    first = store.min_offset("T", 0)
+    assert store.get_message("T", 0, first, 32, None).message_count == 60 - first
+    assert store.look_message(0) is None
+    assert box.put(store).queue_offset == 60
+
+
+def test_only_segments_that_were_last_written_to_before(box):
+    store = filled(box)
+    store.flush()
+    assert not store.cleaner.drop_segment(box.now - 1)
+    assert store.cleaner.drop_segment(box.now)
+
+
+def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box):
+    store = box.open(config=SMALL)
+    for _ in range(15):
+        box.put(store, "Idle", body=b"x" * 290)
+    for _ in range(40):
+        box.put(store, body=b"x" * 290)
+    store.flush()
+    while store.cleaner.drop_segment(None):
+        pass
+    store.cleaner.expire_queues(ends_idle=False)
+    assert (store.min_offset("Idle", 0), store.max_offset("Idle", 0)) == (0, 15)
+    assert store.min_offset("T", 0) > 0
+
+
+class SlowDisk(OsDisk):
+    """Lets a test do something while a flush is at the first queue file."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def sync(self, path: Path) -> None:
+        if path.parent.name == "0":
+            self.reached.set()
+            assert self.go_on.wait(10)
+        super().sync(path)
+
+
+def test_a_flush_that_misses_its_file_goes_on(box):
+    """The files of a queue are taken away while another thread makes them durable."""
+    disk = SlowDisk()
+    store = filled(box, disk)
+    store.flush()
+    failures: list[BaseException] = []
+
+    def flush() -> None:
+        try:
+            store.flush_all()
+        except StoreError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=flush)
+    thread.start()
+    assert disk.reached.wait(10)
+    drop_all(store)
+    disk.go_on.set()
+    thread.join()
+    assert not failures
+    assert box.put(store).queue_offset == 60
+
+
+class RefusingDisk(OsDisk):
+    def remove(self, path: Path) -> None:
+        if path.parent.name == "commitlog":
+            raise PermissionError(13, "Permission denied", str(path))
+        super().remove(path)
+
+
+def test_a_disk_that_refuses_leaves_everything_as_it_is(box):
+    store = filled(box, RefusingDisk())
+    store.flush()
+    with pytest.raises(StoreError, match=r"cannot delete .*: Permission denied"):
+        store.cleaner.drop_segment(None)
+    assert store.get_message("T", 0, 0, 1, None).message_count == 1
+
+
+def test_the_key_index_loses_files_whose_messages_are_gone(box):
+    config = StoreConfig(
+        mapped_file_size_commit_log=4_096,
+        mapped_file_size_consume_queue=200,
+        max_hash_slot_num=10,
+        max_index_num=11,
+    )
+    store = box.open(config=config)
+    for number in range(60):
+        store.put_message(StoredMessage("T", 0, b"x" * 290, b"KEYS\x01k%d\x02" % number))
+    store.update_index(store.max_commit_log_offset, 1_000)
+    store.flush_all()
+    before = len(list((box.root / "index").iterdir()))
+    drop_all(store)
+    assert len(list((box.root / "index").iterdir())) < before
+    assert not store.query_message("T", "k0", 1, 0, 1 << 60).body
+    assert store.query_message("T", "k59", 1, 0, 1 << 60).body
