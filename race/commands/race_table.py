@@ -18,7 +18,6 @@ LEGEND: Final = f"""\
   L1  redelivery starts at the target, but the stored offset is pushed up again
   L2  messages from the target on are never delivered again
   L3  two chains of pulls serve one queue, and every message comes twice
-A race without outcomes cannot be played, for the reason given.
 More of one race: rewindmq race list ID"""
 
 _COLUMNS: Final = (*RELEASES, Profile.EPOCH)

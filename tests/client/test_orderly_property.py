@@ -46,8 +46,11 @@ class Watcher:
         if queue in self._running or not is_whole or offsets[0] > self.ends[queue]:
             self.faults.append((queue, offsets, self.ends[queue], queue in self._running))
         self._running.add(queue)
-        await asyncio.sleep(self._chance.choice([0, 0, 0.01, 0.3]))
-        self._running.discard(queue)
+        try:
+            await asyncio.sleep(self._chance.choice([0, 0, 0.01, 0.3]))
+        finally:
+            # A member that stops cancels what runs.
+            self._running.discard(queue)
         self.ends[queue] = max(self.ends[queue], offsets[-1] + 1)
         self.seen[queue].update(offsets)
         if self.is_calm:
@@ -60,20 +63,25 @@ class Watcher:
         return verdict  # type: ignore[return-value]
 
 
-async def _disturb(cluster: Cluster, member: PushConsumer, chance: random.Random) -> None:
-    """Take a member's lock away, or have it give up and take back a queue."""
+async def _disturb(
+    cluster: Cluster, member: PushConsumer, chance: random.Random, *, breaks_locks: bool
+) -> None:
+    """Have a member give up and take back a queue, believe that it has no lock, or lose it at the broker.
+
+    A lock that the broker has forgotten keeps nobody away who joins before the next refresh, in any release.
+    """
     mine = [queue for queue in member.process_queues if queue.topic == "T"]
     if not mine:
         return
     queue = chance.choice(mine)
-    match chance.randrange(3):
+    match chance.randrange(3 if breaks_locks else 2):
         case 0:
-            cluster.brokers["broker-a"].context.queue_locks.unlock("G", member.client_id, [queue])
+            await member.rebalancer.remove_process_queue(queue)
+            member.instance.rebalance_service.wake()
         case 1:
             member.process_queues[queue].locked = False  # type: ignore[attr-defined]
         case _:
-            await member.rebalancer.remove_process_queue(queue)
-            member.instance.rebalance_service.wake()
+            cluster.brokers["broker-a"].context.queue_locks.unlock("G", member.client_id, [queue])
 
 
 async def _scene(cluster: Cluster, chance: random.Random, batch: int) -> None:
@@ -86,7 +94,7 @@ async def _scene(cluster: Cluster, chance: random.Random, batch: int) -> None:
         await cluster.fill(MESSAGES // 2, first=half * MESSAGES // 2)
         for _ in range(6):
             await asyncio.sleep(chance.choice([0.2, 1, 7]))
-            await _disturb(cluster, chance.choice(members), chance)
+            await _disturb(cluster, chance.choice(members), chance, breaks_locks=half == 1)
         if half == 0:
             members.append(await consume(cluster, watcher, name="c2", **options))
     watcher.is_calm = True
