@@ -38,6 +38,7 @@ class BrokerRules:
         retry_send_limit_is_exceeded: such a send ends there beyond the limit, not at it.
         retry_send_of_locked_ends: so does every such send of a group whose members hold locks (5.x): it is an
             orderly one, whose listener has given up a message.
+        knows_timers: messages may ask for a moment of their own, which this broker refuses.
         delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
         faq_url: where remarks about missing topics and groups point (A.4).
@@ -68,6 +69,7 @@ class BrokerRules:
     retry_send_keeps_delay: bool = True
     retry_send_limit_is_exceeded: bool = False
     retry_send_of_locked_ends: bool = False
+    knows_timers: bool = False
     delivery_pause: float = 0.1
     filters_texts: bool = False
     faq_url: str = FAQ_URL
@@ -100,6 +102,7 @@ RULES: Final = MappingProxyType(
             tells_broadcast_on_close=False,
             stores_topic_order=True,
             retry_send_keeps_delay=False,
+            knows_timers=True,
             retry_send_limit_is_exceeded=True,
             retry_send_of_locked_ends=True,
             filters_texts=True,

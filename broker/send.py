@@ -37,6 +37,8 @@ _TAGS_FIRST: Final = "TAGS\x01"
 _TAGS_INSIDE: Final = "\x02TAGS\x01"
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
+# TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS.
+_TIMER_MARK: Final = "TIMER_DE"
 # A plain int: the enum's own operators cost more than everything else here.
 INNER_BATCH_FLAGS: Final = int(MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
 _SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
@@ -71,7 +73,12 @@ class MessageSender:
             # A received body is bytes.
             body: Any = request.body or b""
             text = header.properties or ""
-            is_special = header.sys_flag & _SPECIAL_FLAGS or _DELAY_MARK in text or _TRAN_MARK in text
+            is_special = (
+                header.sys_flag & _SPECIAL_FLAGS
+                or _DELAY_MARK in text
+                or _TRAN_MARK in text
+                or _TIMER_MARK in text
+            )
             if target.needs_keys:
                 require_keys(text)
             if is_special:

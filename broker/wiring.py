@@ -15,6 +15,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.delay.delivery import DelayService
 from rewindmq.broker.delay.diversion import DelayDiversion
 from rewindmq.broker.delay.offsets import DelayOffsets
+from rewindmq.broker.delay.timers import refuse_timers
 from rewindmq.broker.diversion import Diversions
 from rewindmq.broker.fenced_commits import FencedCommits
 from rewindmq.broker.fencing import Fencing
@@ -173,7 +174,8 @@ def wire(
     delays = DelayDiversion(delay_levels, delay_service.expect)
     # In RocketMQ's order: a half message is one before its delay is looked at.
     half_messages = HalfMessages(config, rules, topics, host)
-    diversions = Diversions([half_messages.divert, refuse_inner_batch, delays.divert])
+    timers = (refuse_timers,) if rules.knows_timers else ()
+    diversions = Diversions([half_messages.divert, refuse_inner_batch, *timers, delays.divert])
     producers = ProducerManager()
     retention = Retention(runtime, config, store, ends_idle=rules.exhausted_queue_ends)
     context = BrokerContext(

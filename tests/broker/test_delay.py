@@ -294,6 +294,20 @@ def test_properties_are_not_doubled(simulate: Simulate) -> None:
     simulate(scenario)
 
 
+@pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
+def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: Simulate, name: str) -> None:
+    for profile, code in (("v42", 0), ("v49", 0), ("v53", 13)):
+
+        async def scenario(stage: Any, code: int = code) -> None:
+            peer = stage.peer()
+            assert (await peer.send(properties={"A": "b", name: "5000"})).code == code
+            assert depth(stage, "T") == (code == 0)
+            # A delay level goes first.
+            (await peer.send(properties=level(3, **{name: "5000"}))).require_success()
+
+        simulate(scenario, profile=profile)
+
+
 def test_an_idle_broker_does_not_look(simulate: Simulate) -> None:
     """18 levels looked at ten times a second would keep a machine busy; only those with messages are."""
 
