@@ -1,0 +1,61 @@
+"""Messages that are delivered some time after they were sent.
+
+Run it as it is: it brings its own cluster, whose delay levels are 1, 2 and 4 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.cluster import LocalCluster
+
+TOPIC = "Reminders"
+DELAYS = {1: 1.0, 2: 2.0, 3: 4.0}
+
+
+async def main() -> None:
+    arrived: dict[str, float] = {}
+    all_here = asyncio.Event()
+    began = 0.0
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        for message in messages:
+            arrived[message.body.decode()] = time.monotonic() - began
+            if len(arrived) == len(DELAYS) + 1:
+                all_here.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async with LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster:
+        namesrv = cluster.namesrv_address
+        async with Producer("clock", namesrv) as producer:
+            await producer.send(Message(TOPIC, b"warming up"))
+            consumer = PushConsumer(
+                "sleepers", namesrv, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+            )
+            consumer.subscribe(TOPIC)
+            consumer.register_message_listener(listen)
+            async with consumer:
+                began = time.monotonic()
+                # The longest delay first: each level is a queue of its own, none waits for another.
+                for level in sorted(DELAYS, reverse=True):
+                    await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
+                async with asyncio.timeout(30):
+                    await all_here.wait()
+    for name, seconds in sorted(arrived.items(), key=lambda item: item[1]):
+        print(f"{seconds:4.1f} s  {name}")
+    for level, delay in DELAYS.items():
+        assert arrived[f"level {level}"] >= delay, "a message came early"
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

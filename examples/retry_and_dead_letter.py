@@ -1,0 +1,94 @@
+"""A message that cannot be handled is delivered again, later each time, and at last becomes a dead letter.
+
+Run it as it is: it brings its own cluster, whose delays are a second or two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    ReconsumeLater,
+)
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.errors import RewindMQError
+
+TOPIC, GROUP = "Orders", "billing"
+# Retries wait for levels 3, 4, 5 and so on.
+LEVELS = "1s 1s 1s 2s 3s"
+
+
+class Billing:
+    """A listener that cannot handle one order, and not yet another."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.seen: list[tuple[bytes, int]] = []
+
+    async def __call__(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
+        (message,) = messages
+        self.seen.append((message.body, message.reconsume_times))
+        after = time.monotonic() - self.began
+        print(f"{after:4.1f} s  {message.body.decode():8} retry {message.reconsume_times}")
+        if message.body == b"broken":
+            # The broker chooses the delay: one level more each time.
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER
+        if message.body == b"too soon" and message.reconsume_times == 0:
+            # This listener does: level 1.
+            return ReconsumeLater(delay_level=1)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+
+async def dead_letters(namesrv: str) -> list[MessageExt]:
+    queue = MessageQueue(f"%DLQ%{GROUP}", "broker-a", 0)
+    async with PullConsumer("readers", namesrv) as reader:
+        for _ in range(200):
+            try:
+                result = await reader.pull(queue, "*", 0, 32)
+            except RewindMQError:
+                # The topic is not there before its first message.
+                result = None
+            if result is not None and result.messages:
+                return list(result.messages)
+            await asyncio.sleep(0.1)
+    raise TimeoutError("no dead letter came")
+
+
+async def main() -> None:
+    config = {"messageDelayLevel": LEVELS}
+    async with LocalCluster(brokers=1, broker_config=config, time_scale=0.05) as cluster:
+        namesrv = cluster.namesrv_address
+        listener = Billing()
+        consumer = PushConsumer(
+            GROUP,
+            namesrv,
+            max_reconsume_times=2,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+        consumer.subscribe(TOPIC)
+        consumer.register_message_listener(listener)
+        async with Producer("shop", namesrv) as producer:
+            for body in (b"good", b"too soon", b"broken"):
+                await producer.send(Message(TOPIC, body))
+            async with consumer:
+                (dead,) = await dead_letters(namesrv)
+        print(f"dead letter: {dead.body.decode()} of {dead.properties['RETRY_TOPIC']}")
+        assert dead.body == b"broken"
+        tries = sorted(retry for body, retry in listener.seen if body == b"broken")
+        assert tries == [0, 1, 2], tries
+        assert (b"too soon", 1) in listener.seen
+        assert listener.seen.count((b"good", 0)) == 1
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
