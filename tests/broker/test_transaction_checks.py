@@ -167,6 +167,24 @@ def test_what_was_ended_is_never_asked_about(simulate: Simulate) -> None:
     simulate(scenario)
 
 
+def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: Simulate) -> None:
+    """The run stops at the young one, and must not forget the op records it has read."""
+
+    async def scenario(stage: Any) -> None:
+        peer = await producer(stage)
+        await live_until(stage, 57, peer)
+        await send_half(stage, peer, key="young")
+        await end(peer, await send_half(stage, peer, key="ended"), COMMIT)
+        await live_until(stage, 61, peer)
+        assert (progress(stage), progress(stage, OP)) == (0, 0)
+        await live_until(stage, 121, peer)
+        ((_, request),) = checks(peer)
+        assert request.decode_header(CheckTransactionStateRequestHeader).msg_id == "young"
+        assert (progress(stage), progress(stage, OP)) == (2, 1)
+
+    simulate(scenario)
+
+
 def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: Simulate) -> None:
     """The half message counts its checks all the same; who registers later is asked at the next tick."""
 

@@ -49,13 +49,14 @@ class Transaction:
 transactions = st.lists(
     st.builds(
         Transaction,
-        st.sampled_from([0.0, 1.0, 7.0, 40.0]),
-        st.sampled_from([None, None, 20, 90, 200]),
-        st.sampled_from([None, 0.0, 3.0, 25.0]),
+        # Close before a tick, which is every 60 or every 30 s.
+        st.sampled_from([0.0, 1.0, 25.0, 56.0]),
+        st.sampled_from([None, 20, 90, 200]),
+        st.sampled_from([None, 0.0, 3.0, 25.0, 45.0]),
         st.integers(0, 3),
         st.sampled_from([COMMIT, ROLLBACK]),
     ),
-    min_size=1,
+    min_size=2,
     max_size=8,
 )
 

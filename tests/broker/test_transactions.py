@@ -292,7 +292,7 @@ def test_a_slave_ends_no_transactions(simulate: Simulate, profile: str, code: in
 @settings(
     derandomize=True,
     deadline=None,
-    max_examples=40,
+    max_examples=20,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
