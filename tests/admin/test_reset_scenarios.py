@@ -143,6 +143,28 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, 
     play(scenario, profile=profile)
 
 
+@pytest.mark.parametrize(
+    ("profile", "online", "offline"),
+    [
+        (Profile.V42, "rollback consumer offset by specified ", "rollback consumer offset by specified "),
+        (Profile.V49, "rollback consumer offset by specified ", "rollback consumer offset by specified "),
+        (Profile.V53, "start reset consumer offset by specified, ", "reset consumer offset by specified "),
+    ],
+)
+def test_the_first_line_is_that_of_the_release(play, profile, online, offline):
+    async def scenario(stage):
+        await stage.create_topic()
+        await stage.send(1)
+        rest = f"[{GROUP}], topic[{TOPIC}], force[true], timestamp(string)[5], timestamp(long)[5]"
+        async with stage.consumer():
+            await stage.sleep(20)
+            assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{online}group{rest}"
+        await stage.sleep(1)
+        assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{offline}consumerGroup{rest}"
+
+    play(scenario, profile=profile)
+
+
 # One queue, as RocketMQ 5's tool does it.
 
 

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
 
 
+# By whether it is the tool of 5.x, and whether the brokers did it.
+_OPENINGS: Final = {
+    (False, True): "rollback consumer offset by specified group",
+    (False, False): "rollback consumer offset by specified consumerGroup",
+    (True, True): "start reset consumer offset by specified, group",
+    (True, False): "reset consumer offset by specified consumerGroup",
+}
+
+
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--group", required=True, help="consumer group")
     parser.add_argument("-t", "--topic", required=True, help="topic name")
@@ -110,10 +119,10 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         )
     else:
         outcome = await _reset_queue(admin, arguments, topic, group, timestamp)
+    opening = _OPENINGS[admin.profile.release is Profile.V53, outcome.online]
     heading = (
-        f"rollback consumer offset by specified {'group' if outcome.online else 'consumerGroup'}[{group}], "
-        f"topic[{topic}], force[{java_bool(arguments.force)}], timestamp(string)[{text}], "
-        f"timestamp(long)[{timestamp}]"
+        f"{opening}[{group}], topic[{topic}], force[{java_bool(arguments.force)}], "
+        f"timestamp(string)[{text}], timestamp(long)[{timestamp}]"
     )
     note = outcome.mode_note(arguments.mode)
     data = {
