@@ -34,6 +34,9 @@ class ServiceWithTable(SmsService):
     def __init__(self, namesrv: str, runtime: Runtime, path: Path) -> None:
         super().__init__(namesrv, runtime)
         self._table = sqlite3.connect(path)
+        # Fast enough for an example: a crash of the machine, not of the program, may take the last rows back.
+        self._table.execute("pragma journal_mode = wal")
+        self._table.execute("pragma synchronous = normal")
         self._table.execute(
             "create table message (number integer primary key, at_ms integer, is_done integer, body blob)"
         )
