@@ -34,6 +34,8 @@ FLUSH_SECONDS: Final = 3.0
 # bytes, and properties no more than 32 767 bytes in all.
 _MAX_CHARACTERS: Final = 118_000
 _MAX_KEYS_CHARACTERS: Final = 8_000
+# The longest group name still makes a group name.
+_GROUP_CHARACTERS: Final = 80
 _GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
 _INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
 
@@ -55,7 +57,9 @@ class TraceDispatcher:
         self.topic = topic
         self.discarded = 0
         self._runtime = runtime
-        self._producer = _inner_producer(runtime, host, f"{_GROUP_PREFIX}-{group}-{kind}-{next(_numbers)}")
+        self._producer = _inner_producer(
+            runtime, host, f"{_GROUP_PREFIX}-{group[:_GROUP_CHARACTERS]}-{kind}-{next(_numbers)}"
+        )
         self._waiting: deque[TraceRecord] = deque()
         self._worker: asyncio.Task[None] | None = None
 
@@ -118,8 +122,11 @@ class TraceDispatcher:
         return len(texts), Message(self.topic, "".join(texts).encode(), keys=" ".join(keys))
 
     def _discard(self, count: int, reason: str) -> None:
+        before = self.discarded
         self.discarded += count
-        _log.warning("%d trace records lost, %d in all: %s", count, self.discarded, reason)
+        # A flood of records is no reason for a flood of lines.
+        if not before or before // MAX_WAITING != self.discarded // MAX_WAITING:
+            _log.warning("trace records lost, %d by now: %s", self.discarded, reason)
 
 
 def _inner_producer(runtime: Runtime, host: ClientConfig, group: str) -> Producer:

@@ -11,7 +11,7 @@ from client_stage import OK, Cluster, Inbox, play, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.client import ConsumeConcurrentlyStatus, Message, MessageExt, PushConsumer
+from rewindmq.client import ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
 from rewindmq.client.msg_trace import dispatcher as dispatching
 from rewindmq.client.msg_trace.records import (
     COMMITTED,
@@ -28,6 +28,7 @@ from rewindmq.client.msg_trace.records import (
 )
 from rewindmq.client.transaction import LocalTransactionState
 from rewindmq.client.transaction_producer import TransactionProducer
+from rewindmq.protocol.limits import MAX_GROUP_LENGTH
 from rewindmq.protocol.profile import Profile
 
 EXAMPLES = settings(derandomize=True, deadline=None, database=None, max_examples=60)
@@ -206,6 +207,19 @@ def test_the_end_of_a_transaction_is_traced(tmp_path: Path) -> None:
         assert (half.message_type, half.topic) == (HALF, "T")
         assert isinstance(end, EndTransaction)
         assert (end.state, end.from_check, end.message_type) == ("COMMIT_MESSAGE", False, COMMITTED)
+
+    play(scene, tmp_path)
+
+
+def test_the_longest_group_name_can_be_traced(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        group = "g" * MAX_GROUP_LENGTH
+        runtime = cluster.runtime()[0]
+        async with Producer(group, cluster.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
+            result = await producer.send(Message("T", b"x"))
+        [pub] = await traces(cluster, result.msg_id)
+        assert pub.group == group
 
     play(scene, tmp_path)
 

@@ -172,7 +172,9 @@ def test_a_damaged_body_is_taken_or_a_body_error(data, body_type, serialize_type
 @given(data=st.data(), header_type=st.sampled_from(HEADERS))
 def test_a_header_with_anything_in_it_is_taken_or_a_header_error(data, header_type):
     value = data.draw(near_misses(header_type))
-    fields = {name: str(member) for name, member in value.items()} if isinstance(value, dict) else {}
+    # The header codecs let no lone surrogate in.
+    texts = value if isinstance(value, dict) else {}
+    fields = {name: str(member).encode("utf-8", "replace").decode() for name, member in texts.items()}
     for command in (
         RemotingCommand(1, ext_fields=fields),
         RemotingCommand(1, raw_ext=as_msgpack(value)),
