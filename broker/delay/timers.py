@@ -1,7 +1,7 @@
 """Messages for a moment of their own, 5.x: refused.
 
-RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker lacks. It acts like one with
-``timerWheelEnable=false``, but for the code of the refusal (there: 1). As there, a delay level goes first.
+RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker does not have. It answers
+as a 5.3.3 broker with ``timerWheelEnable=false``, but by 13 (there: 1). As there, a delay level goes first.
 """
 
 from __future__ import annotations
