@@ -36,3 +36,8 @@ class ResetMarks:
         """Take away what a later reset has replaced."""
         for queue_id in queue_ids:
             self._targets.pop((group, topic, queue_id), None)
+
+    def remove_group(self, group: str) -> None:
+        """Take away those of a group whose offsets are forgotten."""
+        for key in [key for key in self._targets if key[0] == group]:
+            del self._targets[key]

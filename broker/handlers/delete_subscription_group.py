@@ -1,7 +1,8 @@
 """207 DELETE_SUBSCRIPTIONGROUP: forget a consumer group's settings, and its offsets if asked to.
 
 Kept from 4.9.4 ``AdminBrokerProcessor#deleteSubscriptionGroup``: a group that is not there succeeds; topics
-and connected members stay, and where groups are created automatically the next heartbeat makes it again.
+and connected members stay, and where groups are created automatically the next heartbeat makes it again. Kept
+from 5.3.3: the marks of server-side resets go with the offsets.
 Changed: epochs of fenced resets go with the offsets. Refused with 1: a slave, and where the disk refuses.
 """
 
@@ -21,4 +22,5 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     context.groups.delete(header.group_name)
     if header.removes_offset:
         context.offsets.remove_group(header.group_name)
+        context.marks.remove_group(header.group_name)
     return RemotingCommand(ResponseCode.SUCCESS)

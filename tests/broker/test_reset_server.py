@@ -12,6 +12,7 @@ import pytest
 from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
@@ -326,6 +327,22 @@ def test_a_classic_reset_takes_the_marks_of_a_server_reset_away(simulate: Simula
         assert await peer.stored_offset() == 100
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_marks_go_with_the_offsets_of_a_group_that_is_deleted(simulate: Simulate, removes: bool) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = await stage.group_at(50)
+        await peer.heartbeat("Other")
+        await peer.targets(7)
+        await peer.targets(7, group="Other")
+        header = DeleteSubscriptionGroupRequestHeader("G", removes)
+        (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)).require_success()
+        marks = stage.broker.context.marks
+        assert (marks.find("G", "T", 0) is None) == removes
+        assert marks.find("Other", "T", 0) is not None
+
+    simulate(scenario, **SERVER)
 
 
 def test_points_of_a_server_reset(simulate: Simulate) -> None:
