@@ -63,12 +63,14 @@ def _next_turn() -> Generator[None, None, None]:
     yield
 
 
+_SUCCEEDED: Final = (ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT)
+
+
 class ConsumeOrderlyService:
     """The orderly consumption of one push consumer.
 
     Args:
         limit: queues whose messages are in listeners, or wait for the queue's monitor, at the same time.
-        locks: None in a broadcasting group, whose members share no queue.
     """
 
     is_orderly: Final = True
@@ -96,6 +98,7 @@ class ConsumeOrderlyService:
         self._is_stopped = False
         self._checks_dropped = consumer.config.switches.checks_dropped
         self._clock = consumer.runtime.clock
+        self._trace = consumer.trace
         self._probe = consumer.runtime.probe
         self._stall = consumer.runtime.stall
 
@@ -103,6 +106,11 @@ class ConsumeOrderlyService:
 
     def start(self) -> None:
         """Begin to refresh the locks: in 1 s, then every 20 s."""
+        if not self._is_shared and self._consumer.switches.lock_rules.locks_broadcasting:
+            _log.warning(
+                "RocketMQ 4.x never pulls for an orderly listener of a broadcasting group, %s",
+                self._consumer.group,
+            )
         if self._is_shared:
             self._refresh = PeriodicTask(self._consumer.runtime, *LOCK_INTERVAL, self._locks.lock_all)
 
@@ -193,7 +201,11 @@ class ConsumeOrderlyService:
             if self._probe is not None:
                 self._emit(Point.LISTENER_CALLED, batch)
             began = self._clock.monotonic()
+            trace = self._trace
+            call = None if trace is None else trace.before(batch.messages)
             status = await self._call_listener(batch)
+            if trace is not None and call is not None:
+                trace.after(call, success=status in _SUCCEEDED)
             process_queue.counts.call_took(self._clock.monotonic() - began)
             if self._probe is not None:
                 self._emit(Point.LISTENER_RETURNED, batch, status=str(status))

@@ -95,6 +95,48 @@ async def test_what_one_command_sends_the_other_receives(namesrv_addr: str) -> N
     }
 
 
+async def test_messages_are_consumed_in_order_and_what_was_left_comes_to_the_next(namesrv_addr: str) -> None:
+    await produce(namesrv_addr, 60)
+    consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--profile", "v53")
+    received: list[int] = []
+    ends: dict[int, int] = {}
+    for count in (20, 40):
+        code, events, errors = await finish(
+            await start(*consume, "--orderly", "--count", str(count), "--json", "--time-scale", "0.1")
+        )
+        assert (code, errors) == (0, "")
+        received.append(events[-1]["received"])
+        ends.update({queue["queue"]: queue["last"] + 1 for queue in events[-1]["queues"]})
+    # Every message came, and so none came twice.
+    assert (received, sum(ends.values())) == ([20, 40], 60)
+
+
+async def test_each_broadcasting_member_gets_everything_once(
+    namesrv_addr: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    await produce(namesrv_addr, 12)
+    consume = (
+        "consume",
+        "-n",
+        namesrv_addr,
+        "-t",
+        "T",
+        "-g",
+        "G",
+        "--from",
+        "first",
+        "--broadcast",
+        "--json",
+    )
+    members = [await start(*consume, "--instance", name, "--count", "12") for name in ("m1", "m2")]
+    for member in members:
+        code, events, _ = await finish(member)
+        assert (code, events[-1]["received"]) == (0, 12)
+    files = await asyncio.to_thread(lambda: list(tmp_path.rglob("offsets.json")))
+    assert {path.parent.parent.name for path in files} == {"127.0.0.1@m1", "127.0.0.1@m2"}
+
+
 async def test_a_count_is_kept_and_nothing_beyond_it_is_committed(namesrv_addr: str) -> None:
     await produce(namesrv_addr, 90, "--batch", "30")
     consume = ("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--json")
