@@ -86,6 +86,7 @@ class ConsumeConcurrentlyService:
         self._cleaner: PeriodicTask | None = None
         self._is_stopped = False
         self._checks_dropped = consumer.config.switches.checks_dropped
+        self._trace = consumer.trace
         self._probe = consumer.runtime.probe
         self._stall = consumer.runtime.stall
 
@@ -168,10 +169,14 @@ class ConsumeConcurrentlyService:
             self._emit(Point.LISTENER_CALLED, batch)
         # For ``_clean_expired``; a batch lives as long as its key.
         self._running[id(batch)] = batch, self._monotonic()
+        trace = self._trace
+        call = None if trace is None else trace.before(messages)
         try:
             status = await self._call_listener(messages, queue)
         finally:
             del self._running[id(batch)]
+        if trace is not None and call is not None:
+            trace.after(call, success=status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
         if self._probe is not None:
             shown = status if isinstance(status, str) else ConsumeConcurrentlyStatus.RECONSUME_LATER
             self._emit(Point.LISTENER_RETURNED, batch, status=str(shown))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Unpack
 
 from rewindmq.client.lifecycle import Client, ClientKwargs
+from rewindmq.client.msg_trace.hooks import SendTrace
 from rewindmq.client.route import PublishInfo, publish_queues
 from rewindmq.client.send_request import Outgoing, SendRequests
 from rewindmq.client.send_result import STATUS_OF_CODE, SendResult, SendStatus
@@ -69,6 +70,8 @@ class Producer(Client):
         max_message_size: bytes of a body, at most 4 MiB.
         compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed.
         default_topic_queue_nums: queues per broker of a topic that is created by sending to it.
+        enable_msg_trace: leave a record of each send in the trace topic, see docs/queries.md.
+        customized_trace_topic: that topic's name, if not RocketMQ's.
         client: see ``ClientConfig``.
 
     Raises:
@@ -89,6 +92,8 @@ class Producer(Client):
         max_message_size: int = MAX_MESSAGE_BODY_BYTES,
         compress_msg_body_over_howmuch: int = 4096,
         default_topic_queue_nums: int = 4,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
         **client: Unpack[ClientKwargs],
     ) -> None:
         super().__init__(group, namesrv_addr, runtime, **client)
@@ -108,6 +113,9 @@ class Producer(Client):
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._publish: dict[str, PublishInfo] = {}
         self._requests: SendRequests
+        self._trace = (
+            SendTrace(self.runtime, self.config, group, customized_trace_topic) if enable_msg_trace else None
+        )
 
     # Sending.
 
@@ -217,8 +225,13 @@ class Producer(Client):
         """One try at one queue."""
         instance = self.instance
         address = instance.routes.master_address(queue.broker_name) or await self._master_address(queue)
+        trace = self._trace
+        began = 0 if trace is None else trace.now_ms()
         response = await instance.remoting.invoke(address, self._requests.command(outgoing, queue), timeout)
-        return _send_result(response, outgoing, queue)
+        result = _send_result(response, outgoing, queue)
+        if trace is not None:
+            trace.sent(outgoing, address, result, began)
+        return result
 
     # Where to.
 
@@ -277,9 +290,13 @@ class Producer(Client):
         await instance.start()
 
     async def _started(self) -> None:
+        if self._trace is not None:
+            await self._trace.dispatcher.start()
         await self.instance.send_heartbeats()
 
     async def _stop(self) -> None:
+        if self._trace is not None:
+            await self._trace.dispatcher.shutdown()
         await self.instance.unregister_producer(self.group)
 
     # What the instance asks (``GroupMember``).

@@ -16,6 +16,7 @@ from rewindmq.client.epoch_consumer import EpochConsumer
 from rewindmq.client.filter_check import check_filters
 from rewindmq.client.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
+from rewindmq.client.msg_trace.hooks import ConsumeTrace
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.orderly_pull import OrderlyPullChain
 from rewindmq.client.process_queue import ProcessQueue
@@ -83,6 +84,8 @@ class PushConsumer(EpochConsumer):
         self._listener: MessageListener | None = None
         self._orderly_listener: MessageListenerOrderly | None = None
         self._chains: dict[ProcessQueue, PullChain] = {}
+        # There once started, where asked for.
+        self.trace: ConsumeTrace | None = None
         self.statistics = ConsumeStatistics(self.runtime.clock.monotonic())
 
     # What an application calls before the start.
@@ -163,6 +166,10 @@ class PushConsumer(EpochConsumer):
         else:
             self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root, owned)
         await self.offset_store.load()
+        if options.enable_msg_trace:
+            self.trace = ConsumeTrace(
+                self.runtime, self.config, self.group, options.customized_trace_topic, instance.unique_ids
+            )
         locks = self._make_consume_service(owned)
         self.rebalancer = Rebalance(
             instance,
@@ -193,6 +200,8 @@ class PushConsumer(EpochConsumer):
         return locks
 
     async def _started(self) -> None:
+        if self.trace is not None:
+            await self.trace.dispatcher.start()
         for topic in list(self.subscriptions):
             await self.instance.routes.refresh(topic)
         await check_filters(self)
@@ -202,6 +211,8 @@ class PushConsumer(EpochConsumer):
 
     async def _stop(self) -> None:
         await self.consume_service.stop()
+        if self.trace is not None:
+            await self.trace.dispatcher.shutdown()
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
         self.rebalancer.drop_all()

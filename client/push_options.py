@@ -46,6 +46,8 @@ class PushOptions:
     consume_timeout: minutes after which a message whose listener still runs is sent back, 1 to 1440; looked
         at as often.
     offset_root: directory of broadcasting offsets.
+    enable_msg_trace: leave records of each listener's call in the trace topic, see docs/queries.md.
+    customized_trace_topic: that topic's name, if not RocketMQ's.
     """
 
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
@@ -63,6 +65,8 @@ class PushOptions:
     consume_timeout: int = 15
     allocate_strategy: AllocateStrategy = field(default_factory=AllocateAveragely)
     offset_root: Path = field(default_factory=default_offset_root)
+    enable_msg_trace: bool = False
+    customized_trace_topic: str | None = None
 
     def check(self) -> None:
         """Raises ClientError naming the first option outside its range."""
@@ -99,6 +103,8 @@ class PushOptionKwargs(ClientKwargs, total=False):
     consume_timeout: int
     allocate_strategy: AllocateStrategy
     offset_root: Path
+    enable_msg_trace: bool
+    customized_trace_topic: str | None
 
 
 def parse_consume_timestamp(value: str | int) -> int:
