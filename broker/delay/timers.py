@@ -1,6 +1,6 @@
 """Messages for a moment of their own, 5.x: refused.
 
-RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker does not have. It answers
+RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker does not have. It acts
 as a 5.3.3 broker with ``timerWheelEnable=false``, but by 13 (there: 1). As there, a delay level goes first.
 """
 
