@@ -1,0 +1,65 @@
+"""Masters and slaves as processes: kills in the midst of copying."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rewindmq.client import AdminClient, Message, Producer, SendStatus
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.runtime import Timers, system_runtime
+
+TIME_SCALE = 0.02
+CONFIG = {"mappedFileSizeCommitLog": 1 << 20}
+
+
+async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: str) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            ends = [
+                (await admin.fetch_broker_runtime_stats(address))["commitLogMaxOffset"]
+                for address in (master, slave)
+            ]
+            if ends[0] == ends[1] != "0":
+                return
+            await timers.sleep(1)
+
+
+@pytest.mark.long
+async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end():
+    runtime = system_runtime(time_scale=TIME_SCALE)
+    async with (
+        LocalCluster(brokers=1, slaves=1, time_scale=TIME_SCALE, broker_config=CONFIG) as cluster,
+        AdminClient(cluster.namesrv_address, runtime=runtime) as admin,
+        Producer("p", cluster.namesrv_address, runtime=runtime) as producer,
+    ):
+        master, slave = cluster.brokers["broker-a"], cluster.slaves["broker-a-s1"]
+
+        async def send(count: int) -> None:
+            for number in range(count):
+                assert (
+                    await producer.send(Message("T", b"%d" % number * 2_000))
+                ).status is SendStatus.SEND_OK
+
+        sending = asyncio.ensure_future(send(2_000))
+        await runtime.timers.sleep(15)
+        await cluster.kill("broker-a-s1")
+        await cluster.restart("broker-a-s1")
+        await sending
+        await until_copied(admin, runtime.timers, master.address, slave.address)
+
+        await send(200)
+        await cluster.kill("broker-a")
+        await cluster.restart("broker-a")
+        await runtime.timers.sleep(60)
+        await send(200)
+        await until_copied(admin, runtime.timers, master.address, slave.address)
+        await cluster.stop("broker-a")
+        await cluster.stop("broker-a-s1")
+        logs = [
+            {path.name: path.read_bytes() for path in (member.store_path / "commitlog").iterdir()}
+            for member in (master, slave)
+        ]
+        assert logs[0] == logs[1]
+    runtime.workers.close()
