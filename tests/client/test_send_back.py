@@ -177,7 +177,7 @@ def test_what_36_does_not_take_is_sent_to_the_retry_topic(tmp_path: Path, profil
         first, last = listener.messages[0], listener.messages[-1]
         assert (last.body, last.tags, last.keys, last.topic) == (b"x" * 10_000, "A", "k", "T")
         assert last.msg_id == first.msg_id
-        assert last.properties["ORIGIN_MESSAGE_ID"] == first.offset_message_id
+        assert last.properties["ORIGIN_MESSAGE_ID"] == first.msg_id
         assert [dead.reconsume_times for dead in stored_in(cluster, "%DLQ%G")] == [retries + 1]
 
     play(scene, tmp_path, profile)
