@@ -62,7 +62,7 @@ GROUPS: Final = (
     Group(
         GroupRules("SoakTagged", "ct", tags=frozenset("AB"), max_reconsume_times=MAX_RECONSUME),
         threads=2,
-        slow=0.2,
+        slow=0.1,
     ),
     Group(
         GroupRules("SoakOrderly", "o", is_orderly=True),
