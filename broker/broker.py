@@ -83,7 +83,8 @@ class Broker:
         await self._server.start(config.bind_address, config.listen_port)
         if not config.is_slave:
             await self._open_ha_port()
-        store = MessageStore(config.root, config.store, self._runtime.clock.now_ms, self._disk)
+        clock = self._runtime.clock
+        store = MessageStore(config.root, config.store, clock.now_ms, self._disk, delay_scale=clock.scale)
         store.open()
         self._store = store
         services = self._services = wire(

@@ -161,7 +161,7 @@ def wire(
     queue_locks = QueueLocks(clock.monotonic)
     send_gate = SendGate(config, rules, topics, groups, runtime.random, host, queue_locks.is_any_held)
     answers = SendAnswers(config, store.store_host)
-    delay_levels = DelayLevels(config.store.message_delay_level)
+    delay_levels = DelayLevels(config.store.message_delay_level, clock.scale)
     delay_service = DelayService(
         runtime,
         store,

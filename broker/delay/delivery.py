@@ -142,7 +142,7 @@ class DelayService:
             left = due - self._clock.now_ms()
             # Further away than its delay: the wall clock has been set back, so it counts as due.
             if 0 < left <= self._levels.delay_ms(level):
-                return min(left / 1_000, _LONGEST_WAIT_SECONDS)
+                return min(left / 1_000 / self._levels.scale, _LONGEST_WAIT_SECONDS)
             if not self._deliver(level, position):
                 return self._pause
             offset += 1

@@ -57,16 +57,25 @@ class MessageStore:
     """
 
     def __init__(
-        self, root: Path, config: StoreConfig, now_ms: Callable[[], int], disk: Disk = _OS_DISK
+        self,
+        root: Path,
+        config: StoreConfig,
+        now_ms: Callable[[], int],
+        disk: Disk = _OS_DISK,
+        *,
+        delay_scale: float = 1.0,
     ) -> None:
         """
+        Args:
+            delay_scale: what the delay levels are multiplied by, see ``DelayLevels``.
+
         Raises:
             StoreError: a setting cannot be used.
         """
         self._layout = StoreLayout(root)
         self._disk = disk
         self._pool = MapPool(disk)
-        coder = TagsCoder(DelayLevels(config.message_delay_level))
+        coder = TagsCoder(DelayLevels(config.message_delay_level, delay_scale))
         self._log = CommitLog(self._layout.commit_log, config, disk, self._pool)
         self._queues = ConsumeQueueTable(self._layout.consume_queue, config, disk, self._pool)
         self._checkpoint = StoreCheckpoint(self._layout.checkpoint, disk)

@@ -16,17 +16,23 @@ _UNKNOWN_LEVEL_MS: Final = 1_000
 
 
 class DelayLevels:
-    """The delays of ``messageDelayLevel``; level 1 is the first."""
+    """The delays of ``messageDelayLevel``; level 1 is the first.
 
-    def __init__(self, text: str) -> None:
-        """Raises StoreError when a piece is not a number followed by s, m, h or d, or there is none."""
+    Args:
+        scale: what every delay is multiplied by: wall-clock seconds in a second of the text.
+
+    Raises:
+        StoreError: a piece is not a number followed by s, m, h or d, or there is none.
+    """
+
+    def __init__(self, text: str, scale: float = 1.0) -> None:
+        self.scale = scale
         self._delays_ms: list[int] = []
         for piece in text.split():
             match = _LEVEL.fullmatch(piece)
             if match is None:
                 raise StoreError(f"messageDelayLevel: {piece!r} is not a number followed by s, m, h or d")
-            self._delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
-
+            self._delays_ms.append(round(int(match[1]) * _UNIT_MS[match[2]] * scale))
         if not self._delays_ms:
             raise StoreError("messageDelayLevel names no delay")
 
@@ -36,14 +42,14 @@ class DelayLevels:
         return len(self._delays_ms)
 
     def delay_ms(self, level: int) -> int:
-        """The delay of a level from 1 to ``highest``, ms."""
+        """The delay of a level from 1 to ``highest``, ms of the wall clock."""
         return self._delays_ms[level - 1]
 
     def delivery_time(self, level: int, store_timestamp: int) -> int:
         """When a message of ``level`` is due, ms. Levels above the last count as the last (4.9.4)."""
         if level > len(self._delays_ms):
             level = len(self._delays_ms)
-        delay = self._delays_ms[level - 1] if level > 0 else _UNKNOWN_LEVEL_MS
+        delay = self._delays_ms[level - 1] if level > 0 else round(_UNKNOWN_LEVEL_MS * self.scale)
         return store_timestamp + delay
 
 

@@ -141,8 +141,9 @@ class CheckRun:
     def _settle(self, half: MessageExt) -> bool:
         """What is to be done about a message without op record; False when it is too young."""
         checks = _number(half.properties.get(TRANSACTION_CHECK_TIMES)) or 0
-        age = self._clock.now_ms() - half.born_timestamp
-        if checks >= self._parts.check_max or age > self._parts.reserved_ms:
+        wall_age = self._clock.now_ms() - half.born_timestamp
+        age = wall_age / self._clock.scale
+        if checks >= self._parts.check_max or wall_age > self._parts.reserved_ms:
             self._discard(half)
             return True
         if half.store_timestamp >= self._started_ms:

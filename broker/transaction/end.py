@@ -107,6 +107,9 @@ class TransactionEnds:
             )
         )
 
+    def _age_ms(self, half: MessageExt) -> float:
+        return (self._clock.now_ms() - half.born_timestamp) / self._clock.scale
+
     def _find(self, header: EndTransactionRequestHeader) -> MessageExt:
         record = self._store.look_message(header.commit_log_offset)
         half = None if record is None else decode_record(record)
@@ -115,7 +118,7 @@ class TransactionEnds:
         if (
             self._rules.late_end_is_refused
             and not header.from_transaction_check
-            and ended_too_late(half, self._clock.now_ms(), self._timeout_ms)
+            and ended_too_late(half, self._age_ms(half), self._timeout_ms)
         ):
             raise RequestError(
                 ResponseCode.ILLEGAL_OPERATION,

@@ -21,10 +21,14 @@ def own_immunity_ms(half: MessageExt, default_ms: int) -> int | None:
     return default_ms if seconds is None or seconds == -1 else min(seconds, _MAX_SECONDS) * 1_000
 
 
-def ended_too_late(half: MessageExt, now_ms: int, default_ms: int) -> bool:
-    """Whether a message with an immunity of its own was ended after it (5.3.3 ``rejectCommitOrRollback``)."""
+def ended_too_late(half: MessageExt, age_ms: float, default_ms: int) -> bool:
+    """Whether a message with an immunity of its own was ended after it (5.3.3 ``rejectCommitOrRollback``).
+
+    Args:
+        age_ms: since it was born, protocol milliseconds.
+    """
     own = own_immunity_ms(half, default_ms)
-    return own is not None and now_ms - half.born_timestamp > max(own, default_ms)
+    return own is not None and age_ms > max(own, default_ms)
 
 
 def _parse_long(text: str) -> int | None:

@@ -29,7 +29,14 @@ class Cancellable(Protocol):
 
 
 class Clock(Protocol):
-    """Two clocks that must not be mixed."""
+    """Two clocks that must not be mixed.
+
+    Attributes:
+        scale: wall-clock seconds that pass in one protocol second.
+    """
+
+    @property
+    def scale(self) -> float: ...
 
     def now_ms(self) -> int:
         """Wall clock, ms since the epoch: born and store timestamps, heartbeats' subVersion."""

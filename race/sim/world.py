@@ -162,6 +162,7 @@ class World:
 @dataclass(frozen=True, slots=True)
 class _WorldClock:
     world: World
+    scale: float = 1.0
 
     def now_ms(self) -> int:
         return EPOCH_MS + round(self.world.now * 1000)

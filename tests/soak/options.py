@@ -12,12 +12,13 @@ from soak.rules import GroupRules
 from rewindmq.protocol.profile import Profile
 
 QUEUES: Final = 4
-# The brokers' delay levels, which no time scale shortens; retries use level 3 first, then 4, 5, ...
-DELAY_LEVELS: Final = "1s 3s 1s 2s 3s 3s 3s 3s 3s 3s 3s 3s 3s 3s 3s 3s 3s 3s"
-DELAY_SECONDS: Final = (1, 3)
-# ms; the first is scaled, the second is not.
+# The brokers' delay levels; retries use level 3 first, then 4, 5, ...
+DELAY_LEVELS: Final = "10s 30s 10s 20s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s 30s"
+# Of the levels that producers use, before scaling.
+DELAY_SECONDS: Final = (10, 30)
+# ms, before scaling.
 TRANSACTION_CHECK_INTERVAL: Final = 20_000
-TRANSACTION_TIME_OUT: Final = 1_000
+TRANSACTION_TIME_OUT: Final = 10_000
 # What ``--without`` may leave out.
 FEATURES: Final = ("orderly", "retries", "delays", "transactions", "resets", "kills")
 # Redeliveries of a refused message before it is a dead letter.

@@ -200,7 +200,7 @@ class _Sender:
         message_id = MessageId(self._stage.producer, self._next_number)
         self._next_number += 1
         delay = DELAY_SECONDS[delay_level - 1] if delay_level else 0
-        intent = Intent(now_us(), message_id.number, topic, int(delay * 1_000_000))
+        intent = Intent(now_us(), message_id.number, topic, int(delay * self._stage.time_scale * 1_000_000))
         self._stage.journal.intents([intent])
         self._stage.counts["sent"] += 1
         message = Message(
