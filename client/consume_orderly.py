@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rewindmq.client.application_error import ends_the_caller
 from rewindmq.client.direct_consumption import ORDERLY_RESULTS, consume_directly
 from rewindmq.client.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
 from rewindmq.client.orderly_queue import OrderlyProcessQueue
@@ -158,6 +159,9 @@ class ConsumeOrderlyService:
                     await self._consume_all(queue, process_queue)
                 except Exception:
                     _log.exception("consumption of %s failed", queue)
+                    process_queue.rollback()
+                    pause = self._consumer.options.suspend_current_queue_time_millis
+                    self._consume_later(queue, process_queue, pause)
             elif not process_queue.dropped:
                 self._lock_and_consume_later(queue, process_queue, _NOT_LOCKED_DELAY)
 
@@ -215,10 +219,8 @@ class ConsumeOrderlyService:
         """The listener's verdict; an exception, None or anything unknown means SUSPEND."""
         try:
             result = await self._listen(tuple(batch.messages), batch.context)
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                # It is this consumer that stops; otherwise the listener cancelled something of its own.
+        except BaseException as error:
+            if ends_the_caller(error):
                 raise
             _log.warning(
                 "consumeMessage exception, group %s, %s", self._consumer.group, batch.queue, exc_info=True

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rewindmq.client.application_error import ends_the_caller
 from rewindmq.client.direct_consumption import CONCURRENT_RESULTS, consume_directly
 from rewindmq.client.expired_messages import send_expired_back
 from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener, ReconsumeLater
@@ -151,6 +152,7 @@ class ConsumeConcurrentlyService:
                 await self._consume(batch)
             except Exception:
                 _log.exception("consumption of %s failed", batch.queue)
+                self._resubmit_later(batch)
             if began >= 0:
                 batch.process_queue.counts.call_took(monotonic() - began)
             since_turn += len(batch.messages)
@@ -215,10 +217,8 @@ class ConsumeConcurrentlyService:
                 else await self._consumer.runtime.workers.run(self._listener, messages)
             )
             result = await answer if isinstance(answer, Awaitable) else answer
-        except (Exception, asyncio.CancelledError) as error:
-            worker = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and worker is not None and worker.cancelling():
-                # It is this consumer that stops; otherwise the listener cancelled something of its own.
+        except BaseException as error:
+            if ends_the_caller(error):
                 raise
             _log.warning("consumeMessage exception, group %s, %s", self._consumer.group, queue, exc_info=True)
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -268,7 +268,7 @@ class ConsumeConcurrentlyService:
                 done.append(message)
             else:
                 again.append(message.with_reconsume_times(message.reconsume_times + 1))
-        if again and not self._is_stopped:
+        if again:
             self._resubmit_later(_Batch(again, queue, process_queue))
         process_queue.counts.have_failed(len(failed), len(done) - consumed)
         return done
@@ -299,6 +299,9 @@ class ConsumeConcurrentlyService:
         await send_expired_back(self._consumer.process_queues, started, before, self._back.send)
 
     def _resubmit_later(self, batch: _Batch) -> None:
+        if self._is_stopped:
+            return
+
         def resubmit() -> None:
             self._resubmissions.discard(timer)
             self.submit(*batch)

@@ -6,12 +6,12 @@ beside all that is pulled; no offset moves, and a failure is told and not repeat
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from rewindmq.client.application_error import ends_the_caller
 from rewindmq.client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rewindmq.protocol.body.running_info import CMResult, ConsumeMessageDirectlyResult
 from rewindmq.protocol.remoting.runtime import Clock
@@ -54,9 +54,8 @@ async def consume_directly(
     remark = None
     try:
         answer = await call()
-    except (Exception, asyncio.CancelledError) as error:
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+    except BaseException as error:
+        if ends_the_caller(error):
             raise
         _log.warning("consumeMessageDirectly exception", exc_info=True)
         result, remark = CMResult.CR_THROW_EXCEPTION, f"{type(error).__name__}, {error}"
