@@ -15,8 +15,9 @@ from rewindmq.broker.filter.errors import EvaluationError
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+# What a digit can be is never tried twice: a text of 32,767 digits and a letter would take a minute.
 _DECIMAL: Final = re.compile(
-    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?=[fFdD]?\Z)|[+-]?(?:NaN|Infinity)\Z"
+    r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?=[fFdD]?\Z)|[+-]?(?:NaN|Infinity)\Z"
 )
 _HEXADECIMAL: Final = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+(?=[fFdD]?\Z)"

@@ -164,6 +164,14 @@ def test_what_java_takes_for_no_double(text: str) -> None:
         java_double(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["1" * 32_000 + "x", "1" * 16_000 + "." + "1" * 16_000 + "x", "1e" + "1" * 32_000 + "x"]
+)
+def test_a_long_text_that_is_almost_a_number_takes_no_time(text: str) -> None:
+    """The broker reads it for every pull; tried digit by digit it would stand still for a minute."""
+    assert not matches(parse("a > 1.5", text_tests=False)[0], {"a": text})
+
+
 def test_nan_and_zeros_are_ordered_as_java_orders_them() -> None:
     nan = float("nan")
     assert compare(nan, nan) == 0
