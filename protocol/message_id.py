@@ -9,6 +9,8 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 
 _OFFSET: Final = struct.Struct(">q")
+# The four bytes of the port mean more in nearly every id of a producer, which looks the same.
+_MAX_PORT: Final = 0xFFFF
 
 
 def offset_message_id(store_host: bytes, commit_log_offset: int) -> str:
@@ -26,6 +28,7 @@ def parse_offset_message_id(text: str) -> tuple[bytes, int]:
         packed = bytes.fromhex(text)
     except ValueError:
         packed = b""
-    if len(packed) not in (16, 28) or len(text) != 2 * len(packed):
+    port = int.from_bytes(packed[-12:-8])
+    if len(packed) not in (16, 28) or len(text) != 2 * len(packed) or port > _MAX_PORT:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"{text!r} is no offset message id")
     return packed[:-8], int(_OFFSET.unpack(packed[-8:])[0])

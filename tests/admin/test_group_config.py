@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
-from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.errors import ClientError, ResponseError
 
 
 def test_a_group_is_created_shown_and_overwritten(play):
@@ -32,7 +32,8 @@ def test_a_group_is_created_shown_and_overwritten(play):
             f"{'retryMaxTimes':<40}=  16",
             f"{'retryMaxTimes':<40}=  3",
         ]
-        assert await stage.run("getConsumerConfig -g nobody") == []
+        with pytest.raises(ClientError, match="no broker has settings of a group named 'nobody'"):
+            await stage.run("getConsumerConfig -g nobody")
 
     play(scenario, brokers=2)
 
@@ -52,7 +53,8 @@ def test_a_group_is_deleted_with_its_topics_and_offsets(play):
         assert broker.offsets.query("G1", "TopicTest", 0) == -1
         assert broker.offsets.query("G2", "TopicTest", 0) == 6
         assert broker.topics.find("%RETRY%G1") is None
-        assert await stage.run("getConsumerConfig -g G1") == []
+        with pytest.raises(ClientError, match="no broker has settings"):
+            await stage.run("getConsumerConfig -g G1")
 
     play(scenario)
 

@@ -69,3 +69,16 @@ def test_a_consumer_that_is_told_to_reads_from_the_slave(play):
         assert master.context.offsets.offsets_of(GROUP, TOPIC) == {0: 6, 1: 6}
 
     play(scenario, slave_read_enable=True)
+
+
+def test_a_groups_settings_are_shown_once_for_master_and_slave(play):
+    """``GetConsumerConfigSubCommand`` asks one broker of each name, the master where there is one."""
+
+    async def scenario(stage):
+        await start_slave(stage)
+        await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3")
+        await stage.sleep(30)
+        shown = await stage.run("getConsumerConfig -g G1")
+        assert [line for line in shown if "retryMaxTimes" in line] == [f"{'retryMaxTimes':<40}=  3"]
+
+    play(scenario)

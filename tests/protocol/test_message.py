@@ -46,10 +46,12 @@ def test_offset_message_id_vector():
 
 
 @given(
-    host=st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20),
+    address=st.binary(min_size=4, max_size=4) | st.binary(min_size=16, max_size=16),
+    port=st.integers(0, 65_535),
     offset=st.integers(0, 2**63 - 1),
 )
-def test_offset_message_ids_come_back(host, offset):
+def test_offset_message_ids_come_back(address, port, offset):
+    host = address + port.to_bytes(4)
     text = offset_message_id(host, offset)
     assert len(text) in (32, 56)
     assert parse_offset_message_id(text) == (host, offset)

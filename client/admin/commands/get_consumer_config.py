@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool
+from rewindmq.protocol.errors import ClientError
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
@@ -27,18 +28,25 @@ def members_of(group: SubscriptionGroupConfig) -> dict[str, Any]:
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     name = arguments.groupName.strip()
     info = await admin.examine_broker_cluster_info()
+    has_any = False
     for broker_name, broker in sorted(info.broker_addr_table.items()):
-        for address in broker.broker_addrs.values():
-            group = (await admin.subscription_groups(address)).get(name)
-            if group is None:
-                continue
-            rule = "=" * 28
-            lines = [f"{rule}{broker.cluster}:{broker_name}{rule}"]
-            members = members_of(group)
-            for key, value in members.items():
-                shown = java_bool(value) if isinstance(value, bool) else value
-                lines.append(f"{key:<40}=  {shown}")
-            yield Printed(lines, {"cluster": broker.cluster, "brokerName": broker_name, **members})
+        if not broker.broker_addrs:
+            continue
+        # The master, or else a slave, which has copied the groups (``BrokerData#selectBrokerAddr``).
+        address = broker.broker_addrs[min(broker.broker_addrs)]
+        group = (await admin.subscription_groups(address)).get(name)
+        if group is None:
+            continue
+        has_any = True
+        rule = "=" * 28
+        lines = [f"{rule}{broker.cluster}:{broker_name}{rule}"]
+        members = members_of(group)
+        for key, value in members.items():
+            shown = java_bool(value) if isinstance(value, bool) else value
+            lines.append(f"{key:<40}=  {shown}")
+        yield Printed(lines, {"cluster": broker.cluster, "brokerName": broker_name, **members})
+    if not has_any:
+        raise ClientError(f"no broker has settings of a group named {name!r}")
 
 
 COMMAND: Final = Command(
