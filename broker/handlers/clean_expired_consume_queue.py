@@ -1,8 +1,9 @@
 """306 CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues that have no message left.
 
 Kept from 4.9.4 ``DefaultMessageStore#cleanExpiredConsumerQueue``: the next message of such a queue gets
-offset 0, whatever its groups have stored; the schedule topic stays. Changed: nothing. Refused with 1: where
-the disk refuses.
+offset 0, whatever its groups have stored; the schedule topic stays. Changed: so do the topics of half
+messages and their op records (there: half messages that come later lie before the progress of the check, and
+nobody is asked about them). Refused with 1: where the disk refuses.
 """
 
 from __future__ import annotations

@@ -16,10 +16,12 @@ from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
 from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.index_service import IndexService
-from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC
+from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 
 _log: Final = logging.getLogger(__name__)
 _KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
+# A queue that starts over would lie before the progress that the broker keeps of these.
+_NEVER_OVER: Final = (SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC)
 
 
 class StoreCleaner:
@@ -96,7 +98,7 @@ class StoreCleaner:
         return self._remove(
             (queue.topic, queue.queue_id)
             for queue in self._queues
-            if queue.topic != SCHEDULE_TOPIC and 0 <= queue.max_physical_offset <= log_min
+            if queue.topic not in _NEVER_OVER and 0 <= queue.max_physical_offset <= log_min
         )
 
     def remove_unused_topics(self, topics: Collection[str]) -> int:

@@ -40,7 +40,7 @@ def half_messages(broker: Broker) -> int:
 
 
 def test_progress_is_kept_only_when_what_was_stored_again_is_durable() -> None:
-    """A half message asked about is stored again; a power failure must not leave only the progress behind it."""
+    """What is asked about is stored again; a power failure must not leave only the progress behind it."""
     world = World(0)
 
     async def main() -> None:

@@ -70,6 +70,21 @@ def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box):
     assert store.min_offset("T", 0) > 0
 
 
+def test_queues_the_broker_keeps_its_own_progress_of_never_start_over(box):
+    """Or half messages and delays that come later would lie before that progress, and be passed over."""
+    own = ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "SCHEDULE_TOPIC_XXXX")
+    store = box.open(config=SMALL)
+    for topic in (*own, "Idle"):
+        box.put(store, topic)
+    for _ in range(60):
+        box.put(store, body=b"x" * 290)
+    store.flush()
+    drop_all(store)
+    assert store.cleaner.remove_expired_queues() == 1
+    assert [store.max_offset(topic, 0) for topic in own] == [1, 1, 1]
+    assert store.max_offset("Idle", 0) == 0
+
+
 class SlowDisk(OsDisk):
     """Lets a test do something while a flush is at the first queue file."""
 
