@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+from rewindmq.client.application_error import ends_the_caller
 from rewindmq.client.producer import SEND_TIMEOUT, Producer
 from rewindmq.client.send_result import SendResult, SendStatus
 from rewindmq.client.transaction import (
@@ -144,18 +145,22 @@ class TransactionProducer(Producer):
 
     async def _ask(
         self, function: Callable[..., Any], message: MessageT, *args: Any
-    ) -> tuple[LocalTransactionState, Exception | None]:
+    ) -> tuple[LocalTransactionState, BaseException | None]:
         """What the application says, UNKNOW with the error when it raises."""
         try:
-            if inspect.iscoroutinefunction(function):
-                state = await function(message, *args)
-            else:
-                state = await self.runtime.workers.run(function, message, *args)
+            answer = (
+                function(message, *args)
+                if inspect.iscoroutinefunction(function)
+                else await self.runtime.workers.run(function, message, *args)
+            )
+            state = await answer if isinstance(answer, Awaitable) else answer
             if state is None:
                 return _UNKNOW, None
             if not isinstance(state, LocalTransactionState):
                 raise ClientError(f"the listener returned {state!r}, no LocalTransactionState")
-        except Exception as error:
+        except BaseException as error:
+            if ends_the_caller(error):
+                raise
             _log.exception("local transaction of %r", message)
             return _UNKNOW, error
         return state, None
@@ -165,7 +170,7 @@ class TransactionProducer(Producer):
         message: Message,
         result: SendResult,
         state: LocalTransactionState,
-        fault: Exception | None,
+        fault: BaseException | None,
         timeout: float,
     ) -> None:
         _, position = parse_offset_message_id(result.offset_msg_id)

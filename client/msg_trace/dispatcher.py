@@ -62,6 +62,8 @@ class TraceDispatcher:
         )
         self._waiting: deque[TraceRecord] = deque()
         self._worker: asyncio.Task[None] | None = None
+        # Once there, it alone sends; once done, nothing is taken any more.
+        self._flush: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to send; a name server that is not there is met later."""
@@ -69,10 +71,11 @@ class TraceDispatcher:
 
     async def shutdown(self) -> None:
         """Send what waits, within ``FLUSH_SECONDS``, and stop."""
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
-        flush = asyncio.get_running_loop().create_task(self._send_all())
+        while self._worker is not None:
+            worker, self._worker = self._worker, None
+            worker.cancel()
+            await asyncio.gather(worker, return_exceptions=True)
+        flush = self._flush = asyncio.get_running_loop().create_task(self._send_all())
         timer = self._runtime.timers.call_timeout(FLUSH_SECONDS, flush.cancel)
         await asyncio.gather(flush, return_exceptions=True)
         timer.cancel()
@@ -83,11 +86,14 @@ class TraceDispatcher:
 
     def append(self, records: Sequence[TraceRecord]) -> None:
         """Take records, as far as there is room; never raises and never waits."""
+        if self._flush is not None and self._flush.done():
+            self._discard(len(records), "the client has stopped")
+            return
         if len(self._waiting) + len(records) > MAX_WAITING:
             self._discard(len(records), "too many wait")
             return
         self._waiting.extend(records)
-        if self._worker is None or self._worker.done():
+        if self._flush is None and (self._worker is None or self._worker.done()):
             self._worker = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:

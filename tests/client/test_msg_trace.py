@@ -162,6 +162,30 @@ def test_what_waits_is_sent_before_a_producer_stops(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
+def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic(queues=1)
+        await cluster.fill(1)
+        consumer: PushConsumer
+        stopped = asyncio.Event()
+
+        async def listen(messages: Any) -> ConsumeConcurrentlyStatus:
+            await consumer.shutdown()
+            stopped.set()
+            return OK
+
+        consumer = cluster.push_consumer(listen, enable_msg_trace=True)
+        await consumer.start()
+        await stopped.wait()
+        await asyncio.sleep(0.1)
+        mine = {name for task in asyncio.all_tasks() if "Trace" in (name := str(task.get_coro()))}
+        assert mine == set()
+        assert consumer.trace is not None
+        assert consumer.trace.dispatcher.discarded == 1
+
+    play(scene, tmp_path)
+
+
 def test_a_trace_that_cannot_be_sent_stops_nobody_and_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

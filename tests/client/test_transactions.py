@@ -64,8 +64,22 @@ class Plain(Async):
         return self._check(message)
 
 
+class Abort(BaseException):
+    """As gevent's time-outs and pytest's verdicts are: no Exception."""
+
+
+class Wrapped(Async):
+    """Plain functions that return what is to be awaited, as decorators and callable objects make them."""
+
+    def execute_local_transaction(self, message: Message, arg: Any) -> Any:
+        return super().execute_local_transaction(message, arg)
+
+    def check_local_transaction(self, message: MessageExt) -> Any:
+        return super().check_local_transaction(message)
+
+
 def _say(answer: Any) -> Any:
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         raise answer
     return answer
 
@@ -107,7 +121,9 @@ async def at(cluster: Cluster, second: float) -> None:
 
 
 @every_profile
-@pytest.mark.parametrize(("kind", "state"), [(Async, COMMIT), (Plain, COMMIT), (Plain, ROLLBACK)])
+@pytest.mark.parametrize(
+    ("kind", "state"), [(Async, COMMIT), (Plain, COMMIT), (Plain, ROLLBACK), (Wrapped, COMMIT)]
+)
 def test_the_local_transaction_decides_whether_a_message_is_seen(
     tmp_path: Path, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
 ) -> None:
@@ -136,6 +152,9 @@ def test_the_local_transaction_decides_whether_a_message_is_seen(
         (Profile.V49, Async, "COMMIT"),
         (Profile.V53, Async, RuntimeError("the database is gone")),
         (Profile.V49, Plain, RuntimeError("the database is gone")),
+        (Profile.V49, Async, asyncio.CancelledError()),
+        (Profile.V49, Plain, Abort()),
+        (Profile.V49, Wrapped, UNKNOW),
     ],
 )
 def test_what_is_not_known_is_asked_about_later(
