@@ -2,8 +2,10 @@
 
 4.9.4 ``CommitLog#appendData`` and ``ReputMessageService``. Changed: bytes become part of the log by whole
 records. The front of one whose rest is yet to come is kept in memory, so what is on disk is a log at any
-time, and what a slave acknowledges are messages. And bytes that are no record where one has to stand are
-refused: 4.9.4 stores them, and dispatches nothing from there on.
+time, and what a slave acknowledges are messages. A queue that starts over at the master, since its topic was
+deleted or it had no message left, does so here: at a slave of 4.9.4 its messages are not found until there are
+more than before. And bytes that are no record where one has to stand are refused: 4.9.4 stores them, and
+dispatches nothing from there on.
 """
 
 from __future__ import annotations
@@ -153,7 +155,7 @@ class ReplicaWriter:
         if record.sys_flag & TRANSACTION_MASK not in _HALF:
             queue = self._queue_with_room(record)
         log.append_record(data, record.store_timestamp)
-        if queue is not None and queue.max_offset <= record.queue_offset:
+        if queue is not None:
             properties = record.properties(data, record.physical_offset)
             tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
             queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
@@ -162,7 +164,12 @@ class ReplicaWriter:
     def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue | None:
         """The record's queue; None where no folder can be named so, as in recovery."""
         topic = record.topic.decode("utf-8", "replace")
-        queue = self._queues.get((topic, record.queue_id)) or self._queues.create(topic, record.queue_id)
+        queue = self._queues.get((topic, record.queue_id))
+        if queue is not None and record.queue_offset < queue.max_offset:
+            # Every record comes once: the master has removed the queue, which starts over there.
+            self._queues.remove(topic, record.queue_id)
+            queue = None
+        queue = queue or self._queues.create(topic, record.queue_id)
         if queue is None:
             return None
         gap = record.queue_offset - queue.max_offset

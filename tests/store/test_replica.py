@@ -92,6 +92,23 @@ def test_a_log_split_into_any_pieces_makes_an_identical_store(wanted, pieces, da
         shutil.rmtree(root)
 
 
+def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box, tmp_path):
+    """Its topic was deleted, or it had no message left: nothing tells the slave but the offsets to come."""
+    config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
+    master = box.open(config=config)
+    slave = open_store(tmp_path / "slave", config)
+    fill(master, [("T", 0, 10)] * 25 + [("U", 0, 10)] * 3)
+    copy(master, slave)
+    assert master.cleaner.remove_unused_topics({"U"}) == 1
+    fill(master, [("T", 0, 20)] * 3 + [("U", 0, 20)])
+    copy(master, slave)
+    for topic, count in (("T", 3), ("U", 4)):
+        assert slave.max_offset(topic, 0) == master.max_offset(topic, 0) == count
+        expected = master.get_message(topic, 0, 0, 32, None)
+        assert slave.get_message(topic, 0, 0, 32, None) == expected
+    slave.close()
+
+
 def test_a_slave_takes_no_messages_of_its_own(box):
     slave = box.open()
     slave.become_replica()
