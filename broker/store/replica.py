@@ -3,8 +3,8 @@
 4.9.4 ``CommitLog#appendData`` and ``ReputMessageService``. Changed: bytes become part of the log by whole
 records. The front of one whose rest is yet to come is kept in memory, so what is on disk is a log at any
 time, and what a slave acknowledges are messages. A queue that starts over at the master, since its topic was
-deleted or it had no message left, does so here: at a slave of 4.9.4 its messages are not found until there are
-more than before. And bytes that are no record where one has to stand are refused: 4.9.4 stores them, and
+deleted or it had no message left, does so here: a slave of 4.9.4 finds its messages only when there are more
+than before. And bytes that are no record where one has to stand are refused: 4.9.4 stores them, and
 dispatches nothing from there on.
 """
 

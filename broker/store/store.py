@@ -267,9 +267,14 @@ class MessageStore:
         if self._sync_failure:
             raise StoreError(self._sync_failure)
         try:
-            return self._replica.append(position, data)
+            arrivals = self._replica.append(position, data)
         except OSError as error:
             raise StoreError(f"cannot write the commit log or a consume queue: {error.strerror}") from None
+        if self._compaction.topics:
+            for arrival in arrivals:
+                if arrival.topic in self._compaction.topics:
+                    self._compaction.find(arrival.topic, arrival.queue_id)
+        return arrivals
 
     def log_chunk(self, position: int, max_bytes: int) -> bytes:
         """What the log holds at a position, none beyond a segment; empty outside of the log."""

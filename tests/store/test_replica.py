@@ -109,6 +109,27 @@ def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box, tmp_pa
     slave.close()
 
 
+def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box, tmp_path):
+    """Nobody has read there meanwhile, which would have copied them."""
+    config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
+    master = box.open(config=config)
+    slave = open_store(tmp_path / "slave", config)
+    for store in (master, slave):
+        store.set_compaction_topics(["Prices"])
+    for number in range(3):
+        master.put_message(StoredMessage("Prices", 0, b"1", b"KEYS\x01k%d\x02" % number))
+    fill(master, [("T", 0, 1_000)] * 20)
+    copy(master, slave)
+    for store in (master, slave):
+        store.flush()
+        while store.cleaner.drop_segment(None):
+            pass
+        store.cleaner.expire_queues(ends_idle=True)
+        assert store.look_message(0) is None
+        assert store.get_message("Prices", 0, 0, 32, None).message_count == 3
+    slave.close()
+
+
 def test_a_slave_takes_no_messages_of_its_own(box):
     slave = box.open()
     slave.become_replica()
