@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     )
     from rewindmq.client.transaction_producer import TransactionProducer
     from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
-    from rewindmq.protocol.errors import ClientError
+    from rewindmq.protocol.body.registration import TopicConfig
+    from rewindmq.protocol.errors import ClientError, RemotingError, ResponseError, RewindMQError
     from rewindmq.protocol.message import Message, MessageExt
     from rewindmq.protocol.message_queue import MessageQueue
+    from rewindmq.protocol.reset_mode import ResetMode
 
 __all__ = [
     "AdminClient",
@@ -56,8 +58,13 @@ __all__ = [
     "PullStatus",
     "PushConsumer",
     "ReconsumeLater",
+    "RemotingError",
+    "ResetMode",
+    "ResponseError",
+    "RewindMQError",
     "SendResult",
     "SendStatus",
+    "TopicConfig",
     "TransactionListener",
     "TransactionProducer",
     "TransactionSendResult",
@@ -85,8 +92,13 @@ _MODULES: Final = MappingProxyType(
         "PullStatus": "rewindmq.client.pull_result",
         "PushConsumer": "rewindmq.client.push_consumer",
         "ReconsumeLater": "rewindmq.client.listener",
+        "RemotingError": "rewindmq.protocol.errors",
+        "ResetMode": "rewindmq.protocol.reset_mode",
+        "ResponseError": "rewindmq.protocol.errors",
+        "RewindMQError": "rewindmq.protocol.errors",
         "SendResult": "rewindmq.client.send_result",
         "SendStatus": "rewindmq.client.send_result",
+        "TopicConfig": "rewindmq.protocol.body.registration",
         "TransactionListener": "rewindmq.client.transaction",
         "TransactionProducer": "rewindmq.client.transaction_producer",
         "TransactionSendResult": "rewindmq.client.transaction",

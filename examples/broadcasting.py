@@ -19,9 +19,9 @@ from rewindmq.client import (
     MessageModel,
     Producer,
     PushConsumer,
+    ResponseError,
 )
 from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 TIME_SCALE = 0.02

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 
-from rewindmq.client import AdminClient, Message, Producer
+from rewindmq.client import (
+    AdminClient,
+    Message,
+    Producer,
+    ResponseError,
+    TopicConfig,
+)
 from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.body.registration import TopicConfig
-from rewindmq.protocol.errors import ResponseError
 
 
 async def where(producer: Producer, count: int) -> Counter[str]:
@@ -21,6 +26,8 @@ async def where(producer: Producer, count: int) -> Counter[str]:
 
 
 async def main() -> None:
+    # The producer warns of each message that it sends elsewhere: twenty lines here.
+    logging.getLogger("rewindmq.client").setLevel(logging.ERROR)
     async with LocalCluster(brokers=2) as cluster:
         namesrv = cluster.namesrv_address
         busy = cluster.brokers["broker-a"].address

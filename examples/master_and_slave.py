@@ -17,10 +17,10 @@ from rewindmq.client import (
     MessageExt,
     Producer,
     PushConsumer,
+    RewindMQError,
     SendStatus,
 )
 from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 TIME_SCALE = 0.02

@@ -11,11 +11,14 @@ import asyncio
 
 from remedies.sms_service import GROUP, TIME_SCALE, TOPIC, Repair, SmsService, Traffic, break_down
 
-from rewindmq.client import AdminClient, Producer
+from rewindmq.client import (
+    AdminClient,
+    Producer,
+    ResetMode,
+)
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
-from rewindmq.protocol.reset_mode import ResetMode
 
 
 async def repair(mode: ResetMode, profile: Profile) -> None:

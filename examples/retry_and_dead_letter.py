@@ -19,9 +19,9 @@ from rewindmq.client import (
     PullConsumer,
     PushConsumer,
     ReconsumeLater,
+    RewindMQError,
 )
 from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.errors import RewindMQError
 
 TOPIC, GROUP = "Orders", "billing"
 

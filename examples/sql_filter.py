@@ -14,9 +14,9 @@ from rewindmq.client import (
     Producer,
     PullConsumer,
     PushConsumer,
+    ResponseError,
 )
 from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.errors import ResponseError
 
 CHEAP_IN_EUROPE = "price BETWEEN 1 AND 9 AND region IN ('de', 'fr')"
 NO_TOYS = "kind <> 'toy' AND price IS NOT NULL"
