@@ -125,7 +125,7 @@ class IndexService:
                 self._files[-1].path,
             )
             self._drop_last()
-        self._drop_expired()
+        self._drop_before(self._log.min_offset)
         self._find_end()
         self._settle()
 
@@ -139,15 +139,14 @@ class IndexService:
         record = self._log.record_at(file.end_phy_offset)
         return record is not None and record.store_timestamp == file.end_timestamp
 
-    def _drop_expired(self) -> None:
-        """Files whose messages are all gone; the newest one stays (``store.md`` 5.6)."""
-        while len(self._files) > 1 and self._files[0].end_phy_offset < self._log.min_offset:
+    def _drop_before(self, position: int) -> None:
+        """Files that end before a log position; the newest one stays (``store.md`` 5.6)."""
+        while len(self._files) > 1 and self._files[0].end_phy_offset < position:
             self._files.pop(0).remove()
 
     def drop_expired(self) -> None:
-        """The same while the store is open: files that a flush may be at stay. OSError: the disk refuses."""
-        if self._files and self._files[0].end_phy_offset < self._flushed_position:
-            self._drop_expired()
+        """Drop files whose messages are all gone; those a flush may be at stay. OSError: the disk refuses."""
+        self._drop_before(min(self._log.min_offset, self._flushed_position))
 
     def _find_end(self) -> None:
         """See where in the log to go on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rewindmq.broker.store import MessageStore, StoreConfig, StoredMessage
@@ -12,6 +13,7 @@ from rewindmq.broker.store.disk import OsDisk
 from rewindmq.broker.store.errors import StoreError
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
+INDEXED = msgspec.structs.replace(SMALL, max_hash_slot_num=10, max_index_num=11)
 
 
 def filled(box, disk: OsDisk | None = None) -> MessageStore:
@@ -86,14 +88,15 @@ def test_queues_the_broker_keeps_its_own_progress_of_never_start_over(box):
 
 
 class SlowDisk(OsDisk):
-    """Lets a test do something while a flush is at the first queue file."""
+    """Lets a test do something while a flush is at the first file of a folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "0") -> None:
+        self.folder = folder
         self.reached = threading.Event()
         self.go_on = threading.Event()
 
     def sync(self, path: Path) -> None:
-        if path.parent.name == "0":
+        if path.parent.name == self.folder:
             self.reached.set()
             assert self.go_on.wait(10)
         super().sync(path)
@@ -104,6 +107,12 @@ def test_a_flush_that_misses_its_file_goes_on(box):
     disk = SlowDisk()
     store = filled(box, disk)
     store.flush()
+    assert not failures_of_a_flush_during(store, disk)
+    assert box.put(store).queue_offset == 60
+
+
+def failures_of_a_flush_during(store: MessageStore, disk: SlowDisk) -> list[BaseException]:
+    """What a flush on another thread says to it that everything is dropped meanwhile."""
     failures: list[BaseException] = []
 
     def flush() -> None:
@@ -118,7 +127,22 @@ def test_a_flush_that_misses_its_file_goes_on(box):
     drop_all(store)
     disk.go_on.set()
     thread.join()
-    assert not failures
+    return failures
+
+
+def test_a_flush_of_the_key_index_finds_its_files(box):
+    """Only durable ones go: a flush goes through the others, and one that it missed would end all sends."""
+    disk = SlowDisk("index")
+    disk.go_on.set()
+    store = box.open(disk, INDEXED)
+    for number in range(60):
+        store.put_message(StoredMessage("T", 0, b"x" * 290, b"KEYS\x01k%d\x02" % number))
+    store.update_index(store.max_commit_log_offset, 15)
+    store.flush_all()
+    store.update_index(store.max_commit_log_offset, 1_000)
+    disk.reached.clear()
+    disk.go_on.clear()
+    assert not failures_of_a_flush_during(store, disk)
     assert box.put(store).queue_offset == 60
 
 
@@ -138,13 +162,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_is(box):
 
 
 def test_the_key_index_loses_files_whose_messages_are_gone(box):
-    config = StoreConfig(
-        mapped_file_size_commit_log=4_096,
-        mapped_file_size_consume_queue=200,
-        max_hash_slot_num=10,
-        max_index_num=11,
-    )
-    store = box.open(config=config)
+    store = box.open(config=INDEXED)
     for number in range(60):
         store.put_message(StoredMessage("T", 0, b"x" * 290, b"KEYS\x01k%d\x02" % number))
     store.update_index(store.max_commit_log_offset, 1_000)
