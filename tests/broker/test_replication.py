@@ -286,6 +286,13 @@ def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate):
         pair.slave = await pair.start_slave()
         await stage.at(20)
         await pair.caught_up()
+        await pair.master.close()
+        await stage.at(30)
+        pair.master = await stage.start_broker(**pair.config, ha_listen_port=20_912)
+        await stage.peer("c3", pair.master.address).fill(50, body=b"z" * 500)
+        await stage.at(60)
+        await pair.caught_up()
+        assert pair.slave.context.store.max_offset("T", 0) == 150
 
     simulate(scenario, start=False)
 

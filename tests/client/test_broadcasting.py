@@ -147,8 +147,11 @@ async def test_damaged_offsets_without_a_backup_are_an_error_not_a_new_beginning
     assert path.read_text() == "{"
 
 
-@pytest.mark.parametrize("where", [ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET])
-def test_a_new_member_begins_where_it_is_told(tmp_path: Path, where: ConsumeFromWhere) -> None:
+@pytest.mark.parametrize(
+    ("where", "first"),
+    [(ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, 3), (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, 0)],
+)
+def test_a_new_member_begins_where_it_is_told(tmp_path: Path, where: ConsumeFromWhere, first: int) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create_topic(queues=1)
         await cluster.fill(3)
@@ -161,6 +164,6 @@ def test_a_new_member_begins_where_it_is_told(tmp_path: Path, where: ConsumeFrom
         )
         await asyncio.sleep(2)
         await cluster.fill(1, first=3)
-        await until(lambda: inbox.bodies == [b"3"])
+        await until(lambda: sorted(inbox.bodies) == [b"%d" % number for number in range(first, 4)])
 
     play(scene, tmp_path)
