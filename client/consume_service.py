@@ -78,9 +78,9 @@ class ConsumeConcurrentlyService:
         # A worker that was started and has not taken a batch yet.
         self._one_is_starting = False
         self._resubmissions: set[Cancellable] = set()
-        # Batches in listeners, and since when.
-        self._running: dict[int, tuple[_Batch, float]] = {}
-        self._monotonic = consumer.runtime.clock.monotonic
+        # Batches in listeners, by their id; and those that were there when they were last looked at.
+        self._running: dict[int, _Batch] = {}
+        self._seen: dict[int, _Batch] = {}
         self._timeout = 60.0 * consumer.options.consume_timeout
         self._back = SendBack(consumer.instance, consumer.group, consumer.options.max_reconsume_times)
         self._skips_removed = consumer.config.switches.send_back_skips_removed
@@ -170,13 +170,14 @@ class ConsumeConcurrentlyService:
         if self._probe is not None:
             self._emit(Point.LISTENER_CALLED, batch)
         # For ``_clean_expired``; a batch lives as long as its key.
-        self._running[id(batch)] = batch, self._monotonic()
+        running, key = self._running, id(batch)
+        running[key] = batch
         trace = self._trace
         call = None if trace is None else trace.before(messages)
         try:
             status = await self._call_listener(messages, queue)
         finally:
-            del self._running[id(batch)]
+            del running[key]
         if trace is not None and call is not None:
             trace.after(call, success=status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
         if self._probe is not None:
@@ -290,13 +291,16 @@ class ConsumeConcurrentlyService:
 
     async def _clean_expired(self) -> None:
         """Send back what listeners have had for longer than ``consume_timeout``."""
-        started = {
-            (batch.process_queue, message.queue_offset): began
-            for batch, began in self._running.values()
+        before, self._seen = self._seen, self._running.copy()
+        # This is called once in ``consume_timeout``: what was there the last time has been there that long.
+        expired = {
+            (batch.process_queue, message.queue_offset)
+            for key, batch in self._seen.items()
+            if key in before
             for message in batch.messages
         }
-        before = self._monotonic() - self._timeout
-        await send_expired_back(self._consumer.process_queues, started, before, self._back.send)
+        if expired:
+            await send_expired_back(self._consumer.process_queues, expired, self._back.send)
 
     def _resubmit_later(self, batch: _Batch) -> None:
         if self._is_stopped:

@@ -8,7 +8,7 @@ that is consumed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 from rewindmq.client.process_queue import ProcessQueue
@@ -26,23 +26,20 @@ SendBackCall = Callable[[MessageExt, int, MessageQueue], Awaitable[None]]
 
 async def send_expired_back(
     process_queues: Mapping[MessageQueue, ProcessQueue],
-    started: Mapping[tuple[ProcessQueue, int], float],
-    before: float,
+    expired: Collection[tuple[ProcessQueue, int]],
     send_back: SendBackCall,
 ) -> None:
     """Look at every queue once.
 
     Args:
-        started: by queue and offset, when those messages were handed to the listener that are there now.
-        before: messages handed to the listener before this moment are expired, protocol seconds.
+        expired: queue and offset of each message that the listener has had for too long.
     """
     for queue, process_queue in list(process_queues.items()):
         for _ in range(min(process_queue.cached_count, _MESSAGES_PER_QUEUE)):
             message = process_queue.first_message
             if message is None or process_queue.dropped:
                 break
-            began = started.get((process_queue, message.queue_offset))
-            if began is None or began >= before:
+            if (process_queue, message.queue_offset) not in expired:
                 break
             try:
                 await send_back(message, EXPIRED_LEVEL, queue)
