@@ -154,9 +154,13 @@ class DelayService:
         offset = self._offsets.table.get(level, 0)
         first = self._store.min_offset(SCHEDULE_TOPIC, level - 1)
         last = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
-        if first <= offset <= last:
-            return offset
         corrected = min(max(offset, first), last)
+        while corrected < last and self._store.unit(SCHEDULE_TOPIC, level - 1, corrected) is None:
+            # Its file is gone, and yet 4.x leaves the minimum of a queue without messages where it was.
+            found = self._store.get_message(SCHEDULE_TOPIC, level - 1, corrected, 1, None)
+            corrected = min(found.next_begin_offset, last)
+        if corrected == offset:
+            return offset
         _log.error(
             "delay level %d: offset %d is not in [%d, %d], going on at %d",
             level,

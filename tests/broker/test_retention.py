@@ -286,3 +286,28 @@ def test_316_removes_queues_of_topics_that_are_gone(simulate):
         assert stage.broker.context.store.max_offset("T", 0) == 0
 
     simulate(scenario, start=False)
+
+
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(simulate, profile):
+    """Kept for an hour and due after two: they are lost, with the first files of their queue."""
+
+    async def scenario(stage: SimStage) -> None:
+        peer = await start(stage, profile=profile)
+        await peer.create_topic()
+        for _ in range(25):
+            await peer.send(properties={"DELAY": "18"})
+        await peer.fill(40, body=BODY)
+        await stage.at(HOUR + 80)
+        context = stage.broker.context
+        assert context.store.unit("SCHEDULE_TOPIC_XXXX", 17, 0) is None
+        assert context.store.max_offset("SCHEDULE_TOPIC_XXXX", 17) == 25
+        await stage.at(2 * HOUR + 80)
+        peer = stage.peer()
+        await peer.send(properties={"DELAY": "18"})
+        end = context.store.max_commit_log_offset
+        await stage.at(4 * HOUR + 200)
+        assert context.store.max_commit_log_offset > end
+        assert context.delay_offsets.table[18] == 26
+
+    simulate(scenario, start=False)
