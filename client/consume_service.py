@@ -169,11 +169,11 @@ class ConsumeConcurrentlyService:
             _restore_topics(messages)
         if self._probe is not None:
             self._emit(Point.LISTENER_CALLED, batch)
+        trace = self._trace
+        call = None if trace is None else trace.before(messages)
         # For ``_clean_expired``; a batch lives as long as its key.
         running, key = self._running, id(batch)
         running[key] = batch
-        trace = self._trace
-        call = None if trace is None else trace.before(messages)
         try:
             status = await self._call_listener(messages, queue)
         finally:
