@@ -79,7 +79,8 @@ class CheckRun:
         self._clock = parts.runtime.clock
         self._started_ms = self._clock.now_ms()
         self._offset = self._progress(TRANS_HALF_TOPIC)
-        self._ops = OpQueue(self._store, self._progress(TRANS_OP_HALF_TOPIC))
+        self._ops_done = self._progress(TRANS_OP_HALF_TOPIC)
+        self._ops = OpQueue(self._store, self._ops_done)
 
     async def run(self) -> None:
         """Settle message after message, until one is too young, or for 60 s; progress is kept in any case."""
@@ -97,6 +98,7 @@ class CheckRun:
                     if looked_at % _MESSAGES_PER_TURN == 0:
                         await sleep(0.0)
                 else:
+                    self._ops_done = self._ops.progress(self._offset)
                     return
         except RequestError as error:
             _log.error("half message %d not settled, trying again: %s", self._offset, error.remark)
@@ -108,7 +110,9 @@ class CheckRun:
         return offset if offset >= 0 else self._store.min_offset(topic, HALF_QUEUE)
 
     async def _keep_progress(self) -> None:
-        done, ops_done = self._offset, self._ops.progress(self._offset)
+        # A run that breaks off has not come to the messages stored again, whose first ones may be done: the
+        # op records it has read are read once more.
+        done, ops_done = self._offset, self._ops_done
         try:
             # What was stored again has to be durable before anything says that the first one is settled.
             await self._parts.runtime.workers.run(self._store.flush)

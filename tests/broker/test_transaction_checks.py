@@ -306,6 +306,31 @@ def test_a_full_disk_loses_no_half_message(simulate: Simulate) -> None:
     simulate(scenario)
 
 
+def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simulate: Simulate) -> None:
+    """The first copy's op record is read by a run that the disk ends before the second copy's turn comes."""
+
+    async def scenario(stage: Any) -> None:
+        peer = await producer(stage)
+        half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
+        await live_until(stage, 57, peer)
+        await send_half(stage, peer, key="K2")
+        await live_until(stage, 70, peer)
+        assert (max_offset(stage, HALF), progress(stage)) == (3, 1)
+        await end(peer, half, COMMIT)
+        context = stage.broker.context
+        put = context.putter._put_message
+        context.putter._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+        await live_until(stage, 130, peer)
+        context.putter._put_message = put
+        await live_until(stage, 190, peer)
+        asked = [
+            request.decode_header(CheckTransactionStateRequestHeader).msg_id for _, request in checks(peer)
+        ]
+        assert asked == ["K2"]
+
+    simulate(scenario)
+
+
 def test_a_run_ends_after_its_time_and_the_next_goes_on(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
