@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rewindmq.client.application_error import ends_the_caller
 from rewindmq.client.direct_consumption import ORDERLY_RESULTS, consume_directly
-from rewindmq.client.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
+from rewindmq.client.listener import (
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    MessageListenerOrderly,
+    restore_topics,
+)
 from rewindmq.client.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.periodic import PeriodicTask
 from rewindmq.client.process_queue import ProcessQueue
@@ -30,7 +35,6 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.properties import RETRY_TOPIC
 from rewindmq.protocol.remoting.runtime import Cancellable
 
 if TYPE_CHECKING:
@@ -198,7 +202,7 @@ class ConsumeOrderlyService:
         """One batch; False when the queue's consumption ends for now."""
         process_queue = batch.process_queue
         if batch.queue.topic == self._retry_topic:
-            _restore_topics(batch.messages)
+            restore_topics(batch.messages)
         async with process_queue.consume_lock:
             if process_queue.dropped:
                 return False
@@ -355,7 +359,7 @@ class ConsumeOrderlyService:
         """Hand the listener one message of an administrator's, see ``direct_consumption``."""
         messages = (message,)
         if message.topic == self._retry_topic:
-            _restore_topics(messages)
+            restore_topics(messages)
         context = ConsumeOrderlyContext(message.message_queue)
         result = await consume_directly(
             lambda: self._listen(messages, context), ORDERLY_RESULTS, self._clock, order=True
@@ -398,9 +402,3 @@ _ACTIONS: Final = MappingProxyType[tuple[bool, ConsumeOrderlyStatus], _Action](
         (False, _STATUS.SUSPEND_CURRENT_QUEUE_A_MOMENT): ConsumeOrderlyService._suspend,
     }
 )
-
-
-def _restore_topics(messages: Sequence[MessageExt]) -> None:
-    """A retried message shows the topic it was first sent to (``resetRetryAndNamespace``)."""
-    for message in messages:
-        message.topic = message.properties.get(RETRY_TOPIC, message.topic)

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rewindmq.client.application_error import ends_the_caller
 from rewindmq.client.direct_consumption import CONCURRENT_RESULTS, consume_directly
 from rewindmq.client.expired_messages import send_expired_back
-from rewindmq.client.listener import ConsumeConcurrentlyStatus, MessageListener, ReconsumeLater
+from rewindmq.client.listener import (
+    ConsumeConcurrentlyStatus,
+    MessageListener,
+    ReconsumeLater,
+    restore_topics,
+)
 from rewindmq.client.periodic import PeriodicTask
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.client.send_back import SendBack
@@ -29,7 +34,6 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.properties import RETRY_TOPIC
 from rewindmq.protocol.remoting.runtime import Cancellable
 
 if TYPE_CHECKING:
@@ -166,7 +170,7 @@ class ConsumeConcurrentlyService:
         if process_queue.dropped:
             return
         if queue.topic == self._retry_topic:
-            _restore_topics(messages)
+            restore_topics(messages)
         if self._probe is not None:
             self._emit(Point.LISTENER_CALLED, batch)
         trace = self._trace
@@ -233,7 +237,7 @@ class ConsumeConcurrentlyService:
         """Hand the listener one message of an administrator's, see ``direct_consumption``."""
         messages = (message,)
         if message.topic == self._retry_topic:
-            _restore_topics(messages)
+            restore_topics(messages)
 
         async def call() -> object:
             workers = self._consumer.runtime.workers
@@ -330,9 +334,3 @@ class ConsumeConcurrentlyService:
         details["offsets"] = offsets
         details["count"] = len(offsets)
         return details
-
-
-def _restore_topics(messages: Sequence[MessageExt]) -> None:
-    """A retried message shows the topic it was first sent to (``resetRetryAndNamespace``)."""
-    for message in messages:
-        message.topic = message.properties.get(RETRY_TOPIC, message.topic)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.properties import RETRY_TOPIC
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
@@ -72,3 +73,9 @@ OrderlyResult = ConsumeOrderlyStatus | None
 MessageListenerOrderly = Callable[
     [Sequence[MessageExt], ConsumeOrderlyContext], OrderlyResult | Awaitable[OrderlyResult]
 ]
+
+
+def restore_topics(messages: Sequence[MessageExt]) -> None:
+    """A retried message shows the topic it was first sent to (``resetRetryAndNamespace``)."""
+    for message in messages:
+        message.topic = message.properties.get(RETRY_TOPIC, message.topic)
