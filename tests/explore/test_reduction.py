@@ -60,10 +60,10 @@ def reduced(setting: Setting) -> list[Outcome]:
 @pytest.mark.parametrize(
     ("mode", "late", "window"),
     [
-        (ResetMode.CLASSIC, 0, 10.5),
+        pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=pytest.mark.long),
         (ResetMode.CLASSIC, 1, 4.0),
         (ResetMode.SERVER, 1, 4.0),
-        (ResetMode.FENCED, 1, 5.5),
+        pytest.param(ResetMode.FENCED, 1, 5.5, marks=pytest.mark.long),
     ],
 )
 def test_a_reduced_search_comes_to_every_outcome(mode: ResetMode, late: int, window: float) -> None:

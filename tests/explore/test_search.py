@@ -36,6 +36,7 @@ def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
     assert findings.schedules > 50
 
 
+@pytest.mark.long
 def test_fenced_resets_are_kept_in_random_schedules() -> None:
     findings = Search(setting_of("large", ResetMode.FENCED, late=2), 2).run_some(100, seed=3)
     assert (findings.schedules, findings.bad) == (100, 0)

@@ -65,6 +65,7 @@ def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
     assert [content(m) for m in read_log(out / "current")] == [content(m) for m in wanted]
 
 
+@pytest.mark.long
 def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:

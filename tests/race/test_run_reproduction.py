@@ -44,6 +44,7 @@ def test_E02_E05_E08_in_real_time_5_of_5(capsys: pytest.CaptureFixture[str]) -> 
         check(capsys)
 
 
+@pytest.mark.long
 def test_the_text_tells_of_each_run_as_it_happens_and_in_the_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

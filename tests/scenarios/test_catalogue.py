@@ -6,6 +6,7 @@ import ast
 import importlib.util
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,7 @@ def _marks() -> Iterator[tuple[str, str, frozenset[str]]]:
                 yield f"{path.relative_to(TESTS)}:{node.lineno}", name, frozenset(modes)
 
 
+@cache
 def _shown() -> dict[str, set[str]]:
     shown: dict[str, set[str]] = defaultdict(set)
     for _, name, modes in _marks():
