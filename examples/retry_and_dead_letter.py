@@ -22,8 +22,10 @@ from rewindmq.client import (
     RewindMQError,
 )
 from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.runtime import system_runtime
 
 TOPIC, GROUP = "Orders", "billing"
+TIME_SCALE = 0.05
 
 
 class Billing:
@@ -64,12 +66,15 @@ async def dead_letters(namesrv: str) -> list[MessageExt]:
 
 async def main() -> None:
     # All waits are 20 times shorter: the first retry comes after 0.5 s, not 10, the next after 1.5 s, not 30.
-    async with LocalCluster(brokers=1, time_scale=0.05) as cluster:
+    # The consumer's too: a new group may find its retry topic when it looks at the routes again, after 30 s.
+    runtime = system_runtime(time_scale=TIME_SCALE)
+    async with LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster:
         namesrv = cluster.namesrv_address
         listener = Billing()
         consumer = PushConsumer(
             GROUP,
             namesrv,
+            runtime=runtime,
             max_reconsume_times=2,
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )
@@ -86,6 +91,7 @@ async def main() -> None:
         assert tries == [0, 1, 2], tries
         assert (b"too soon", 1) in listener.seen
         assert listener.seen.count((b"good", 0)) == 1
+    runtime.workers.close()
 
 
 if __name__ == "__main__":
