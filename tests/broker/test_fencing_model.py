@@ -189,7 +189,7 @@ class Broker(RuleBasedStateMachine):
 
 
 TestFencing = Broker.TestCase
-TestFencing.settings = settings(max_examples=400, stateful_step_count=50, deadline=None, derandomize=True)
+TestFencing.settings = settings(max_examples=200, stateful_step_count=50, deadline=None, derandomize=True)
 
 
 def test_the_model_meets_what_it_is_about() -> None:

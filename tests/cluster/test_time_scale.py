@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from rewindmq.client import Message, Producer, PullConsumer
+import asyncio
+from collections.abc import Sequence
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 
@@ -12,16 +22,21 @@ SCALE = 0.002
 async def test_the_time_scale_shortens_the_delays_of_messages() -> None:
     """Level 9 takes five minutes, 0.6 s here."""
     runtime = system_runtime(time_scale=SCALE)
+    came: asyncio.Future[MessageExt] = asyncio.get_running_loop().create_future()
+
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        if not came.done():
+            came.set_result(messages[0])
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
     async with LocalCluster(brokers=1, time_scale=SCALE) as cluster:
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
         address = cluster.namesrv_address
-        async with (
-            Producer("PG", address, runtime=runtime) as producer,
-            PullConsumer("G", address, runtime=runtime) as consumer,
-        ):
+        consumer = PushConsumer("G", address, runtime=runtime, consume_from_where=first)
+        consumer.subscribe("Later")
+        consumer.register_message_listener(listener)
+        async with Producer("PG", address, runtime=runtime) as producer, consumer:
             sent_at = runtime.clock.now_ms()
-            queue = (await producer.send(Message("Later", b"x", delay_level=9))).message_queue
-            await consumer.fetch_subscribe_message_queues("Later")
-            messages = None
-            while not messages:
-                messages = (await consumer.pull_block_if_not_found(queue, "*", 0, 1)).messages
-    assert sent_at + 600 <= messages[0].store_timestamp < sent_at + 60_000
+            await producer.send(Message("Later", b"x", delay_level=9))
+            message = await asyncio.wait_for(came, 60)
+    assert sent_at + 600 <= message.store_timestamp < sent_at + 60_000

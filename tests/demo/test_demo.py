@@ -133,7 +133,12 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
 
 @pytest.mark.parametrize(
     "signals",
-    [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT, signal.SIGTERM)],
+    [
+        (signal.SIGINT,),
+        pytest.param((signal.SIGTERM,), marks=pytest.mark.long),
+        pytest.param((signal.SIGHUP,), marks=pytest.mark.long),
+        (signal.SIGINT, signal.SIGINT, signal.SIGTERM),
+    ],
 )
 def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals):
     with demo_at_work(tmp_path) as (demo, children):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import signal
@@ -29,13 +31,22 @@ def run_replay(*arguments: str) -> int:
     return replay.run(parser.parse_args(arguments))
 
 
-@pytest.fixture
-def saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """The shortest schedule that loses an epoch that was not flushed."""
-    path = tmp_path / "lost.schedule"
+@pytest.fixture(scope="module")
+def lost_schedule(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The text of the shortest schedule that loses an epoch that was not flushed."""
+    path = tmp_path_factory.mktemp("explore") / "lost.schedule"
     arguments = ["crash-broker", "--fault", "flush", "--late", "0", "--exhaustive", "--save", str(path)]
-    assert run_explore(*arguments) == 0
-    assert "stored:" in capsys.readouterr().out
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert run_explore(*arguments) == 0
+    assert "stored:" in out.getvalue()
+    return path.read_text()
+
+
+@pytest.fixture
+def saved(lost_schedule: str, tmp_path: Path) -> Path:
+    """That schedule in a file of the test's own."""
+    path = tmp_path / "lost.schedule"
+    path.write_text(lost_schedule)
     return path
 
 
@@ -63,6 +74,7 @@ def test_a_lost_reset_is_saved_and_replayed(
     assert page.read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.long
 def test_a_report_shows_the_reset_that_was_lost_also_where_a_later_one_was_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ def test_server_resets_are_lost_when_the_broker_is_started_again() -> None:
     assert Search(setting, 1, stop_at_first=True).run_all(limit=400).first is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", SMALL)
 def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
     findings = Search(setting_of(model, ResetMode.FENCED, late=1), 2).run_all(limit=200)

@@ -341,6 +341,7 @@ def test_a_summary_of_nothing_new_is_one_line_and_what_to_do_next(capsys: pytest
     )
 
 
+@pytest.mark.long
 def test_show_prints_rows_as_a_table_as_json_or_their_count(
     spark: SparkSession, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

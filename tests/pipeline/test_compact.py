@@ -173,7 +173,8 @@ def grow(store: Path, whole: Path) -> None:
     shutil.copytree(whole, store)
 
 
-@pytest.mark.parametrize("format_", [Format.COMPACTION, pytest.param(Format.STORE, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("format_", list(Format))
 def test_a_run_on_its_own_output_adds_what_is_new(
     spark: SparkSession, tmp_path: Path, format_: Format
 ) -> None:
@@ -245,7 +246,8 @@ class Stopped(BaseException):
     """What ends a run in the middle."""
 
 
-@pytest.mark.parametrize("format_", [Format.STORE, pytest.param(Format.COMPACTION, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("format_", list(Format))
 def test_an_interrupted_run_is_taken_up_where_it_was(
     spark: SparkSession, tmp_path: Path, format_: Format
 ) -> None:
@@ -336,6 +338,7 @@ def test_what_cannot_be_done_is_told_before_spark_is_needed(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) -> None:
     write_orders(tmp_path / "store")
     compact(spark, tmp_path / "store", tmp_path / "out", CompactOptions(**SMALL))
@@ -343,6 +346,7 @@ def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) 
         compact(spark, tmp_path / "store", tmp_path / "out", CompactOptions(scope=Scope.TOPIC, **SMALL))
 
 
+@pytest.mark.long
 def test_a_message_larger_than_a_file_is_told_of(spark: SparkSession, tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "store")
     writer.put("Orders", 0, bytes(5_000), keys="k")

@@ -38,9 +38,8 @@ def put(store: Path, body: bytes, count: int, *, first: int = 0, later_ms: int =
     writer.finish()
 
 
-@pytest.mark.parametrize(
-    ("step", "body"), [("choosing", b"after"), pytest.param("reading", b"afterwards", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("step", "body"), [("choosing", b"after"), ("reading", b"afterwards")])
 def test_an_interrupted_run_is_forgotten_when_a_crash_cut_its_log(
     spark: SparkSession, tmp_path: Path, step: str, body: bytes
 ) -> None:
@@ -164,7 +163,13 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
     assert table(root, "consumerOffset.json", "offsetTable") == {"Orders@G": {"0": 1}}
 
 
-@pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
+@pytest.mark.parametrize(
+    "between_runs",
+    [
+        pytest.param(False, id="in one log"),
+        pytest.param(True, id="between two runs", marks=pytest.mark.long),
+    ],
+)
 def test_a_topic_that_was_made_again_is_refused(
     spark: SparkSession, tmp_path: Path, *, between_runs: bool
 ) -> None:

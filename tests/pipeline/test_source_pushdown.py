@@ -280,7 +280,7 @@ def cover_only(store: Path, low: int, high: int) -> None:
 
 
 @pytest.mark.usefixtures("fine_grain")
-@pytest.mark.parametrize("seed", [2, 4])
+@pytest.mark.parametrize("seed", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_what_queues_and_index_do_not_cover_is_read(tmp_path: Path, seed: int) -> None:
     store = tmp_path / "store"
     random_store(store, seed)

@@ -279,9 +279,9 @@ def _descendants_gone(directory: Path) -> bool:
     ("arguments", "seconds"),
     [
         (["rewindmq", "race", "run", "R1", "--real"], 0.1),
-        (["rewindmq", "race", "run", "R1", "--real"], 1.2),
+        pytest.param(["rewindmq", "race", "run", "R1", "--real"], 1.2, marks=pytest.mark.long),
         (["rewindmq", "race", "run", "R1", "--repeat", "100000"], 1.5),
-        (["rewindmq.race.reproduce_cli", "--json"], 2.0),
+        pytest.param(["rewindmq.race.reproduce_cli", "--json"], 2.0, marks=pytest.mark.long),
     ],
 )
 def test_an_interrupted_run_leaves_nothing(

@@ -29,6 +29,7 @@ def check(capsys: pytest.CaptureFixture[str], *options: str) -> None:
             assert run["neverRedelivered"] == []
 
 
+@pytest.mark.long
 def test_E02_E05_E08_two_of_three_runs_lose_the_reset(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() ->
         assert "has a topic %RETRY%RaceGroup already" in outcome.error
 
 
+@pytest.mark.long
 def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() -> None:
     outside = Outside(client_command=CONSUME)
     plan = Plan("R5", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
