@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import types
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rewindmq.client.application_error import ends_the_caller
+from rewindmq.client.consume_points import ConsumePoints, next_turn
 from rewindmq.client.direct_consumption import ORDERLY_RESULTS, consume_directly
 from rewindmq.client.listener import (
     ConsumeOrderlyContext,
@@ -62,12 +62,6 @@ class _Batch(NamedTuple):
     context: ConsumeOrderlyContext
 
 
-@types.coroutine
-def _next_turn() -> Generator[None, None, None]:
-    """Let the event loop do everything else that is ready."""
-    yield
-
-
 _SUCCEEDED: Final = (ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT)
 
 
@@ -105,6 +99,7 @@ class ConsumeOrderlyService:
         self._clock = consumer.runtime.clock
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
+        self._points = ConsumePoints(consumer)
         self._stall = consumer.runtime.stall
 
     # Life.
@@ -196,7 +191,7 @@ class ConsumeOrderlyService:
             since_turn += len(messages)
             if since_turn >= _MESSAGES_PER_TURN:
                 since_turn = 0
-                await _next_turn()
+                await next_turn()
 
     async def _consume(self, batch: _Batch) -> bool:
         """One batch; False when the queue's consumption ends for now."""
@@ -207,7 +202,7 @@ class ConsumeOrderlyService:
             if process_queue.dropped:
                 return False
             if self._probe is not None:
-                self._emit(Point.LISTENER_CALLED, batch)
+                self._points.emit(Point.LISTENER_CALLED, batch)
             began = self._clock.monotonic()
             trace = self._trace
             call = None if trace is None else trace.before(batch.messages)
@@ -216,7 +211,7 @@ class ConsumeOrderlyService:
                 trace.after(call, success=status in _SUCCEEDED)
             process_queue.counts.call_took(self._clock.monotonic() - began)
             if self._probe is not None:
-                self._emit(Point.LISTENER_RETURNED, batch, status=str(status))
+                self._points.emit(Point.LISTENER_RETURNED, batch, status=str(status))
         return await self._process_result(batch, status)
 
     async def _call_listener(self, batch: _Batch) -> ConsumeOrderlyStatus:
@@ -261,15 +256,15 @@ class ConsumeOrderlyService:
             offset = process_queue.commit()
         except ClientError:
             _log.info("the queue was emptied without process consume result. messageQueue=%s", queue)
-            self._emit(Point.RESULT_DISCARDED, batch)
+            self._points.emit(Point.RESULT_DISCARDED, batch)
             return False
         if process_queue.dropped and self._checks_dropped:
-            self._emit(Point.RESULT_DISCARDED, batch)
+            self._points.emit(Point.RESULT_DISCARDED, batch)
             return goes_on
         if self._probe is not None:
-            self._emit(Point.RESULT_ACCEPTED, batch, offset)
+            self._points.emit(Point.RESULT_ACCEPTED, batch, offset)
         if self._stall is not None:
-            await self._stall(Point.RESULT_ACCEPTED, self._details(batch, offset))
+            await self._stall(Point.RESULT_ACCEPTED, self._points.details(batch, offset))
         self._consumer.offset_store.update(queue, offset, increase_only=False, owner=process_queue)
         return goes_on
 
@@ -366,24 +361,6 @@ class ConsumeOrderlyService:
         )
         result.auto_commit = context.auto_commit
         return result
-
-    def _emit(self, point: Point, batch: _Batch, offset: int = -1, status: str = "") -> None:
-        if self._probe is None:
-            return
-        details = self._details(batch, offset)
-        if status:
-            details["status"] = status
-        self._probe(point, details)
-
-    def _details(self, batch: _Batch, offset: int) -> dict[str, Any]:
-        """What is told about a batch; its first offset stands where there is no progress to name."""
-        offsets = [message.queue_offset for message in batch.messages]
-        details = self._consumer.offset_store.details(
-            batch.queue, offset if offset >= 0 else offsets[0], batch.process_queue
-        )
-        details["offsets"] = offsets
-        details["count"] = len(offsets)
-        return details
 
 
 # By auto-commit and verdict: what is done with the batch. Each says whether the next batch may follow at

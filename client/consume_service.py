@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import types
 from collections import deque
-from collections.abc import Awaitable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.client.application_error import ends_the_caller
+from rewindmq.client.consume_points import ConsumePoints, next_turn
 from rewindmq.client.direct_consumption import CONCURRENT_RESULTS, consume_directly
 from rewindmq.client.expired_messages import send_expired_back
 from rewindmq.client.listener import (
@@ -53,12 +53,6 @@ class _Batch(NamedTuple):
     process_queue: ProcessQueue
 
 
-@types.coroutine
-def _next_turn() -> Generator[None, None, None]:
-    """Let the event loop do everything else that is ready."""
-    yield
-
-
 class ConsumeConcurrentlyService:
     """The concurrent consumption of one push consumer.
 
@@ -93,6 +87,7 @@ class ConsumeConcurrentlyService:
         self._checks_dropped = consumer.config.switches.checks_dropped
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
+        self._points = ConsumePoints(consumer)
         self._stall = consumer.runtime.stall
 
     def start(self) -> None:
@@ -162,7 +157,7 @@ class ConsumeConcurrentlyService:
             since_turn += len(batch.messages)
             if since_turn >= _MESSAGES_PER_TURN:
                 since_turn = 0
-                await _next_turn()
+                await next_turn()
 
     async def _consume(self, batch: _Batch) -> None:
         """One batch; ``dropped`` is looked at before and after the listener (G1 and G2 of E.2)."""
@@ -172,7 +167,7 @@ class ConsumeConcurrentlyService:
         if queue.topic == self._retry_topic:
             restore_topics(messages)
         if self._probe is not None:
-            self._emit(Point.LISTENER_CALLED, batch)
+            self._points.emit(Point.LISTENER_CALLED, batch)
         trace = self._trace
         call = None if trace is None else trace.before(messages)
         # For ``_clean_expired``; a batch lives as long as its key.
@@ -186,7 +181,7 @@ class ConsumeConcurrentlyService:
             trace.after(call, success=status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
         if self._probe is not None:
             shown = status if isinstance(status, str) else ConsumeConcurrentlyStatus.RECONSUME_LATER
-            self._emit(Point.LISTENER_RETURNED, batch, status=str(shown))
+            self._points.emit(Point.LISTENER_RETURNED, batch, status=str(shown))
         await self._process_result(batch, status)
 
     async def _process_result(
@@ -196,19 +191,19 @@ class ConsumeConcurrentlyService:
         messages, queue, process_queue = batch
         if process_queue.dropped and self._checks_dropped:
             _log.info("processQueue is dropped without process consume result. messageQueue=%s", queue)
-            self._emit(Point.RESULT_DISCARDED, batch)
+            self._points.emit(Point.RESULT_DISCARDED, batch)
             return
         if status is not ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             verdict = status if isinstance(status, ReconsumeLater) else _ALL_FAILED
             messages = await self._handle_failure(batch, verdict)
         offset = process_queue.remove_messages(messages)
         if offset < 0 or (process_queue.dropped and self._checks_dropped):
-            self._emit(Point.RESULT_DISCARDED, batch)
+            self._points.emit(Point.RESULT_DISCARDED, batch)
             return
         if self._probe is not None:
-            self._emit(Point.RESULT_ACCEPTED, batch, offset)
+            self._points.emit(Point.RESULT_ACCEPTED, batch, offset)
         if self._stall is not None:
-            await self._stall(Point.RESULT_ACCEPTED, self._details(batch, offset))
+            await self._stall(Point.RESULT_ACCEPTED, self._points.details(batch, offset))
         self._consumer.offset_store.update(queue, offset, increase_only=True, owner=process_queue)
 
     async def _call_listener(
@@ -316,21 +311,3 @@ class ConsumeConcurrentlyService:
 
         timer = self._consumer.runtime.timers.call_later(RESUBMIT_SECONDS, resubmit)
         self._resubmissions.add(timer)
-
-    def _emit(self, point: Point, batch: _Batch, offset: int = -1, status: str = "") -> None:
-        if self._probe is None:
-            return
-        details = self._details(batch, offset)
-        if status:
-            details["status"] = status
-        self._probe(point, details)
-
-    def _details(self, batch: _Batch, offset: int) -> dict[str, Any]:
-        """What is told about a batch; its first offset stands where there is no progress to name."""
-        offsets = [message.queue_offset for message in batch.messages]
-        details = self._consumer.offset_store.details(
-            batch.queue, offset if offset >= 0 else offsets[0], batch.process_queue
-        )
-        details["offsets"] = offsets
-        details["count"] = len(offsets)
-        return details
