@@ -1,0 +1,62 @@
+"""The clients that the suite drives, each with the release and the header codec it speaks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from interop.driver import Driver
+from interop.toolchains import HERE, java_driver, tool
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client as the suite starts it.
+
+    Attributes:
+        name: unique, used in topics' names: letters, digits and hyphens.
+        title: as the compatibility page calls it.
+        command: builds the driver where that is still to do, and says how it is started.
+    """
+
+    name: str
+    title: str
+    version: str
+    codec: str
+    command: Callable[[], list[str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    async def start(self, log: Path) -> Driver:
+        """A running driver of this client."""
+        return await Driver.start(self.command(), log, self.environment)
+
+
+def java_command(version: str, *options: str) -> list[str]:
+    """How the Java driver of a release is started."""
+    jars = java_driver(version)
+    memory = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    return [tool("java"), *memory, *options, "-cp", f"{jars}/*", "rewindmq.interop.Main"]
+
+
+def _java(version: str, codec: str) -> Client:
+    return Client(
+        f"java-{version.replace('.', '')}-{codec.lower()}",
+        "rocketmq-client (Java)",
+        version,
+        codec,
+        lambda: java_command(version, f"-Drocketmq.serialize.type={codec}"),
+    )
+
+
+def _ours(wire: str) -> Client:
+    command = [sys.executable, str(HERE / "drivers" / "rewindmq" / "main.py"), "--wire", wire]
+    return Client(f"rewindmq-{wire.lower()}", "RewindMQ's own", "", wire, lambda: command)
+
+
+CLIENTS: Final[tuple[Client, ...]] = (
+    _ours("JSON"),
+    _ours("auto"),
+)

@@ -1,0 +1,186 @@
+"""The suite's end of the lines that ``drivers/README.md`` describes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rewindmq.protocol.message_queue import MessageQueue
+
+READY_SECONDS: Final = 60.0
+REQUEST_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 30.0
+_LINE_BYTES: Final = 64 << 20
+
+
+class DriverError(Exception):
+    """What a client's library made of something that failed.
+
+    Attributes:
+        kind: the library's name for it.
+        code: RocketMQ's response code, or None.
+    """
+
+    def __init__(self, kind: str, code: int | None, text: str) -> None:
+        super().__init__(f"{kind} {code}: {text}")
+        self.kind = kind
+        self.code = code
+        self.text = text
+
+
+class Driver:
+    """One running driver program.
+
+    Attributes:
+        ops: what it can do.
+        delivered: by consumer, every message its listeners were given so far, in the order told.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+        self._next = 0
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._told = asyncio.Condition()
+        self._reader = asyncio.create_task(self._read())
+        self.ops: frozenset[str] = frozenset()
+        self.client = self.version = ""
+        self.delivered: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.checked: dict[str, list[dict[str, Any]]] = defaultdict(list)
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> Driver:
+        """Start a driver and wait until it is ready; its standard error goes to ``log``."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                limit=_LINE_BYTES,
+                env=os.environ | dict(environment or {}),
+                process_group=0,
+            )
+        driver = cls(process, log)
+        try:
+            ready = await asyncio.wait_for(driver._ready, READY_SECONDS)
+        except BaseException:
+            await driver.kill()
+            raise
+        driver.client, driver.version = ready["client"], ready["version"]
+        driver.ops = frozenset(ready["ops"])
+        return driver
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def do(self, op: str, *, seconds: float = REQUEST_SECONDS, **fields: Any) -> dict[str, Any]:
+        """Have the driver do something, and wait until it is done.
+
+        Raises:
+            DriverError: the client's library refused or failed.
+            TimeoutError: no answer in ``seconds``.
+        """
+        self._next += 1
+        number = self._next
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        line = json.dumps({"id": number, "op": op} | fields)
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        try:
+            return await asyncio.wait_for(answer, seconds)
+        except TimeoutError:
+            raise TimeoutError(f"{self.client} {self.version}: no answer to {op} in {seconds:g} s") from None
+        finally:
+            self._waiting.pop(number, None)
+
+    async def bodies(self, consumer: str, count: int, seconds: float = REQUEST_SECONDS) -> list[str]:
+        """The bodies delivered to ``consumer``, once there are ``count`` of them at least."""
+        return [message["body"] for message in await self.messages(consumer, count, seconds)]
+
+    async def messages(
+        self, consumer: str, count: int, seconds: float = REQUEST_SECONDS
+    ) -> list[dict[str, Any]]:
+        """The messages delivered to ``consumer``, once there are ``count`` of them at least."""
+        try:
+            async with asyncio.timeout(seconds), self._told:
+                await self._told.wait_for(lambda: len(self.delivered[consumer]) >= count)
+        except TimeoutError:
+            got = [message["body"] for message in self.delivered[consumer]]
+            text = f"{consumer} was given {len(got)} of {count} messages in {seconds:g} s: {got[:50]}"
+            raise TimeoutError(text) from None
+        return list(self.delivered[consumer])
+
+    async def checks(self, producer: str, count: int, seconds: float = REQUEST_SECONDS) -> list[str]:
+        """Bodies of the messages whose transactions were checked back, once there are ``count``."""
+        async with asyncio.timeout(seconds), self._told:
+            await self._told.wait_for(lambda: len(self.checked[producer]) >= count)
+        return [message["body"] for message in self.checked[producer]]
+
+    async def stop(self) -> int:
+        """End in order, by ending its standard input; returns the exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), _STOP_SECONDS)
+        except TimeoutError:
+            self._process.kill()
+        return await self._over()
+
+    async def kill(self) -> int:
+        """SIGKILL."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGKILL)
+        return await self._over()
+
+    async def _over(self) -> int:
+        code = await self._process.wait()
+        await self._reader
+        return code
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            await self._take(json.loads(line))
+        text = self._log.read_text(errors="replace")[-3000:]
+        error = DriverError("driver", None, f"ended; the end of its standard error:\n{text}")
+        for waiting in (self._ready, *self._waiting.values()):
+            if not waiting.done():
+                waiting.set_exception(error)
+                # Nobody may be left to ask for it.
+                waiting.exception()
+
+    async def _take(self, line: dict[str, Any]) -> None:
+        if "ready" in line:
+            self._ready.set_result(line["ready"])
+        elif line.get("event") == "delivered":
+            await self._tell(self.delivered[line["consumer"]], line["messages"])
+        elif line.get("event") == "checked":
+            await self._tell(self.checked[line["producer"]], [line["message"]])
+        elif (answer := self._waiting.get(line["id"])) is not None and not answer.done():
+            error = line.get("error")
+            if error is None:
+                answer.set_result(line["ok"])
+            else:
+                answer.set_exception(DriverError(error["type"], error.get("code"), error["text"]))
+
+    async def _tell(self, list_: list[dict[str, Any]], messages: list[dict[str, Any]]) -> None:
+        async with self._told:
+            list_.extend(messages)
+            self._told.notify_all()
+
+
+def queue_fields(queue: MessageQueue) -> dict[str, Any]:
+    """A queue as drivers are told of it."""
+    return {"topic": queue.topic, "broker": queue.broker_name, "queue": queue.queue_id}

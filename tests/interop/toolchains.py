@@ -1,0 +1,113 @@
+"""Finds the tools of other ecosystems and has them build what the suite runs.
+
+Everything built goes to ``.interop/`` at the root of the clone, in a directory named for what it was built
+from, so that a change builds again and nothing else does. A missing tool skips the test with the way to
+install it; in CI, where none is missing, it fails.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NoReturn
+
+import pytest
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parent.parent
+BUILT: Final = ROOT / ".interop"
+_BUILD_SECONDS: Final = 900
+
+_HINTS: Final = {
+    "java": "apt-get install openjdk-17-jdk-headless",
+    "mvn": "apt-get install maven",
+    "go": "install Go 1.21 or newer (https://go.dev/doc/install)",
+    "node": "install Node.js 18 or newer (https://nodejs.org)",
+    "npm": "install Node.js 18 or newer (https://nodejs.org)",
+}
+
+
+def tool(name: str) -> str:
+    """Path of a tool; skips the test (fails it in CI) where there is none."""
+    found = shutil.which(name)
+    if found is None:
+        missing(f"{name} is not on the PATH: {_HINTS[name]}")
+    return found
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip for a reason of the machine's; in CI that is a failure."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason} (CI must have it)", pytrace=False)
+    pytest.skip(reason)
+
+
+def server_jars(version: str) -> Path:
+    """Directory with the jars of a RocketMQ name server and broker."""
+    return _maven_jars(f"servers-{version}", HERE / "servers", version, ())
+
+
+def java_driver(version: str) -> Path:
+    """Directory with the jars of the driver and of the official client and tools of a release."""
+    branch = "v4" if version.startswith("4.") else "v5"
+    return _maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", branch))
+
+
+def _maven_jars(name: str, project: Path, version: str, options: tuple[str, ...]) -> Path:
+    maven = tool("mvn")
+    tool("java")
+
+    def build(work: Path, target: Path) -> None:
+        jars = (f"-Drocketmq.version={version}", f"-DoutputDirectory={target}")
+        run_tool([maven, "-q", "-B", *options, *jars, "package", "dependency:copy-dependencies"], work)
+        for jar in (work / "target").glob("*.jar"):
+            shutil.copy(jar, target)
+
+    return built(name, project, build, version)
+
+
+def built(name: str, project: Path, build: Callable[[Path, Path], None], *more: str) -> Path:
+    """The directory that ``build(copy of the project, target)`` has filled, now or an earlier time."""
+    digest = _digest(project, more)
+    target = BUILT / f"{name}-{digest}"
+    BUILT.mkdir(exist_ok=True)
+    with _alone(BUILT / f"{name}.lock"):
+        if target.is_dir():
+            return target
+        work, fresh = BUILT / f"{name}.work", BUILT / f"{name}.new"
+        for directory in (work, fresh, *BUILT.glob(f"{name}-{'?' * 16}")):
+            shutil.rmtree(directory, ignore_errors=True)
+        shutil.copytree(project, work, ignore=shutil.ignore_patterns("target", "node_modules"))
+        fresh.mkdir()
+        build(work, fresh)
+        shutil.rmtree(work)
+        fresh.rename(target)
+    return target
+
+
+def run_tool(command: list[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=_BUILD_SECONDS)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        pytest.fail("\n".join([f"failed: {' '.join(command)}", *lines[-30:]]), pytrace=False)
+
+
+def _digest(project: Path, more: Iterable[str]) -> str:
+    digest = hashlib.sha256("\0".join(more).encode())
+    for path in sorted(project.rglob("*")):
+        if path.is_file() and not {"target", "node_modules"} & set(path.parts):
+            digest.update(str(path.relative_to(project)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
