@@ -58,5 +58,6 @@ def _ours(wire: str) -> Client:
 
 CLIENTS: Final[tuple[Client, ...]] = (
     _ours("JSON"),
+    _ours("ROCKETMQ"),
     _ours("auto"),
 )
