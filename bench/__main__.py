@@ -1,6 +1,7 @@
 """Runs every load for several rounds, interleaved with the echo, and prints one table.
 
-Exit code 0 when every figure asked for was reached, 1 when one was not, 2 for wrong arguments.
+Exit code 0 when every figure asked for was reached, 1 when one was not, 2 for wrong arguments or a missing
+tool.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import uvloop
 
 from bench import cluster_start, consuming, echo, fenced_reset, races, reset_notice, searching, sending
+from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row, render, write_json
 from rewindmq.broker.store.model import SearchMode
@@ -31,6 +33,8 @@ _EXAMPLES = """examples:
   scripts/bench
   scripts/bench --only send --rounds 9
   scripts/bench --only pipeline --full --rounds 2
+  scripts/bench --vs-rocketmq
+  scripts/bench --vs-rocketmq --rounds 9 --json rows.json
   scripts/bench --json rows.json"""
 
 
@@ -217,6 +221,26 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
 _FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {"pipeline-full": bench_pipeline_in_full}
 
 
+def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
+    # Here, because it needs what only the tests need otherwise.
+    import pytest
+
+    from bench import vs_rocketmq
+    from bench.java_load import LoadError
+    from bench.rivals import OURS, REAL, StartError
+
+    try:
+        rows = vs_rocketmq.compare(rounds, scale, _say)
+    except (StartError, LoadError, pytest.fail.Exception, pytest.skip.Exception) as error:
+        _say(f"scripts/bench: {error}")
+        return 2
+    print(render_comparisons(rows, REAL, OURS))
+    print(vs_rocketmq.ABOUT)
+    if json_file is not None:
+        write_json(rows, json_file)
+    return 1 if any(row.reached is False for row in rows) else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
@@ -229,6 +253,12 @@ def main() -> int:
         "--only", choices=[*_LOADS, *_FULL_LOADS], action="append", help="one load; may be repeated"
     )
     parser.add_argument("--full", action="store_true", help="also what takes minutes: 10 million messages")
+    parser.add_argument(
+        "--vs-rocketmq",
+        action="store_true",
+        help="nothing but the real RocketMQ beside ours, driven by the official Java client (six minutes;"
+        " needs Java and Maven)",
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     arguments = parser.parse_args()
@@ -236,6 +266,10 @@ def main() -> int:
         parser.error("--rounds must be at least 1, --scale between 0.01 and 10")
     # Ended from outside, the clusters started here end, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if arguments.vs_rocketmq:
+        if arguments.only or arguments.full:
+            parser.error("--vs-rocketmq runs alone: neither --only nor --full go with it")
+        return _compare(arguments.rounds, arguments.scale, arguments.json)
     rows: list[Row] = []
     loads = {**_LOADS, **_FULL_LOADS}
     names = arguments.only or list(_LOADS)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 
 @dataclass(slots=True)
@@ -115,5 +116,9 @@ def render(rows: Sequence[Row]) -> str:
     return "\n".join(text)
 
 
-def write_json(rows: Sequence[Row], path: Path) -> None:
+class _Jsonable(Protocol):
+    def as_json(self) -> dict[str, object]: ...
+
+
+def write_json(rows: Sequence[_Jsonable], path: Path) -> None:
     path.write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
