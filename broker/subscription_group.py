@@ -11,6 +11,7 @@ import msgspec
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.broker.store.kept_members import KeptMembers
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.names import SYSTEM_GROUP_PREFIX, is_valid_group
@@ -36,6 +37,7 @@ class SubscriptionGroupManager:
         self._now_ms = now_ms
         self._auto_create = auto_create
         self._groups = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
+        self._kept = KeptMembers("subscriptionGroupTable", SubscriptionGroupConfig)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
@@ -52,6 +54,7 @@ class SubscriptionGroupManager:
         version = content.get("dataVersion")
         if version:
             self.data_version = msgspec.convert(version, DataVersion, strict=False)
+        self._kept.note(content)
         self._groups.update(groups)
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
@@ -95,6 +98,7 @@ class SubscriptionGroupManager:
         if group not in self._groups:
             return False
         self._replace_all({name: config for name, config in self._groups.items() if name != group})
+        self._kept.drop(group)
         return True
 
     def may_create(self, group: str) -> bool:
@@ -109,6 +113,7 @@ class SubscriptionGroupManager:
         """
         if wrapper.data_version != self.data_version:
             check_room("consumer groups", len(wrapper.subscription_group_table) - 1, MAX_GROUPS)
+            self._kept.forget()
             self._replace_all(dict(wrapper.subscription_group_table), wrapper.data_version)
 
     def table(self) -> SubscriptionGroupWrapper:
@@ -120,14 +125,10 @@ class SubscriptionGroupManager:
     ) -> None:
         if version is None:
             version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
-        save_or_refuse(
-            self._file,
-            {
-                "dataVersion": {"counter": version.counter, "timestamp": version.timestamp},
-                "subscriptionGroupTable": {
-                    name: msgspec.to_builtins(group) for name, group in groups.items()
-                },
-            },
-        )
+        content = {
+            "dataVersion": {"counter": version.counter, "timestamp": version.timestamp},
+            "subscriptionGroupTable": {name: msgspec.to_builtins(group) for name, group in groups.items()},
+        }
+        save_or_refuse(self._file, self._kept.added_to(content))
         self._groups = groups
         self.data_version = version

@@ -12,6 +12,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.limits import MAX_TOPICS, check_room
 from rewindmq.broker.saved_table import save_or_refuse
 from rewindmq.broker.store.config_file import ConfigFile
+from rewindmq.broker.store.kept_members import KeptMembers
 from rewindmq.broker.topic_attributes import is_compacted
 from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.names import (
@@ -47,6 +48,7 @@ class TopicConfigManager:
         self.on_compacted: Callable[[Collection[str]], None] = _nobody_who_compacts
         self._topics = {topic.topic_name: topic for topic in _built_in(config)}
         self._built_in = frozenset(self._topics)
+        self._kept = KeptMembers("topicConfigTable", TopicConfig)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
@@ -66,6 +68,7 @@ class TopicConfigManager:
         version = content.get("dataVersion")
         if version:
             self.data_version = msgspec.convert(version, DataVersion, strict=False)
+        self._kept.note(content)
         self._topics.update(table)
 
     def find(self, topic: str) -> TopicConfig | None:
@@ -162,6 +165,7 @@ class TopicConfigManager:
         """
         if wrapper.data_version != self.data_version:
             check_room("topics", len(wrapper.topic_config_table) - 1, MAX_TOPICS)
+            self._kept.forget()
             self._replace_all(dict(wrapper.topic_config_table), wrapper.data_version)
 
     def delete(self, topic: str) -> bool:
@@ -173,6 +177,7 @@ class TopicConfigManager:
         if topic not in self._topics:
             return False
         self._replace_all({name: config for name, config in self._topics.items() if name != topic})
+        self._kept.drop(topic)
         return True
 
     @property
@@ -206,17 +211,17 @@ class TopicConfigManager:
         if version is None:
             version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
         content: dict[str, Any] = {
-            "dataVersion": msgspec.to_builtins(version),
+            "dataVersion": _to_file(version),
             "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},
         }
-        save_or_refuse(self._file, content)
+        save_or_refuse(self._file, self._kept.added_to(content))
         self._topics = topics
         self.data_version = version
         self._tell_compacted()
 
 
-def _to_file(topic: TopicConfig) -> dict[str, Any]:
-    return {key: value for key, value in msgspec.to_builtins(topic).items() if value is not None}
+def _to_file(part: TopicConfig | DataVersion) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.to_builtins(part).items() if value is not None}
 
 
 def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:

@@ -20,6 +20,8 @@ class DelayOffsets:
     def __init__(self, file: ConfigFile) -> None:
         self._file = file
         self._saved: dict[int, int] = {}
+        # Written by 5.x, and of no use here but to it.
+        self._version: Any = None
         self.table: dict[int, int] = {}
 
     def load(self) -> None:
@@ -33,6 +35,7 @@ class DelayOffsets:
     def _read(self, content: Any) -> None:
         self.table = msgspec.convert(content.get("offsetTable") or {}, dict[int, int], strict=False)
         self._saved = dict(self.table)
+        self._version = content.get("dataVersion")
 
     @property
     def has_changed(self) -> bool:
@@ -45,5 +48,5 @@ class DelayOffsets:
         Raises:
             StoreError: the disk refused.
         """
-        self._file.save({"offsetTable": table})
+        self._file.save({"dataVersion": self._version, "offsetTable": table})
         self._saved = table

@@ -47,6 +47,8 @@ class ConsumerOffsetTable:
         self._offsets: _Table = {}
         # Only those above 0.
         self._epochs: _Table = {}
+        # Written by 5.x, and of no use here but to it.
+        self._version: Any = None
         self._count = 0
         self._is_saved = True
 
@@ -140,7 +142,7 @@ class ConsumerOffsetTable:
 
     def load(self) -> None:
         """Read the file, see ``ConfigFile.load``. StoreError when it cannot be read."""
-        self._offsets, self._epochs = self._file.load(_read_document) or ({}, {})
+        self._offsets, self._epochs, self._version = self._file.load(_read_document) or ({}, {}, None)
         self._count = sum(map(len, self._offsets.values()))
         self._is_saved = True
 
@@ -164,7 +166,7 @@ class ConsumerOffsetTable:
         if self._is_saved:
             return None
         self._is_saved = True
-        return _format(self._offsets, self._epochs)
+        return self._format(self._offsets, self._epochs)
 
     def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
         """See whether offsets for all these queues can be stored.
@@ -192,7 +194,7 @@ class ConsumerOffsetTable:
         key = topic + _SEPARATOR + group
         offsets = self._offsets.get(key, {})
         self._is_saved = True
-        return _format(
+        return self._format(
             {**self._offsets, key: {**offsets, **targets}},
             {**self._epochs, key: {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}},
         )
@@ -212,6 +214,10 @@ class ConsumerOffsetTable:
         offsets.update(targets)
         self._epochs.setdefault(key, {}).update(epochs)
         return epochs
+
+    def _format(self, offsets: _Table, epochs: _Table) -> str:
+        version = self._version
+        return format_config({"dataVersion": version, "offsetTable": offsets, "epochTable": epochs or None})
 
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
@@ -262,12 +268,8 @@ class ConsumerOffsetTable:
             raise
 
 
-def _format(offsets: _Table, epochs: _Table) -> str:
-    return format_config({"offsetTable": offsets, "epochTable": epochs or None})
-
-
-def _read_document(document: Any) -> tuple[_Table, _Table]:
-    """Offsets and epochs of a parsed file; keys that other versions add are passed over."""
+def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
+    """Offsets, epochs and version of a parsed file; what else 5.x adds is made of the offsets."""
     offsets = _read_table(document, "offsetTable", "offset")
     epochs = _read_table(document, "epochTable", "epoch")
     for key, queues in epochs.items():
@@ -276,7 +278,7 @@ def _read_document(document: Any) -> tuple[_Table, _Table]:
                 raise ValueError(f"epoch {epoch} of queue {queue_id} of {key} is out of range")
             if offsets.get(key, {}).get(queue_id, NO_OFFSET) < 0:
                 raise ValueError(f"queue {queue_id} of {key} has an epoch and no offset")
-    return offsets, {key: queues for key, queues in epochs.items() if queues}
+    return offsets, {key: queues for key, queues in epochs.items() if queues}, document.get("dataVersion")
 
 
 def _read_table(document: Any, member: str, what: str) -> _Table:
