@@ -10,6 +10,7 @@ from typing import Final
 
 from interop.driver import Driver
 from interop.toolchains import HERE, java_driver, tool
+from interop.versions import JAVA_CLIENTS
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def _ours(wire: str) -> Client:
 
 
 CLIENTS: Final[tuple[Client, ...]] = (
+    *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
     _ours("JSON"),
     _ours("ROCKETMQ"),
     _ours("auto"),

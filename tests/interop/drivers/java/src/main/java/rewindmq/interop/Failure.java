@@ -1,0 +1,32 @@
+package rewindmq.interop;
+
+import com.google.gson.JsonObject;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
+
+/** What the library made of something that failed. */
+final class Failure {
+    // Both exceptions' code where nobody has given one.
+    private static final int NONE = -1;
+
+    private Failure() {
+    }
+
+    static JsonObject describe(Throwable error) {
+        JsonObject json = new JsonObject();
+        json.addProperty("type", error.getClass().getSimpleName());
+        json.addProperty("code", code(error));
+        json.addProperty("text", String.valueOf(error.getMessage()));
+        return json;
+    }
+
+    private static Integer code(Throwable error) {
+        int code = NONE;
+        if (error instanceof MQBrokerException) {
+            code = ((MQBrokerException) error).getResponseCode();
+        } else if (error instanceof MQClientException) {
+            code = ((MQClientException) error).getResponseCode();
+        }
+        return code == NONE ? null : Integer.valueOf(code);
+    }
+}

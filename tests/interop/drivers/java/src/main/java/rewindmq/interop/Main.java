@@ -1,0 +1,83 @@
+package rewindmq.interop;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.apache.rocketmq.common.MQVersion;
+
+/** Drives the official Java client; ../README.md of this project says how it is spoken to. */
+public final class Main {
+    private static final int REQUESTS_END_SECONDS = 5;
+
+    private Main() {
+    }
+
+    public static void main(String[] arguments) throws IOException, InterruptedException {
+        Path home = Files.createTempDirectory("rewindmq-driver");
+        // Before the library's classes are loaded: its logs and broadcast offsets go to the home directory.
+        System.setProperty("user.home", home.toString());
+        LineProtocol lines = new LineProtocol();
+        try {
+            serve(lines);
+        } finally {
+            remove(home);
+        }
+        // The library leaves threads behind that are no daemons.
+        System.exit(0);
+    }
+
+    private static void serve(LineProtocol lines) throws IOException, InterruptedException {
+        Producers producers = new Producers();
+        PushConsumers push = new PushConsumers();
+        LitePullConsumers lite = new LitePullConsumers();
+        PullConsumers pull = new PullConsumers();
+        Map<String, Op> ops = new TreeMap<>();
+        producers.register(ops);
+        push.register(ops);
+        lite.register(ops);
+        pull.register(ops);
+        ExecutorService requests = Executors.newCachedThreadPool();
+        LineProtocol.ready("rocketmq-client", version(), ops.keySet());
+        for (JsonObject line = lines.read(); line != null; line = lines.read()) {
+            JsonObject request = line;
+            requests.execute(() -> answer(ops, request));
+        }
+        Stream.<Runnable>of(push::shutdown, lite::shutdown, pull::shutdown, producers::shutdown)
+            .forEach(Runnable::run);
+        requests.shutdown();
+        requests.awaitTermination(REQUESTS_END_SECONDS, TimeUnit.SECONDS);
+    }
+
+    private static void answer(Map<String, Op> ops, JsonObject request) {
+        JsonObject answer = new JsonObject();
+        JsonElement id = request.get("id");
+        answer.add("id", id);
+        try {
+            answer.add("ok", ops.get(request.get("op").getAsString()).run(new Fields(request)));
+        } catch (Exception | LinkageError error) {
+            error.printStackTrace();
+            answer.add("error", Failure.describe(error));
+        }
+        LineProtocol.say(answer);
+    }
+
+    private static String version() {
+        return MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION).substring(1).replace('_', '.');
+    }
+
+    private static void remove(Path directory) throws IOException {
+        try (Stream<Path> paths = Files.walk(directory)) {
+            paths.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package rewindmq.interop;
+
+import com.google.gson.JsonObject;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
+
+/** The producers, by the names that the suite gave them. */
+final class Producers {
+    private final Map<String, DefaultMQProducer> producers = new ConcurrentHashMap<>();
+    private final Map<String, Transactions> transactions = new ConcurrentHashMap<>();
+
+    void register(Map<String, Op> ops) {
+        ops.put("producer.start", this::start);
+        ops.put("producer.stop", fields -> {
+            producers.remove(fields.text("producer")).shutdown();
+            return new JsonObject();
+        });
+        new Sending(this).register(ops);
+    }
+
+    DefaultMQProducer producer(Fields fields) {
+        return producers.get(fields.text("producer"));
+    }
+
+    Transactions transactions(Fields fields) {
+        return transactions.get(fields.text("producer"));
+    }
+
+    void shutdown() {
+        producers.values().forEach(DefaultMQProducer::shutdown);
+    }
+
+    private JsonObject start(Fields fields) throws Exception {
+        String name = fields.text("name");
+        DefaultMQProducer producer = create(name, fields);
+        Setup.apply(producer, fields);
+        producer.setMaxMessageSize(fields.number("max_message_size", producer.getMaxMessageSize()));
+        int limit = fields.number("compress_over", producer.getCompressMsgBodyOverHowmuch());
+        producer.setCompressMsgBodyOverHowmuch(limit);
+        // On a machine that is busy for a moment, too.
+        producer.setSendMsgTimeout(30_000);
+        producer.start();
+        producers.put(name, producer);
+        return new JsonObject();
+    }
+
+    private DefaultMQProducer create(String name, Fields fields) {
+        boolean isTraced = fields.flag("trace");
+        String group = fields.text("group");
+        if (!fields.flag("transactional")) {
+            return new DefaultMQProducer(group, isTraced, null);
+        }
+        TransactionMQProducer producer = new TransactionMQProducer(null, group, null, isTraced, null);
+        Transactions listener = new Transactions(name);
+        producer.setTransactionListener(listener);
+        transactions.put(name, listener);
+        return producer;
+    }
+}
