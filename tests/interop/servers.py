@@ -38,6 +38,8 @@ _START_TRIES: Final = 3
 # What Java 17 has to be told for releases written for Java 8.
 _JAVA_OPTIONS: Final = (
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    # Without it 4.9.7 can let go of no mapped file: no stop in order, no start after a crash.
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
@@ -166,7 +168,9 @@ class JavaProcess:
         self, jars: Path, main: str, arguments: list[str], home: Path, log: Path, *, heap: int = 256
     ) -> None:
         self._log = log
+        # Set at the end of its output, too.
         self._served = threading.Event()
+        self._has_served = False
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *_JAVA_OPTIONS]
         # Its own logs go to ~/logs otherwise.
@@ -189,6 +193,7 @@ class JavaProcess:
             self._output.write(line)
             self._output.flush()
             if b"boot success" in line:
+                self._has_served = True
                 self._served.set()
         self._served.set()
 
@@ -200,7 +205,7 @@ class JavaProcess:
         """
         if not self._served.wait(timeout):
             raise TimeoutError(f"{self._log.stem} did not serve in {timeout:g} s:\n{self.log_tail()}")
-        return self.process.poll() is None
+        return self._has_served
 
     def log_tail(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
@@ -295,7 +300,11 @@ class RealBroker:
             self.process = JavaProcess(server_jars(self.version), main, ["-c", str(config)], self._home, log)
             if self.process.wait_ready():
                 self.port = port
-                self._wait_registered()
+                try:
+                    self._wait_registered()
+                except BaseException:
+                    self.process.kill()
+                    raise
                 return
             self.process.kill()
         raise RuntimeError(f"the real broker did not start:\n{log.read_text(errors='replace')[-2000:]}")
