@@ -18,7 +18,7 @@ from rewindmq.race.stage.application import PollingApplication
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
 from rewindmq.race.stage.reader import PullingReader
-from rewindmq.race.stage.stage import BROKER, TOPIC, Member, consumer_process
+from rewindmq.race.stage.stage import BROKER, Member, consumer_process
 
 
 class BaseStage:
@@ -60,7 +60,7 @@ class BaseStage:
 
     async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
         """See ``Stage``."""
-        await self._operator.send(count, MessageQueue(TOPIC, broker, queue), tag)
+        await self._operator.send(count, MessageQueue(self._operator.topic, broker, queue), tag)
 
     async def reader(self, name: str) -> PullingReader:
         """See ``Stage``."""
@@ -86,7 +86,9 @@ class BaseStage:
         is_direct: bool = False,
     ) -> None:
         """See ``Stage``."""
-        work = self._operator.reset(offset, MessageQueue(TOPIC, broker, queue), is_direct=is_direct)
+        work = self._operator.reset(
+            offset, MessageQueue(self._operator.topic, broker, queue), is_direct=is_direct
+        )
         if wait:
             await work
             return
@@ -98,7 +100,7 @@ class BaseStage:
 
     async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
         """See ``Stage``."""
-        return await self._operator.stored(MessageQueue(TOPIC, broker, queue))
+        return await self._operator.stored(MessageQueue(self._operator.topic, broker, queue))
 
     async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
         """See ``Stage``."""

@@ -31,6 +31,7 @@ class Operator:
 
     Args:
         millisecond: protocol seconds that a real millisecond takes.
+        topic, group: what the race is about, where several go on at one cluster.
     """
 
     def __init__(
@@ -42,7 +43,11 @@ class Operator:
         profile: Profile,
         mode: ResetMode,
         millisecond: float = 0.001,
+        topic: str = TOPIC,
+        group: str = GROUP,
     ) -> None:
+        self.topic = topic
+        self._group = group
         self._journal = journal
         self._admin_runtime = admin_runtime
         self._producer_runtime = producer_runtime
@@ -75,7 +80,7 @@ class Operator:
 
     async def create_topic(self, addresses: Sequence[str], queues: int) -> None:
         """The race's topic, at every broker."""
-        topic = TopicConfig(topic_name=TOPIC, read_queue_nums=queues, write_queue_nums=queues)
+        topic = TopicConfig(topic_name=self.topic, read_queue_nums=queues, write_queue_nums=queues)
         for address in addresses:
             await self._admin.create_and_update_topic_config(address, topic)
 
@@ -85,13 +90,13 @@ class Operator:
         sent = self._sent.setdefault(queue, [])
         for _ in range(count):
             body = b"message %d" % len(sent)
-            result = await self._producer.send(Message(TOPIC, body, tag), queue=queue)
+            result = await self._producer.send(Message(self.topic, body, tag), queue=queue)
             stored_at = clock.now_ms()
             sent.append(result.offset_msg_id)
             self._journal.note(
                 PRODUCER,
                 Lab.MESSAGE_SENT,
-                topic=TOPIC,
+                topic=self.topic,
                 broker_name=queue.broker_name,
                 queue_id=queue.queue_id,
                 offset=result.queue_offset,
@@ -104,7 +109,7 @@ class Operator:
         """See ``Stage.reset``."""
         timestamp = await self._timestamp(offset, queue)
         mode = "direct" if is_direct else str(self._mode)
-        note, what = self._journal.note, {"topic": TOPIC, "group": GROUP, "mode": mode}
+        note, what = self._journal.note, {"topic": self.topic, "group": self._group, "mode": mode}
         place = {"broker_name": queue.broker_name, "queue_id": queue.queue_id, "offset": offset}
         note(ADMIN, Lab.RESET_STARTED, **what, **place, timestamp=timestamp)
         try:
@@ -117,22 +122,22 @@ class Operator:
             note(ADMIN, Lab.RESET_ACKNOWLEDGED, **what, targets=named)
 
     async def _ask(self, timestamp: int) -> Mapping[MessageQueue, int]:
-        result = await self._admin.reset_offset_by_timestamp(TOPIC, GROUP, timestamp)
+        result = await self._admin.reset_offset_by_timestamp(self.topic, self._group, timestamp)
         return result.offset_table
 
     async def _write(self, timestamp: int) -> Mapping[MessageQueue, int]:
-        written = await self._admin.reset_offset_by_timestamp_old(TOPIC, GROUP, timestamp)
+        written = await self._admin.reset_offset_by_timestamp_old(self.topic, self._group, timestamp)
         return {stats.queue: stats.rollback_offset for stats in written}
 
     async def stored(self, queue: MessageQueue) -> int:
         """See ``Stage.stored``."""
-        stats = await self._admin.examine_consume_stats(GROUP, TOPIC)
+        stats = await self._admin.examine_consume_stats(self._group, self.topic)
         offset = stats.offset_table[queue].consumer_offset
         self._journal.note(
             ADMIN,
             Lab.STORED_OFFSET,
-            topic=TOPIC,
-            group=GROUP,
+            topic=self.topic,
+            group=self._group,
             broker_name=queue.broker_name,
             queue_id=queue.queue_id,
             offset=offset,
