@@ -1,0 +1,54 @@
+"""``python -m interop.races``: plays the races for real and prints the table, a cell as soon as it is known.
+
+``--race`` and ``--client`` choose, ``--histories DIR`` keeps what happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from interop.races.cell import losses_text
+from interop.races.cells import ALL, DEFAULT
+from interop.races.play import Seen, play
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m interop.races", description=__doc__)
+    parser.add_argument("--race", action="append", help="id in the catalogue; may be repeated")
+    parser.add_argument("--client", action="append", help="release of the Java client; may be repeated")
+    parser.add_argument("--servers", choices=("real", "ours"))
+    parser.add_argument("--default", action="store_true", help="only the cells that CI plays")
+    parser.add_argument("--histories", type=Path, help="directory for one file of events per cell")
+    options = parser.parse_args()
+    cells = [
+        cell
+        for cell in (DEFAULT if options.default else ALL)
+        if (not options.race or cell.race in options.race)
+        and (not options.client or cell.client in options.client)
+        and (options.servers is None or cell.cluster.is_real == (options.servers == "real"))
+    ]
+    with tempfile.TemporaryDirectory(prefix="rewindmq-races-") as directory:
+        seen = play(cells, Path(directory))
+    for one in seen:
+        print(row(one))
+        if options.histories is not None:
+            options.histories.mkdir(parents=True, exist_ok=True)
+            text = (one.raw if one.error else one.history).to_lines()
+            (options.histories / f"{one.cell}.jsonl").write_text(text)
+    return 0 if all(one.error is None and one.verdict.losses == one.cell.claimed for one in seen) else 1
+
+
+def row(seen: Seen) -> str:
+    """One line of the table."""
+    cell = seen.cell
+    claimed, found = losses_text(cell.claimed), losses_text(seen.verdict.losses)
+    if seen.error is not None:
+        found = f"not played: {seen.error}"
+    figures = "; ".join(violation.text for violation in seen.verdict.violations)
+    return f"| {cell.race} | {cell.client} | {cell.cluster} | {claimed} | {found} | {figures} |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

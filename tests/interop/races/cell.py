@@ -1,0 +1,66 @@
+"""What is played: a race, by consumers of one release, at one kind of cluster; and what is claimed of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from interop.races.cluster import ClusterKind
+from interop.races.race_driver import number
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.race.scenario.catalogue import SCENARIOS
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+
+# Between the releases that profiles imitate: what the claims say of those.
+_CLAIMED: Final[dict[tuple[str, str], frozenset[Loss]]] = {
+    # Resets were not serialised, and shutdowns did not wait for them, before 4.9.0 and 4.9.1.
+    ("R5", "4.8.0"): frozenset({Loss.L3}),
+    ("R8", "4.8.0"): frozenset({Loss.L2}),
+}
+# Members that are killed live in JVMs of their own; where the broker is, the cluster is its own.
+KILLS_MEMBERS: Final = frozenset({"R8-KILL", "BROADCAST"})
+KILLS_BROKER: Final = frozenset({"R11", "S3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One field of the table.
+
+    Attributes:
+        race: its id in the catalogue.
+        client: release of the Java client.
+    """
+
+    race: str
+    client: str
+    cluster: ClusterKind
+
+    def __str__(self) -> str:
+        return f"{self.race}-{self.client}-at-{self.cluster}"
+
+    @property
+    def scenario(self) -> Scenario:
+        return SCENARIOS[self.race]
+
+    @property
+    def profile(self) -> Profile:
+        """What of ours imitates that client."""
+        release = number(self.client)
+        if release < (4, 9):
+            return Profile.V42
+        return Profile.V49 if release < (5, 2) else Profile.V53
+
+    @property
+    def claimed(self) -> frozenset[Loss]:
+        """How the reset is lost, as the catalogue has it for the profile nearest to the release."""
+        known = _CLAIMED.get((self.race, self.client))
+        return known if known is not None else self.scenario.cases[self.profile, self.cluster.mode]
+
+    @property
+    def is_documented(self) -> bool:
+        return (self.profile, self.cluster.mode) in self.scenario.cases
+
+
+def losses_text(losses: frozenset[Loss]) -> str:
+    return "kept" if losses == KEPT else " ".join(sorted(losses))
