@@ -31,6 +31,7 @@ _log = logging.getLogger(__name__)
 # RocketMQ 4.9.4 BrokerController#initialize, ClientHousekeepingService; seconds.
 FIRST_OFFSET_FLUSH_SECONDS: Final = 10.0
 CHANNEL_SCAN_SECONDS: Final = 10.0
+_VIP_TRIES: Final = 20
 _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 
@@ -47,8 +48,8 @@ class Broker:
         self._disk = disk if disk is not None else OsDisk()
         # Requests that arrive between binding and the first answer are refused, not taken for unknown.
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
-        self._server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
-        self._vip_server = RemotingServer(runtime, self._handlers, on_close=self._connection_closed)
+        self._server = self._new_server()
+        self._vip_server = self._new_server()
         self._client = RemotingClient(runtime)
         self._ha_master = HaMaster(runtime, config)
         self._schedule = Schedule(runtime.timers)
@@ -80,7 +81,7 @@ class Broker:
             raise ConfigError(
                 f"bindAddress {config.bind_address} is no address for clients to come to: set brokerIP1"
             )
-        await self._server.start(config.bind_address, config.listen_port)
+        await self._open_ports()
         if not config.is_slave:
             await self._open_ha_port()
         clock = self._runtime.clock
@@ -100,7 +101,6 @@ class Broker:
         services.context.long_polling.start(services.context.puller.answer_held)
         self._begin_schedule(services)
         self._handlers.update(bind_handlers(services.context))
-        await self._open_vip_port()
         await services.context.registration.start()
 
     async def close(self) -> None:
@@ -136,6 +136,30 @@ class Broker:
             finally:
                 store.close()
 
+    def _new_server(self) -> RemotingServer:
+        return RemotingServer(self._runtime, self._handlers, on_close=self._connection_closed)
+
+    async def _open_ports(self) -> None:
+        """Bind the port and, 2 below it, the VIP port, where clients before 4.5 send (``wire.md`` 7.6).
+
+        No broker fails to start for want of a VIP port: beside port 0 it looks for a free pair for a while.
+        """
+        config = self._config
+        for tries_left in reversed(range(_VIP_TRIES)):
+            await self._server.start(config.bind_address, config.listen_port)
+            vip_port = self._server.port - 2
+            if vip_port <= 0:
+                return
+            try:
+                await self._vip_server.start(config.bind_address, vip_port)
+                return
+            except OSError as error:
+                if config.listen_port or not tries_left:
+                    _log.warning("no VIP channel for clients before 4.5: %s", error.strerror or error)
+                    return
+            await self._server.close(0)
+            self._server = self._new_server()
+
     async def _open_ha_port(self) -> None:
         """Where slaves connect: as asked for, else the port after ours (4.9.4 BrokerStartup), or any."""
         config = self._config
@@ -146,18 +170,6 @@ class Broker:
             await self._ha_master.listen(config.bind_address, config.listen_port and config.listen_port + 1)
         except (OSError, OverflowError):
             await self._ha_master.listen(config.bind_address, 0)
-
-    async def _open_vip_port(self) -> None:
-        """Clients of 4.2.0 send all but pulls and heartbeats to port - 2 (``wire.md`` 7.6).
-
-        Only beside a port that was asked for: next to any free one, nobody could rely on it.
-        """
-        port = self._config.listen_port - 2
-        if port > 0:
-            try:
-                await self._vip_server.start(self._config.bind_address, port)
-            except OSError as error:
-                _log.warning("no VIP channel for clients of 4.2.0: %s", error.strerror or error)
 
     def _begin_schedule(self, services: Services) -> None:
         config, every = self._config, self._schedule.every

@@ -24,8 +24,9 @@ _CONTAINERS: Final = frozenset((dict, list, tuple))
 def loads(data: bytes | str) -> Any:
     """Read strict JSON, or failing that anything fastjson writes or accepts.
 
-    Beyond the standard: bare integer and identifier keys, single quotes, trailing commas, objects as keys
-    (they become ``MessageQueue``). Of a key that occurs twice the last value counts. NaN is refused.
+    Beyond the standard: bare integer and identifier keys, single quotes, comments, commas too many,
+    objects as keys (they become ``MessageQueue``, or stay text), NaN (it becomes None). Of a key that occurs
+    twice the last value counts.
 
     Raises:
         BodyError: the text is none of that, is no UTF-8, or is nested deeper than ``MAX_BODY_DEPTH``.

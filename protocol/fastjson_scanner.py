@@ -9,7 +9,8 @@ from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_BODY_DEPTH
 from rewindmq.protocol.message_queue import MessageQueue
 
-_SPACE: Final = re.compile(r"[ \t\r\n\ufeff]*")
+# Comments, too, and whatever control characters fastjson passes over.
+_SPACE: Final = re.compile(r"(?:[ \t\r\n\f\b\0\ufeff]|/\*(?s:.)*?\*/|//[^\n]*)*")
 _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?(?![\w.])")
 _INTEGER_KEY: Final = re.compile(r"-?\d{1,20}(?!\w)")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
@@ -18,7 +19,7 @@ _HEX4: Final = re.compile(r"[0-9a-fA-F]{4}")
 _ESCAPES: Final = {
     '"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
-_LITERALS: Final = {"true": True, "false": False, "null": None}
+_LITERALS: Final = {"true": True, "false": False, "null": None, "NaN": None}
 
 
 def scan(text: str) -> Any:
@@ -80,7 +81,7 @@ class _Scanner:
     def object(self, depth: int) -> dict[Any, Any]:
         members: dict[Any, Any] = {}
         self.at += 1
-        while self.peek() != "}":
+        while self.past_commas() != "}":
             key = self.key(depth)
             if self.peek() != ":":
                 raise self.error("no colon")
@@ -93,17 +94,20 @@ class _Scanner:
     def array(self, depth: int) -> list[Any]:
         elements: list[Any] = []
         self.at += 1
-        while self.peek() != "]":
+        while self.past_commas() != "]":
             elements.append(self.value(depth + 1))
             self.comma_before("]")
         self.at += 1
         return elements
 
-    def comma_before(self, end: str) -> None:
-        following = self.peek()
-        if following == ",":
+    def past_commas(self) -> str:
+        """What ``peek`` says behind any number of commas."""
+        while (following := self.peek()) == ",":
             self.at += 1
-        elif following != end:
+        return following
+
+    def comma_before(self, end: str) -> None:
+        if self.peek() not in (",", end):
             raise self.error(f"neither a comma nor {end}")
 
     def key(self, depth: int) -> str | int | MessageQueue:
@@ -118,12 +122,14 @@ class _Scanner:
         self.at = bare.end()
         return int(bare[0]) if bare.re is _INTEGER_KEY else bare[0]
 
-    def queue(self, depth: int) -> MessageQueue:
+    def queue(self, depth: int) -> MessageQueue | str:
+        """The queue that an object stands for, or the object's own text: nothing known is keyed so."""
+        start = self.at
         members = self.value(depth + 1)
         topic, broker_name, queue_id = (members.get(name) for name in ("topic", "brokerName", "queueId"))
-        if not (isinstance(topic, str) and isinstance(broker_name, str) and type(queue_id) is int):
-            raise self.error("the object that ends here is a key but no message queue")
-        return MessageQueue(topic, broker_name, queue_id)
+        if isinstance(topic, str) and isinstance(broker_name, str) and type(queue_id) is int:
+            return MessageQueue(topic, broker_name, queue_id)
+        return self.text[start : self.at]
 
     def string(self, quote: str) -> str:
         plain = _PLAIN[quote]

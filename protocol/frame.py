@@ -18,11 +18,17 @@ from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
 _PREFIX: Final = struct.Struct(">II")
+_LENGTH: Final = struct.Struct(">I")
 _PACK_PREFIX: Final = _PREFIX.pack
 _UNPACK_PREFIX: Final = _PREFIX.unpack_from
 _PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
 _MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
+# The first two bytes of TLS's records: a handshake of version 3.x (``wire.md`` 8.2).
+_TLS_HANDSHAKE: Final = 0x1603
+_SPEAKS_TLS: Final = (
+    "it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
+)
 _HEADER_LENGTH_MASK: Final = 0xFFFFFF
 _ENCODE_HEADER: Final = {kind: codec.encode_header for kind, codec in HEADER_CODECS.items()}
 _DECODE_HEADER: Final = {kind: codec.decode_header for kind, codec in HEADER_CODECS.items()}
@@ -119,6 +125,12 @@ class FrameDecoder:
                     command.body = data[header_end:frame_end]
                 commands.append(command)
                 position = frame_end
+            else:
+                # Too little for a whole prefix; RocketMQ 4.9.7 does not wait for the rest of a bad one.
+                if end - position >= _LENGTH_BYTES:
+                    (length,) = _LENGTH.unpack_from(data, position)
+                    if not _LENGTH_BYTES <= length <= max_length:
+                        raise self._refusal(length, 0, 0)
         except FrameError as error:
             self.failure = error
             return commands
@@ -128,6 +140,8 @@ class FrameDecoder:
         return commands
 
     def _refusal(self, length: int, serialize_type: int, header_length: int) -> FrameError:
+        if length >> 16 == _TLS_HANDSHAKE:
+            return FrameError(_SPEAKS_TLS)
         if length > self._max_frame - _LENGTH_BYTES:
             return FrameError(f"frame of {length} bytes exceeds {self._max_frame}")
         if header_length > length - _LENGTH_BYTES or header_length > MAX_HEADER_BYTES:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from rewindmq.protocol import fastjson
 from rewindmq.protocol.codec.ext_fields import ext_text, text_fields
 from rewindmq.protocol.command import DECODE_FAILURES, ExtValue, RemotingCommand, SerializeType
-from rewindmq.protocol.errors import FrameError
+from rewindmq.protocol.errors import BodyError, FrameError
 from rewindmq.protocol.integers import Int32
 from rewindmq.protocol.limits import MAX_EXT_FIELDS
 from rewindmq.protocol.version import LanguageCode
@@ -24,6 +25,18 @@ class _Header(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     opaque: Int32 | None = None
     remark: str | None = None
     serialize_type: str | None = msgspec.field(name="serializeTypeCurrentRPC", default=None)
+    version: Int32 | None = None
+
+
+class _TolerantHeader(msgspec.Struct, rename="camel", gc=False):
+    """The same members, as Java takes them: anything with a text for a text, no number for 0."""
+
+    code: Int32 | None = None
+    ext_fields: dict[str, Any] | None = None
+    flag: Int32 | None = None
+    language: str | int | None = None
+    opaque: Int32 | None = None
+    remark: Any = None
     version: Int32 | None = None
 
 
@@ -54,19 +67,21 @@ def encode_header(command: RemotingCommand) -> bytes:
 
 
 def decode_header(data: bytes) -> RemotingCommand:
-    """Read the header. All members but ``code`` may be missing or null; missing numbers are 0.
+    """Read the header. All members may be missing or null; missing numbers are 0.
 
-    Numbers and booleans among the ext fields (ali-ons sends them) become text, nulls become absent.
+    Numbers and booleans among the ext fields (ali-ons sends them) become text, nulls become absent. What is
+    no JSON is read as fastjson does (``fastjson.loads``), by which 4.9.7 and 5.5.0 read headers, too.
 
     Raises:
-        FrameError: no JSON object, a member of the wrong type, a number beyond int32, too many ext fields.
+        FrameError: no object, a member of the wrong type, a number beyond int32, too many ext fields.
     """
+    header: _Header | _TolerantHeader
     try:
         header = _DECODER.decode(data)
-    except DECODE_FAILURES as error:
-        raise FrameError(f"JSON header: {error}") from None
+    except DECODE_FAILURES:
+        header = _tolerant(data)
     return RemotingCommand(
-        header.code,
+        header.code or 0,
         remark=header.remark,
         language=LanguageCode.JAVA if header.language is None else LanguageCode.parse(header.language),
         version=header.version or 0,
@@ -75,6 +90,21 @@ def decode_header(data: bytes) -> RemotingCommand:
         ext_fields=_checked_ext(header.ext_fields),
         serialize_type=SerializeType.JSON,
     )
+
+
+def _tolerant(data: bytes) -> _TolerantHeader:
+    try:
+        header = msgspec.convert(fastjson.loads(data), _TolerantHeader, strict=False)
+        header.remark = _text(header.remark)
+        if header.ext_fields:
+            header.ext_fields = {key: _text(value) for key, value in header.ext_fields.items()}
+    except (*DECODE_FAILURES, BodyError) as error:
+        raise FrameError(f"JSON header: {error}") from None
+    return header
+
+
+def _text(value: Any) -> str | None:
+    return fastjson.dumps(value) if isinstance(value, (dict, list)) else ext_text(value)
 
 
 def _checked_ext(fields: dict[str, str | int | float | bool | None] | None) -> dict[str, ExtValue] | None:

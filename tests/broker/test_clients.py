@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.header.admin import (
     GetConsumerConnectionListRequestHeader,
     GetConsumeStatsRequestHeader,
@@ -27,6 +29,7 @@ from rewindmq.protocol.header.client import (
     UnregisterClientRequestHeader,
 )
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.remoting.runtime import TcpNetwork
 from rewindmq.race.sim.world import EPOCH_MS
 
 Simulate = Callable[..., None]
@@ -295,6 +298,52 @@ def test_port_minus_2_serves_clients_of_4_2(simulate: Simulate) -> None:
         assert broker.context.consumers.find("G") is None
 
     simulate(scenario, start=False)
+
+
+async def test_beside_a_free_port_there_is_a_vip_port_too(stage: Any) -> None:
+    broker = await stage.start_broker()
+    host, port = broker.address.split(":")
+    (await stage.peer(address=f"{host}:{int(port) - 2}").send()).require_success()
+
+
+def taken(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """From now on nobody gets a port asked for by number the first so many times; which they were."""
+    refused: list[int] = []
+    listen = TcpNetwork.listen
+
+    async def mostly_listen(self: TcpNetwork, factory: Any, host: str, port: int) -> Any:
+        if port and len(refused) < times:
+            refused.append(port)
+            raise OSError(errno.EADDRINUSE, "taken")
+        return await listen(self, factory, host, port)
+
+    monkeypatch.setattr(TcpNetwork, "listen", mostly_listen)
+    return refused
+
+
+async def test_port_0_passes_over_ports_whose_vip_port_is_taken(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = taken(monkeypatch, 3)
+    broker = await stage.start_broker()
+    host, port = broker.address.split(":")
+    assert len(refused) == 3
+    assert int(port) - 2 not in refused
+    (await stage.peer(address=f"{host}:{int(port) - 2}").send()).require_success()
+    for vip_port in refused:
+        with pytest.raises(ConnectError):
+            await stage.peer(address=f"{host}:{vip_port + 2}").send()
+
+
+async def test_no_vip_port_anywhere_keeps_no_broker_from_starting(
+    stage: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken(monkeypatch, 1_000)
+    await stage.start_broker()
+    (await stage.peer().send()).require_success()
+    (warning,) = [record.getMessage() for record in caplog.records if "VIP" in record.getMessage()]
+    assert warning.startswith("no VIP channel for clients before 4.5: cannot listen on 127.0.0.1:")
+    assert warning.endswith(": Address already in use")
 
 
 def test_topic_stats(simulate: Simulate) -> None:

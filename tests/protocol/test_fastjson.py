@@ -33,6 +33,14 @@ QUEUE = MessageQueue("T", "b", 0)
         ("{a:1.5,b:-2e3,c:true,d:false}", {"a": 1.5, "b": -2000.0, "c": True, "d": False}),
         ("\ufeff{a:[ ]}", {"a": []}),
         ("{0:7,1:4\n\t\t}", {0: 7, 1: 4}),
+        # What 4.9.7 was seen to take beside what it writes.
+        ("{a:NaN,b:[NaN,1]}", {"a": None, "b": [None, 1]}),
+        ("{,,a:1,,b:[,1,,2,,],,}", {"a": 1, "b": [1, 2]}),
+        ("/* who */{/**/a:/* what */1}", {"a": 1}),
+        ("{// who\n'a':1// and so on\n}//", {"a": 1}),
+        ("{'a':1}\0", {"a": 1}),
+        ("{'a':\f1\b}", {"a": 1}),
+        ("{ {'b' : [2]} :1}", {"{'b' : [2]}": 1}),
     ],
 )
 def test_the_tolerant_reader_takes_what_fastjson_does(text, value):
@@ -43,11 +51,10 @@ def test_the_tolerant_reader_takes_what_fastjson_does(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "", " ", "{", "}", "[1", "{a:1", "{a}", "{a:}", "{:1}", "{,}", "[,]", "{a:1,,}", "[1 2]", "{a:1}x",
-        "'a", '"a\\', '"a\\x"', '"\\u12"', "NaN", "{a:NaN}", "{a:Infinity}", "{a:undefined}", "{a:nul}",
-        "01x", "{a:1e999}", "{a:1.}", "{1a:2}", "{{}:1}", "{{a:1}:1}", "{[1]:1}",
-        "{{topic:1,brokerName:'b',queueId:0}:1}",
-        "{{topic:'T',brokerName:'b',queueId:true}:1}", "{a:" + "9" * 5000 + "}", "{a:--1}", "/* */1",
+        "", " ", "{", "}", "[1", "{a:1", "{a}", "{a:}", "{:1}", "[1 2]", "{a:1}x",
+        "'a", '"a\\', '"a\\x"', '"\\u12"', "NaN1", "{NaN}", "{a:Infinity}", "{a:-NaN}", "{a:undefined}",
+        "{a:nul}", "01x", "{a:1e999}", "{a:1.}", "{1a:2}", "{{:1}", "{{a:1}1}", "{[1]:1}",
+        "{a:" + "9" * 5000 + "}", "{a:--1}", "/* 1", "1/", "{/a:1}",
     ],
 )  # fmt: skip
 def test_what_is_neither_is_a_body_error(text):

@@ -103,6 +103,14 @@ def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length, word, what
     assert what in str(decoder.failure)
 
 
+@pytest.mark.parametrize("length", [0, 1, 3, MAX_FRAME_BYTES - 3, 0xFFFFFFFF])
+def test_an_impossible_length_is_refused_before_the_header_word_is_awaited(length):
+    decoder = FrameDecoder()
+    assert [command.opaque for command in decoder.feed(frame(1, b"a") + struct.pack(">I", length))] == [1]
+    assert decoder.failure is not None
+    assert FrameDecoder().feed(struct.pack(">I", 4)) == []
+
+
 def test_commands_before_the_damage_are_kept_and_input_after_it_is_ignored():
     decoder = FrameDecoder()
     got = decoder.feed(frame(1, b"a") + frame(2, b"b") + struct.pack(">II", 100, 9 << 24) + frame(3, b"c"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import ssl
 import struct
 from typing import Any
 
@@ -53,6 +55,23 @@ async def test_garbage_closes_its_own_connection_only(
     assert len(warnings) == 1
     assert warnings[0].startswith("closing 127.0.0.1:")
     assert "\n" not in warnings[0]
+
+
+async def test_a_tls_client_is_told_in_the_log_what_to_do(
+    stage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await stage.server({ECHO: echo})
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection(server.host, server.port, ssl=context)
+    await stage.eventually(lambda: bool(caplog.records))
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().endswith(
+        ": it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
+    )
 
 
 async def test_a_frame_cut_short_is_just_a_connection_that_ends(
