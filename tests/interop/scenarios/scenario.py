@@ -8,17 +8,18 @@ same time by one driver against one cluster, each with topics and groups of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interop.driver import Driver
+from interop.driver import Driver, DriverError
 from interop.servers import Server
 
 from rewindmq.client import AdminClient
 from rewindmq.protocol.body.registration import TopicConfig
 
 Outcome = dict[str, Any]
+Message = dict[str, Any]
 
 _ROUTE_SECONDS: Final = 30.0
 _ASK_SECONDS: Final = 0.1
@@ -42,16 +43,19 @@ class Stage:
         """A topic or group of this scenario's own."""
         return f"{self.prefix}-{suffix}"
 
-    async def topic(self, suffix: str = "topic", queues: int = 4) -> str:
+    async def topic(self, suffix: str = "topic", queues: int = 4, perm: int = 6) -> str:
         """Create a topic and wait until it has a route."""
         topic = self.name(suffix)
-        config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+        config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
         await self.admin.create_and_update_topic_config(self.server.broker_address, config)
+        await self.wait_route(topic)
+        return topic
+
+    async def wait_route(self, topic: str) -> None:
+        """Until the name server knows where a topic is; it tells nobody of new routes."""
         async with asyncio.timeout(_ROUTE_SECONDS):
-            # The name server tells nobody of new routes.
             while topic not in await self.admin.fetch_all_topic_list():  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
-        return topic
 
     async def producer(self, suffix: str = "producer", **options: Any) -> str:
         """Start a producer; returns the name to say to ``send.*``."""
@@ -59,6 +63,15 @@ class Stage:
         address = self.server.namesrv_address
         await self.driver.do("producer.start", name=name, group=name, namesrv=address, **options)
         return name
+
+    async def send(
+        self, producer: str, messages: Sequence[Message], op: str = "send.sync"
+    ) -> list[dict[str, Any]]:
+        """Send, and see every message stored; what the library told of each."""
+        answer = await self.driver.do(op, producer=producer, messages=messages)
+        results: list[dict[str, Any]] = answer["results"]
+        assert [result.get("status") for result in results] == ["SEND_OK"] * len(results), results
+        return results
 
     async def consumer(
         self, topic: str, suffix: str = "consumer", *, op: str = "consume.concurrent", **options: Any
@@ -75,6 +88,48 @@ class Stage:
         }
         await self.driver.do(op, **(fields | options))
         return name
+
+
+def texts(count: int, what: str = "body") -> list[str]:
+    """Bodies that can be told from each other."""
+    return [f"{what} {number}" for number in range(count)]
+
+
+def to_send(topic: str, bodies: Iterable[str], **more: Any) -> list[Message]:
+    """Messages with these bodies, all else the same."""
+    return [{"topic": topic, "body": body} | more for body in bodies]
+
+
+def looks(message: Message) -> dict[str, Any]:
+    """What of a delivered message has to be the same with every cluster."""
+    properties = message["properties"]
+    return {
+        "tags": message["tags"],
+        "keys": message["keys"],
+        "sys_flag": message["sys_flag"],
+        "reconsume_times": message["reconsume_times"],
+        "properties": None if properties is None else sorted(properties),
+    }
+
+
+def by_body(messages: Iterable[Message]) -> dict[str, list[Message]]:
+    """The deliveries of each body, in the order they were made."""
+    deliveries: dict[str, list[Message]] = {}
+    for message in messages:
+        deliveries.setdefault(message["body"], []).append(message)
+    return deliveries
+
+
+async def failure(attempt: Awaitable[Any]) -> dict[str, Any]:
+    """What the library makes of something that must fail."""
+    try:
+        answer = await attempt
+    except DriverError as error:
+        return {"type": error.kind, "code": error.code}
+    for result in answer.get("results", ()):
+        if "error" in result:
+            return {"type": result["error"]["type"], "code": result["error"]["code"]}
+    raise AssertionError(f"it went well: {answer}")
 
 
 Play = Callable[[Stage], Awaitable[Outcome]]
@@ -108,8 +163,3 @@ def scenario(feature: str, title: str, *needs: str) -> Callable[[Play], Play]:
         return play
 
     return add
-
-
-async def all_of(*coroutines: Awaitable[Any]) -> list[Any]:
-    """Wait for all; the first error ends it."""
-    return list(await asyncio.gather(*coroutines))
