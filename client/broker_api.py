@@ -93,8 +93,12 @@ class BrokerApi:
 
     async def heartbeat(self, address: str, data: HeartbeatData) -> int:
         """Code 34; returns the broker's version ordinal."""
-        command = self.command(RequestCode.HEART_BEAT, None, data)
+        command = self.heartbeat_command(data)
         return (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success().version
+
+    def heartbeat_command(self, data: HeartbeatData) -> RemotingCommand:
+        """Code 34."""
+        return self.command(RequestCode.HEART_BEAT, None, data)
 
     async def check_client_config(
         self, address: str, client_id: str, group: str, subscription: SubscriptionData

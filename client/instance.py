@@ -95,7 +95,12 @@ class ClientInstance:
         self.runtime = runtime
         self.client_id = config.client_id
         self.switches = config.switches
-        self.remoting = RemotingClient(runtime, BrokerRequests(self).handlers(), wire=config.wire)
+        self.remoting = RemotingClient(
+            runtime,
+            BrokerRequests(self).handlers(),
+            wire=config.wire,
+            greeting=lambda: self.api.heartbeat_command(self._heartbeat_data()),
+        )
         self.api = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
         self.routes = RouteTable(self.api, self._on_route)
         self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
@@ -212,16 +217,19 @@ class ClientInstance:
 
     async def send_heartbeats(self) -> None:
         """34 to every broker known; slaves need to know consumers only. Failures are logged."""
-        data = HeartbeatData(
-            self.client_id,
-            [ProducerData(group) for group in (INNER_PRODUCER_GROUP, *self._producers)],
-            [consumer.heartbeat_data() for consumer in self._consumers.values()],
-        )
+        data = self._heartbeat_data()
         await self._at_all(
             self.api.heartbeat(address, data)
             for addresses in list(self.routes.brokers.values())
             for broker_id, address in list(addresses.items())
             if broker_id == MASTER_ID or self._consumers
+        )
+
+    def _heartbeat_data(self) -> HeartbeatData:
+        return HeartbeatData(
+            self.client_id,
+            [ProducerData(group) for group in (INNER_PRODUCER_GROUP, *self._producers)],
+            [consumer.heartbeat_data() for consumer in self._consumers.values()],
         )
 
     async def _at_all(self, requests: Iterable[Awaitable[object]]) -> None:

@@ -28,13 +28,16 @@ class RemotingClient(Endpoint):
 
     Codec: nobody advertises msgpack (``wire.md`` 2.4). A first connection to an address speaks it; when the
     peer closes that connection without having sent a byte, the address is taken for one that speaks JSON,
-    and the requests that were waiting are sent once more in JSON. Oneway requests among them are not. The
-    guess is forgotten when JSON gets no byte out of the peer either or no connection can be made, so a server
-    of ours that just died is not taken for a JSON speaker for good.
+    and the requests that were waiting are sent once more in JSON. Nobody would learn that a oneway request
+    has to be, so before one goes to a peer that has not spoken yet, a ``greeting`` is sent and its answer
+    waited for. The guess is forgotten when JSON gets no byte out of the peer either or no connection can be
+    made, so a server of ours that just died is not taken for a JSON speaker for good.
 
     Args:
         handlers: request code to handler, for requests the servers send.
         wire: speak this codec to every address; None negotiates as described.
+        greeting: makes a request that every peer answers and that changes nothing; without it a oneway
+            request that is the first to a peer without msgpack is lost.
         connect_timeout: seconds, not scaled.
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyClientConfig``).
@@ -47,18 +50,21 @@ class RemotingClient(Endpoint):
         handlers: Mapping[int, Handler] = _NO_HANDLERS,
         *,
         wire: SerializeType | None = None,
+        greeting: Callable[[], RemotingCommand] | None = None,
         connect_timeout: float = CONNECT_TIMEOUT_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         on_close: Callable[[Connection, CloseReason], None] | None = None,
     ) -> None:
         super().__init__(runtime, handlers, idle_seconds, on_close)
         self._wire = wire
+        self._greeting = greeting
         self._connect_timeout = connect_timeout
         self._by_address: dict[str, Connection] = {}
         self._dialled: dict[Connection, str] = {}
         self._connecting: dict[str, asyncio.Task[Connection]] = {}
         self._json_addresses: set[str] = set()
         self._slow_calls: dict[asyncio.Task[RemotingCommand], None] = {}
+        self._greetings: dict[str, asyncio.Future[RemotingCommand]] = {}
 
     def invoke(
         self, address: str, command: RemotingCommand, timeout: float = 3.0
@@ -89,11 +95,14 @@ class RemotingClient(Endpoint):
         Raises:
             ConnectError, ConnectionLostError, ClientError: as ``invoke``.
             TooManyRequestsError: no permit or no room in the write buffer within ``timeout``.
-            RequestTimeoutError: not connected within ``timeout``.
+            RequestTimeoutError: not connected, or not greeted, within ``timeout``.
         """
-        deadline = asyncio.get_running_loop().time() + timeout
-        connection = await self._connected(address, timeout)
-        await connection.invoke_oneway(command, deadline - asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time
+        deadline = now() + timeout
+        if self._greeting is not None and not self._is_understood(address):
+            await self._greet(address, self._greeting, timeout)
+        connection = await self._connected(address, deadline - now())
+        await connection.invoke_oneway(command, deadline - now())
 
     async def close(self) -> None:
         """Close every connection; calls in progress fail. Safe to call again."""
@@ -124,6 +133,27 @@ class RemotingClient(Endpoint):
             self._json_addresses.discard(address)
         elif reason in (CloseReason.PEER, CloseReason.ERROR):
             self._json_addresses.add(address)
+
+    def _is_understood(self, address: str) -> bool:
+        """Whether the next request to ``address`` goes out in a codec that is no guess."""
+        if self._wire is not None or address in self._json_addresses:
+            return True
+        connection = self._by_address.get(address)
+        return connection is not None and connection.has_received and not connection.is_closed
+
+    async def _greet(self, address: str, make: Callable[[], RemotingCommand], timeout: float) -> None:
+        """Have the peer say something; all who need that at the same time share one greeting.
+
+        Raises:
+            RequestTimeoutError: it is still silent. Other failures are left to what follows to find.
+        """
+        greeting = self._greetings.get(address)
+        if greeting is None:
+            greeting = self._greetings[address] = self.invoke(address, make(), timeout)
+            greeting.add_done_callback(lambda _: self._greetings.pop(address))
+        await asyncio.wait((greeting,), timeout=timeout)
+        if not greeting.done() or isinstance(greeting.exception(), RequestTimeoutError):
+            raise RequestTimeoutError(f"no word from {address} within {timeout * 1000:.0f} ms")
 
     async def _invoke(self, address: str, command: RemotingCommand, timeout: float) -> RemotingCommand:
         now = asyncio.get_running_loop().time

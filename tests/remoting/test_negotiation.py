@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rewindmq.protocol.command import RemotingCommand, SerializeType
-from rewindmq.protocol.errors import ConnectionLostError
+from rewindmq.protocol.errors import ConnectionLostError, RequestTimeoutError
 
 ECHO = 10
+GREETING = 11
 
 
 class JavaPeer:
@@ -18,6 +19,7 @@ class JavaPeer:
 
     def __init__(self) -> None:
         self.heard: list[SerializeType] = []
+        self.understood: list[int] = []
         self.connections = 0
 
     async def talk(self, peer: Any) -> None:
@@ -26,7 +28,9 @@ class JavaPeer:
             self.heard.append(request.serialize_type)
             if request.serialize_type is SerializeType.MSGPACK:
                 return
-            peer.answer(request, body=b"understood")
+            self.understood.append(request.code)
+            if not request.is_oneway:
+                peer.answer(request, body=b"understood")
 
 
 async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: Any) -> None:
@@ -43,7 +47,39 @@ async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(s
     assert java.connections == 3
 
 
-async def test_a_oneway_request_is_enough_to_find_out(stage: Any) -> None:
+async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Any) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    await asyncio.gather(*(client.invoke_oneway(address, RemotingCommand(ECHO)) for _ in range(3)))
+    await client.invoke_oneway(address, RemotingCommand(ECHO))
+    await stage.eventually(lambda: len(java.understood) >= 5)
+    assert java.understood == [GREETING, ECHO, ECHO, ECHO, ECHO]
+
+
+async def test_nobody_is_greeted_in_a_fixed_codec(stage: Any) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client(wire=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
+    await client.invoke_oneway(address, RemotingCommand(ECHO))
+    await client.invoke(address, RemotingCommand(ECHO))
+    assert java.understood == [ECHO, ECHO]
+
+
+async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_long_as_it_may(
+    stage: Any,
+) -> None:
+    async def say_nothing(peer: Any) -> None:
+        while await peer.receive() is not None:
+            pass
+
+    address = await stage.raw_server(say_nothing)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    with pytest.raises(RequestTimeoutError, match="within 50 ms"):
+        await client.invoke_oneway(address, RemotingCommand(ECHO), 0.05)
+
+
+async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: Any) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client()
