@@ -17,6 +17,8 @@ READY_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 30.0
 _LINE_BYTES: Final = 64 << 20
+# What a library may lack though it has the operation; scenarios need them by these names.
+OPTIONS: Final = frozenset(("sql92", "broadcasting", "trace", "fail_times", "max_reconsume_times", "hold"))
 
 
 class DriverError(Exception):
@@ -38,7 +40,7 @@ class Driver:
     """One running driver program.
 
     Attributes:
-        ops: what it can do.
+        ops: what it can do, options that its library has among it.
         delivered: by consumer, every message its listeners were given so far, in the order told.
     """
 
@@ -78,7 +80,7 @@ class Driver:
             await driver.kill()
             raise
         driver.client, driver.version = ready["client"], ready["version"]
-        driver.ops = frozenset(ready["ops"])
+        driver.ops = frozenset(ready["ops"]) | (OPTIONS - frozenset(ready.get("lacks", ())))
         return driver
 
     @property

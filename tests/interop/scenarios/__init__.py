@@ -1,6 +1,27 @@
 """What every client has to be able to do; importing this package fills ``SCENARIOS``."""
 
-from interop.scenarios import sending
+from interop.scenarios import (
+    consuming,
+    filtering,
+    pulling,
+    resetting,
+    retrying,
+    sending,
+    tracing,
+    transactions,
+)
 from interop.scenarios.scenario import SCENARIOS, Scenario, Stage
 
-__all__ = ("SCENARIOS", "Scenario", "Stage", "sending")
+__all__ = (
+    "SCENARIOS",
+    "Scenario",
+    "Stage",
+    "consuming",
+    "filtering",
+    "pulling",
+    "resetting",
+    "retrying",
+    "sending",
+    "tracing",
+    "transactions",
+)

@@ -21,7 +21,8 @@ from rewindmq.protocol.body.registration import TopicConfig
 Outcome = dict[str, Any]
 Message = dict[str, Any]
 
-_ROUTE_SECONDS: Final = 30.0
+_ROUTE_SECONDS: Final = 90.0
+_READ_SECONDS: Final = 60.0
 _ASK_SECONDS: Final = 0.1
 
 
@@ -89,6 +90,36 @@ class Stage:
         await self.driver.do(op, **(fields | options))
         return name
 
+    async def reader(self, topic: str) -> str:
+        """Start a pull consumer; returns the name to say to ``pull.*``."""
+        name = self.name("reader")
+        address = self.server.namesrv_address
+        await self.driver.do("pull.start", name=name, group=name, namesrv=address, topic=topic)
+        return name
+
+    async def read(self, reader: str, topic: str, count: int) -> list[Message]:
+        """The messages of all queues of a topic, once there are so many."""
+        async with asyncio.timeout(_READ_SECONDS):
+            while True:
+                answer = await self.driver.do("pull.queues", consumer=reader, topic=topic)
+                messages: list[Message] = []
+                for queue in answer["queues"]:
+                    messages += await self._read_queue(reader, queue)
+                if len(messages) >= count:
+                    return messages
+                await asyncio.sleep(_ASK_SECONDS)
+
+    async def _read_queue(self, reader: str, queue: dict[str, Any]) -> list[Message]:
+        messages: list[Message] = []
+        offset = 0
+        while True:
+            fields = {"consumer": reader, "queue": queue, "offset": offset, "expression": "*", "max": 32}
+            answer = await self.driver.do("pull.pull", **fields)
+            if answer["next"] == offset:
+                return messages
+            messages += answer["messages"]
+            offset = answer["next"]
+
 
 def texts(count: int, what: str = "body") -> list[str]:
     """Bodies that can be told from each other."""
@@ -130,6 +161,13 @@ async def failure(attempt: Awaitable[Any]) -> dict[str, Any]:
         if "error" in result:
             return {"type": result["error"]["type"], "code": result["error"]["code"]}
     raise AssertionError(f"it went well: {answer}")
+
+
+async def until(holds: Callable[[], bool], seconds: float) -> None:
+    """Wait until something holds that only the driver's lines change, or the clock."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(_ASK_SECONDS)
 
 
 Play = Callable[[Stage], Awaitable[Outcome]]

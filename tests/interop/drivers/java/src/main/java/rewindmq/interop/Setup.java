@@ -4,6 +4,9 @@ import org.apache.rocketmq.client.ClientConfig;
 
 /** What producers and consumers have in common. */
 final class Setup {
+    // On a machine that is busy for a moment, too.
+    private static final int PATIENCE_MS = 30_000;
+
     private Setup() {
     }
 
@@ -12,5 +15,6 @@ final class Setup {
         client.setNamesrvAddr(fields.text("namesrv"));
         client.setInstanceName(fields.text("name"));
         client.setVipChannelEnabled(false);
+        client.setMqClientApiTimeout(PATIENCE_MS);
     }
 }

@@ -1,0 +1,114 @@
+"""Resets of groups whose members consume."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from interop.scenarios.scenario import Outcome, Stage, by_body, scenario, texts, to_send, until
+
+from rewindmq.client import ResponseError
+
+_BODIES: Final = texts(16)
+_END: Final = -1
+_BEGINNING: Final = 0
+# A classic reset takes the consumer 10 s and a rebalance; before it can be asked for, offsets are committed.
+_RESET_SECONDS: Final = 120.0
+_ASK_SECONDS: Final = 0.5
+
+
+async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[int, int]:
+    """Reset, once the group has committed an offset of each queue; the offsets by queue."""
+    async with asyncio.timeout(_RESET_SECONDS):
+        while True:
+            try:
+                result = await stage.admin.reset_offset_by_timestamp(topic, group, timestamp)
+            except ResponseError:
+                # The classic reset refuses as long as one queue has none.
+                await asyncio.sleep(_ASK_SECONDS)
+            else:
+                return {queue.queue_id: offset for queue, offset in result.offset_table.items()}
+
+
+async def _committed(stage: Stage, topic: str, group: str, count: int) -> None:
+    """Until so many messages are committed in all queues together."""
+    async with asyncio.timeout(_RESET_SECONDS):
+        while True:
+            try:
+                stats = await stage.admin.examine_consume_stats(group, topic)
+            except ResponseError:
+                total = 0
+            else:
+                total = sum(wrapper.consumer_offset for wrapper in stats.offset_table.values())
+            if total >= count:
+                return
+            await asyncio.sleep(_ASK_SECONDS)
+
+
+async def _rewound(stage: Stage, op: str) -> Outcome:
+    topic = await stage.topic()
+    producer = await stage.producer()
+    consumer = await stage.consumer(topic, op=op)
+    await stage.send(producer, to_send(topic, _BODIES))
+    assert sorted(await stage.driver.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
+    await _committed(stage, topic, consumer, len(_BODIES))
+    targets = await _reset(stage, topic, consumer, _BEGINNING)
+    delivered = await stage.driver.messages(consumer, 2 * len(_BODIES), _RESET_SECONDS)
+    deliveries = by_body(delivered)
+    assert {body: len(times) for body, times in deliveries.items()} == dict.fromkeys(_BODIES, 2)
+    assert all(len({(m["queue"], m["offset"]) for m in times}) == 1 for times in deliveries.values())
+    await stage.send(producer, to_send(topic, ["after"]))
+    await stage.driver.messages(consumer, 2 * len(_BODIES) + 1, _RESET_SECONDS)
+    await _committed(stage, topic, consumer, len(_BODIES) + 1)
+    return {"targets": targets}
+
+
+@scenario(
+    "reset-rewind",
+    "reset to the beginning while consuming",
+    "producer.start",
+    "send.sync",
+    "consume.concurrent",
+)
+async def reset_rewind(stage: Stage) -> Outcome:
+    """Everything is delivered again, and what is sent after."""
+    return await _rewound(stage, "consume.concurrent")
+
+
+@scenario(
+    "reset-rewind-orderly",
+    "the same with an orderly consumer",
+    "producer.start",
+    "send.sync",
+    "consume.orderly",
+)
+async def reset_rewind_orderly(stage: Stage) -> Outcome:
+    return await _rewound(stage, "consume.orderly")
+
+
+@scenario(
+    "reset-skip",
+    "skip what has accumulated while consuming",
+    "producer.start",
+    "send.sync",
+    "consume.orderly",
+    "consume.release",
+    "hold",
+)
+async def reset_skip(stage: Stage) -> Outcome:
+    """A listener hangs in the first message: those behind it are skipped, what is sent later is delivered."""
+    topic = await stage.topic(queues=1)
+    producer = await stage.producer()
+    await stage.send(producer, to_send(topic, _BODIES))
+    consumer = await stage.consumer(topic, op="consume.orderly", hold=True)
+    assert await stage.driver.bodies(consumer, 1) == _BODIES[:1]
+    targets = await _reset(stage, topic, consumer, _END)
+    assert targets == {0: len(_BODIES)}
+    await _committed(stage, topic, consumer, len(_BODIES))
+    await stage.driver.do("consume.release", consumer=consumer)
+    await stage.send(producer, to_send(topic, ["after"]))
+    delivered = stage.driver.delivered[consumer]
+    await until(lambda: delivered[-1]["body"] == "after", _RESET_SECONDS)
+    bodies = [message["body"] for message in delivered]
+    assert len(bodies) < len(_BODIES), bodies
+    return {"bodies": bodies}
