@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rewindmq.protocol.body import connection as bodies
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import LanguageCode
 
@@ -32,6 +33,11 @@ class ClientChannel:
 
     def is_expired(self, now: float) -> bool:
         return now - self.last_update > CHANNEL_EXPIRED_SECONDS
+
+    def described(self) -> bodies.Connection:
+        """As the lists of a group's members show it."""
+        language = LanguageCode.parse(self.language).name
+        return bodies.Connection(self.client_id, self.connection.remote_address, language, self.version)
 
     def is_older_than(self, version: int) -> bool:
         """Whether it lacks what came with a release, by what it announces."""

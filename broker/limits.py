@@ -16,6 +16,8 @@ MAX_GROUPS: Final = 10_000
 MAX_FENCED_COMMITS: Final = 1_000
 # Queues of one connection whose deliveries are remembered; a client with more is told its offset again.
 MAX_DELIVERIES: Final = 65_536
+# About 100 bytes each in the answer to 321.
+MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
 # Queues that orderly consumers hold; a lock is some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
 # What is kept of a name a client gives itself.

@@ -61,6 +61,10 @@ class ProducerManager:
         """The group's channels in order of registration; empty when nobody produces for it."""
         return self._groups.get(group, {}).values()
 
+    def groups(self) -> Collection[str]:
+        """Names of the groups that have a channel."""
+        return self._groups.keys()
+
     def available(self, group: str) -> Connection | None:
         """A live connection of the group, another one each time; None when none of three tried is."""
         channels = list(self.channels(group))

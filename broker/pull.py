@@ -94,7 +94,7 @@ class MessagePuller:
         self._commit = committer.commit
         self._long_polling = long_polling
         self._offset_moved = offset_moved
-        self._count_get = stats.count_get
+        self._stats = stats
         self._placement = placement
         self._commit_flag = _COMMIT_OFFSET if takes_commits else 0
 
@@ -207,7 +207,9 @@ class MessagePuller:
         if code is _MOVED:
             self._on_moved(connection, header, result)
         if result.message_count:
-            self._count_get(header.topic, header.consumer_group, result.message_count)
+            self._stats.count_get(header.topic, header.consumer_group, result.message_count)
+        else:
+            self._stats.missed_total += 1
         response_header = PullMessageResponseHeader(
             broker_id,
             next_offset,

@@ -75,6 +75,7 @@ class MessagePutter:
         if result.status is not _PUT_OK:
             raise self._refusal(result.status)
         self._stats.put_total += 1
+        self._stats.put_bytes += result.size
         self._on_arrival(
             message.topic,
             message.queue_id,
@@ -95,6 +96,7 @@ class MessagePutter:
             raise self._refusal(result.status)
         count = len(entries)
         self._stats.put_total += count
+        self._stats.put_bytes += result.size
         tag_codes = tuple({entry.tags_code for entry in entries})
         self._on_arrival(
             message.topic,

@@ -99,6 +99,11 @@ class Registration:
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def address(self) -> str:
+        """``host:port`` that clients are told."""
+        return self._identity.address
+
     async def start(self) -> None:
         """Register once and wait for the answers; a name server that is not there is tried again later."""
         # First, so that topics made while the answers are awaited are announced.

@@ -18,7 +18,8 @@ class BrokerRules:
     """One release's choices.
 
     Attributes:
-        bad_queue_code: answer to a pull whose queue id is out of range (B.4).
+        bad_queue_code: answer to a pull or send whose queue id is out of range (B.4), and to a send to a topic
+            with an impossible name.
         search_mode: search by time (B.10).
         commit_is_checked: 15 demands a known group and topic (B.8).
         absent_entry_is_cached: 14 takes a queue that was never written for one read from its start (B.9).
@@ -47,6 +48,9 @@ class BrokerRules:
         transaction_check_interval: default of that key, ms (B.14).
         half_names_transaction: half messages get their UNIQ_KEY as transaction id.
         op_separator: behind each offset in an op record; 5.x puts several into one.
+        tells_pull_offset: 208 and 317 say how far a group has pulled; tools of 5.x count less than nothing in
+            flight without it.
+        runtime_extras: what 28 lists only in that release.
         late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
     """
 
@@ -78,6 +82,8 @@ class BrokerRules:
     half_names_transaction: bool = False
     op_separator: str = ""
     late_end_is_refused: bool = False
+    tells_pull_offset: bool = False
+    runtime_extras: tuple[tuple[str, object], ...] = ()
 
 
 _V49: Final = BrokerRules()
@@ -116,6 +122,14 @@ RULES: Final = MappingProxyType(
             half_names_transaction=True,
             op_separator=",",
             late_end_is_refused=True,
+            tells_pull_offset=True,
+            runtime_extras=(
+                ("ackThreadPoolQueueHeadWaitTimeMills", 0),
+                ("ackThreadPoolQueueSize", 0),
+                ("brokerActive", "true"),
+                ("litePullThreadPoolQueueHeadWaitTimeMills", 0),
+                ("litePullThreadPoolQueueSize", 0),
+            ),
         ),
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -15,6 +16,8 @@ class _Sample(NamedTuple):
     at: float
     put_total: int
     get_total: int
+    found_total: int
+    missed_total: int
 
 
 class BrokerStats:
@@ -22,14 +25,19 @@ class BrokerStats:
 
     Attributes:
         put_total: messages stored since the start.
+        put_bytes: what their records take.
         get_total: messages handed out by pulls since the start.
+        found_total, missed_total: pulls that found messages, and looks for some that found none.
         put_at_midnight, get_at_midnight: the same at the beginnings of yesterday and today, local time.
     """
 
     def __init__(self, now_ms: int, now: float) -> None:
         self.boot_timestamp = now_ms
         self.put_total = 0
+        self.put_bytes = 0
         self.get_total = 0
+        self.found_total = 0
+        self.missed_total = 0
         self.put_at_midnight = (0, 0)
         self.get_at_midnight = (0, 0)
         self._group_gets: dict[tuple[str, str], int] = {}
@@ -38,17 +46,18 @@ class BrokerStats:
         )
         self._day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
         samples = int(_WINDOWS_SECONDS[-1] / SAMPLE_SECONDS) + 1
-        self._samples = deque([_Sample(now, 0, 0)], maxlen=samples)
+        self._samples = deque([_Sample(now, 0, 0, 0, 0)], maxlen=samples)
 
     def count_get(self, topic: str, group: str, count: int) -> None:
         """Messages handed out to a group."""
         self.get_total += count
+        self.found_total += 1
         key = (topic, group)
         self._group_gets[key] = self._group_gets.get(key, 0) + count
 
     def sample(self, now_ms: int, now: float) -> None:
         """Take note of the counters; called every ``SAMPLE_SECONDS``."""
-        self._samples.append(_Sample(now, self.put_total, self.get_total))
+        self._samples.append(self._now(now))
         self._group_samples.append((now, dict(self._group_gets)))
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
         if day != self._day:
@@ -58,11 +67,23 @@ class BrokerStats:
 
     def put_tps(self) -> str:
         """Messages stored per second over the last 10, 60 and 600 s, as the tools read it."""
-        return " ".join(str(self._rate(window, 1)) for window in _WINDOWS_SECONDS)
+        return self._rates(lambda sample: sample.put_total)
 
     def get_tps(self) -> str:
         """Messages handed out per second over the same windows."""
-        return " ".join(str(self._rate(window, 2)) for window in _WINDOWS_SECONDS)
+        return self._rates(lambda sample: sample.get_total)
+
+    def found_tps(self) -> str:
+        """Pulls per second that found something, over the same windows."""
+        return self._rates(lambda sample: sample.found_total)
+
+    def missed_tps(self) -> str:
+        """Looks for messages per second that found none, over the same windows."""
+        return self._rates(lambda sample: sample.missed_total)
+
+    def looked_tps(self) -> str:
+        """Both together."""
+        return self._rates(lambda sample: sample.found_total + sample.missed_total)
 
     def consume_tps(self, topic: str, group: str) -> float:
         """Messages handed out to a group per second over the last minute."""
@@ -71,8 +92,14 @@ class BrokerStats:
         ended, last = self._group_samples[-1]
         return (last.get(key, 0) - first.get(key, 0)) / (ended - began) if ended > began else 0.0
 
-    def _rate(self, window: float, counter: int) -> float:
+    def _now(self, now: float) -> _Sample:
+        return _Sample(now, self.put_total, self.get_total, self.found_total, self.missed_total)
+
+    def _rates(self, counter: Callable[[_Sample], int]) -> str:
+        return " ".join(str(self._rate(window, counter)) for window in _WINDOWS_SECONDS)
+
+    def _rate(self, window: float, counter: Callable[[_Sample], int]) -> float:
         newest = self._samples[-1]
         oldest = next(sample for sample in self._samples if newest.at - sample.at <= window)
         seconds = newest.at - oldest.at
-        return (newest[counter] - oldest[counter]) / seconds if seconds else 0.0
+        return (counter(newest) - counter(oldest)) / seconds if seconds else 0.0

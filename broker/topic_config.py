@@ -75,6 +75,11 @@ class TopicConfigManager:
         """The topic's settings; not to be changed in place."""
         return self._topics.get(topic)
 
+    @property
+    def built_in(self) -> frozenset[str]:
+        """Names of the topics that the broker makes for itself."""
+        return self._built_in
+
     def is_built_in(self, topic: str) -> bool:
         """Whether the broker made the topic for itself; administrators may not change it."""
         return topic in self._built_in

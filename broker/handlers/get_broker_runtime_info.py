@@ -1,8 +1,8 @@
 """28 GET_BROKER_RUNTIME_INFO: counters and rates, as clusterList and brokerStatus read them.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys the tools read (``wire.md`` 5.9),
+Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys the tools read (``wire.md`` 5.9),
 under both spellings of getTransferedTps. Changed: there are no thread pools, so queue sizes and waiting
-times are 0. Refused: nothing.
+times are 0, and capacities are not listed; nor are latencies, which nothing measures. Refused: nothing.
 """
 
 from __future__ import annotations
@@ -14,42 +14,76 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import CURRENT_VERSION, version_name
 
+_QUEUES = (
+    "EndTransactionQueueSize",
+    "pullThreadPoolQueueHeadWaitTimeMills",
+    "pullThreadPoolQueueSize",
+    "queryThreadPoolQueueHeadWaitTimeMills",
+    "queryThreadPoolQueueSize",
+    "sendThreadPoolQueueHeadWaitTimeMills",
+    "sendThreadPoolQueueSize",
+)
+
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    stats, store = context.stats, context.store
-    now_ms = context.runtime.clock.now_ms()
-    puts, gets = stats.put_at_midnight, stats.get_at_midnight
-    disk_ratio = f"{store.disk_used_ratio():.2f}"
-    get_tps = stats.get_tps()
-    table: dict[str, object] = {
+    table = {
+        **_process(context),
+        **_traffic(context),
+        **_store(context),
+        **dict.fromkeys(_QUEUES, 0),
+        **dict(context.rules.runtime_extras),
+    }
+    body = KVTable({key: str(table[key]) for key in sorted(table)})
+    return RemotingCommand(ResponseCode.SUCCESS, body=body)
+
+
+def _process(context: BrokerContext) -> dict[str, object]:
+    booted_ms = context.stats.boot_timestamp
+    return {
         "brokerVersionDesc": version_name(CURRENT_VERSION),
         "brokerVersion": CURRENT_VERSION,
-        "bootTimestamp": stats.boot_timestamp,
-        "runtime": _duration(now_ms - stats.boot_timestamp),
+        "bootTimestamp": booted_ms,
+        "runtime": _duration(context.runtime.clock.now_ms() - booted_ms),
+        "startAcceptSendRequestTimeStamp": 0,
+    }
+
+
+def _traffic(context: BrokerContext) -> dict[str, object]:
+    stats = context.stats
+    puts, gets, get_tps = stats.put_at_midnight, stats.get_at_midnight, stats.get_tps()
+    return {
         "putTps": stats.put_tps(),
         "getTransferedTps": get_tps,
         "getTransferredTps": get_tps,
+        "getFoundTps": stats.found_tps(),
+        "getMissTps": stats.missed_tps(),
+        "getTotalTps": stats.looked_tps(),
         "msgPutTotalYesterdayMorning": puts[0],
         "msgPutTotalTodayMorning": puts[1],
         "msgPutTotalTodayNow": stats.put_total,
         "msgGetTotalYesterdayMorning": gets[0],
         "msgGetTotalTodayMorning": gets[1],
         "msgGetTotalTodayNow": stats.get_total,
-        "sendThreadPoolQueueSize": 0,
-        "pullThreadPoolQueueSize": 0,
-        "sendThreadPoolQueueHeadWaitTimeMills": 0,
-        "pullThreadPoolQueueHeadWaitTimeMills": 0,
-        "pageCacheLockTimeMills": 0,
+        "putMessageTimesTotal": stats.put_total,
+        "putMessageSizeTotal": stats.put_bytes,
+        "putMessageAverageSize": stats.put_bytes / max(1, stats.put_total),
+    }
+
+
+def _store(context: BrokerContext) -> dict[str, object]:
+    store = context.store
+    disk_ratio = f"{store.disk_used_ratio():.2f}"
+    return {
         "commitLogMinOffset": store.min_commit_log_offset,
         "commitLogMaxOffset": store.max_commit_log_offset,
+        "remainHowManyDataToFlush": f"{store.max_commit_log_offset - store.flushed_offset} B",
         "dispatchBehindBytes": 0,
+        "dispatchMaxBuffer": 0,
+        "pageCacheLockTimeMills": 0,
         "earliestMessageTimeStamp": store.earliest_store_time,
         "commitLogDiskRatio": disk_ratio,
         "consumeQueueDiskRatio": disk_ratio,
     }
-    return RemotingCommand(
-        ResponseCode.SUCCESS, body=KVTable({key: str(value) for key, value in table.items()})
-    )
 
 
 def _duration(milliseconds: int) -> str:

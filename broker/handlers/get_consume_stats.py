@@ -8,12 +8,11 @@ read as well. Refused: nothing.
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.body.registration import TopicConfig
-from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper
+from rewindmq.broker.group_progress import add_progress, is_consumed
+from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import GetConsumeStatsRequestHeader
-from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Connection
 
 
@@ -23,10 +22,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     stats = ConsumeStats()
     for name in _topics(context, header):
         topic = context.topics.find(name)
-        if topic is None or not _is_consumed(context, group, name):
-            continue
-        _add_queues(context, group, topic, stats.offset_table)
-        stats.consume_tps += context.stats.consume_tps(name, group)
+        if topic is not None and is_consumed(context, group, name):
+            add_progress(context, group, name, topic.read_queue_nums, stats)
     return RemotingCommand(ResponseCode.SUCCESS, body=stats)
 
 
@@ -36,20 +33,3 @@ def _topics(context: BrokerContext, header: GetConsumeStatsRequestHeader) -> lis
     if header.topic_list:
         return [name for name in header.topic_list.split(";") if name]
     return context.offsets.topics_of(header.consumer_group)
-
-
-def _is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
-    online = context.consumers.find(group)
-    return online is None or not online.subscriptions or topic in online.subscriptions
-
-
-def _add_queues(
-    context: BrokerContext, group: str, topic: TopicConfig, table: dict[MessageQueue, OffsetWrapper]
-) -> None:
-    store, name = context.store, topic.topic_name
-    offsets = context.offsets.offsets_of(group, name)
-    for queue_id in range(topic.read_queue_nums):
-        consumed = max(0, offsets.get(queue_id, 0))
-        last_consumed = max(0, store.store_time(name, queue_id, consumed - 1)) if consumed else 0
-        queue = MessageQueue(name, context.config.broker_name, queue_id)
-        table[queue] = OffsetWrapper(store.max_offset(name, queue_id), consumed, last_consumed)

@@ -15,6 +15,7 @@ from rewindmq.namesrv.handlers import (
     get_broker_cluster_info,
     get_kv_config,
     get_kv_list_by_namespace,
+    get_namesrv_config,
     get_route_info_by_topic,
     get_system_topic_list,
     get_topics_by_cluster,
@@ -22,6 +23,7 @@ from rewindmq.namesrv.handlers import (
     query_data_version,
     register_broker,
     unregister_broker,
+    update_namesrv_config,
     wipe_write_perm_of_broker,
 )
 from rewindmq.protocol.code import RequestCode
@@ -44,6 +46,8 @@ HANDLERS: Final[dict[RequestCode, NamesrvHandler]] = {
     RequestCode.GET_KVLIST_BY_NAMESPACE: get_kv_list_by_namespace.handle,
     RequestCode.GET_TOPICS_BY_CLUSTER: get_topics_by_cluster.handle,
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: get_system_topic_list.handle,
+    RequestCode.UPDATE_NAMESRV_CONFIG: update_namesrv_config.handle,
+    RequestCode.GET_NAMESRV_CONFIG: get_namesrv_config.handle,
     RequestCode.QUERY_DATA_VERSION: query_data_version.handle,
     RequestCode.ADD_WRITE_PERM_OF_BROKER: add_write_perm_of_broker.handle,
 }

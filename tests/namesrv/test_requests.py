@@ -320,3 +320,37 @@ async def test_json_clients_get_json(real_stage) -> None:
         assert b'"brokerAddrs":{"0":"10.0.0.2:10911"}' in bytes(answer.body)
     finally:
         await client.close()
+
+
+async def test_319_lists_the_configuration_as_it_counts(real_stage) -> None:
+    answer = await real_stage.client.ask(RequestCode.GET_NAMESRV_CONFIG)
+    lines = bytes(answer.require_success().body).decode().splitlines()
+    assert {"orderMessageEnable=false", "profile=v49"} <= set(lines)
+
+
+async def test_318_changes_what_can_be_changed_and_nothing_else(real_stage) -> None:
+    async def shown() -> list[str]:
+        answer = await real_stage.client.ask(RequestCode.GET_NAMESRV_CONFIG)
+        return bytes(answer.require_success().body).decode().splitlines()
+
+    async def change(text: bytes | None) -> RemotingCommand:
+        return await real_stage.client.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=text)
+
+    (await change(b"orderMessageEnable=true\n")).require_success()
+    assert "orderMessageEnable=true" in await shown()
+    kept = await shown()
+    for text, remark in (
+        (
+            b"listenPort=1\norderMessageEnable=false",
+            "listenPort cannot be changed while the name server runs",
+        ),
+        (b"nix=1", "nix cannot be changed"),
+        (b"orderMessageEnable=perhaps", "string2Properties error: "),
+        (b"\xff=1", "string2Properties error: "),
+        (b"x" * 65_537, "more than 65536 bytes of configuration"),
+        (None, "nothing cannot be changed"),
+    ):
+        answer = await change(text)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert answer.remark.startswith(remark)
+        assert await shown() == kept

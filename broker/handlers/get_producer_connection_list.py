@@ -1,0 +1,24 @@
+"""204 GET_PRODUCER_CONNECTION_LIST: a producer group's members.
+
+Kept from 4.9.7 ``AdminBrokerProcessor#getProducerConnectionList``: 1 for a group without members. Changed and
+refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.connection import ProducerConnection
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import GetProducerConnectionListRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    group = request.decode_header(GetProducerConnectionListRequestHeader).producer_group
+    channels = context.producers.channels(group)
+    if not channels:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
+    body = ProducerConnection([channel.described() for channel in channels])
+    return RemotingCommand(ResponseCode.SUCCESS, body=body)

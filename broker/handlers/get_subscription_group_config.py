@@ -1,0 +1,22 @@
+"""352 GET_SUBSCRIPTIONGROUP_CONFIG: the settings of one consumer group.
+
+Kept from 5.5.0 ``AdminBrokerProcessor#getSubscriptionGroup``: a group that is not there is created where the
+broker may create groups; 26 where it may not. Changed: served whatever the release imitated, where 4.x
+answers 3. Refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import GetSubscriptionGroupConfigRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    group = context.groups.find(request.decode_header(GetSubscriptionGroupConfigRequestHeader).group)
+    if group is None:
+        raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+    return RemotingCommand(ResponseCode.SUCCESS, body=group)

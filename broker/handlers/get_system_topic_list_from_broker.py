@@ -1,0 +1,19 @@
+"""305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER: the names that no application may use for a topic.
+
+Kept from 4.9.7 ``AdminBrokerProcessor#getSystemTopicListFromBroker``: the topics need not be there. Changed:
+sorted. Refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.body.topic_list import TopicList
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.names import SYSTEM_TOPICS
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    topics = SYSTEM_TOPICS | context.topics.built_in
+    return RemotingCommand(ResponseCode.SUCCESS, body=TopicList(sorted(topics)))

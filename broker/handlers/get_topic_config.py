@@ -1,0 +1,23 @@
+"""351 GET_TOPIC_CONFIG: the settings of one topic.
+
+Kept from 5.5.0 ``AdminBrokerProcessor#getTopicConfig``: 17 for a topic that is not here. Its tools ask so in
+topicStatus and consumerProgress, the Dashboard before every message it sends. Changed: served whatever the
+release imitated, where 4.x answers 3; ``lo`` is ignored, as there are no logical queues. Refused: nothing.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import GetTopicConfigRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    name = request.decode_header(GetTopicConfigRequestHeader).topic
+    topic = context.topics.find(name)
+    if topic is None:
+        raise RequestError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+    return RemotingCommand(ResponseCode.SUCCESS, body=topic)

@@ -1,0 +1,65 @@
+"""321 QUERY_CONSUME_QUEUE: entries of a consume queue as they are stored.
+
+Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeQueue``: 1 for a queue that never had a message, the remark
+of a success, the subscription of the group named, and what filters for it. Changed: an index outside the
+queue is answered 1, where RocketMQ answers success without a body, on which its own tool breaks; one answer
+has at most ``MAX_CONSUME_QUEUE_ENTRIES``. Refused: nothing; there are no extended entries to evaluate.
+"""
+
+from __future__ import annotations
+
+from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
+from rewindmq.protocol.body.stats import ConsumeQueueData, QueryConsumeQueueResponseBody
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.admin import QueryConsumeQueueRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+_REMARK = "not set any response code"
+
+
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    header = request.decode_header(QueryConsumeQueueRequestHeader)
+    topic, queue_id, index = header.topic or "", header.queue_id, header.index
+    store = context.store
+    first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+    if not end:
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+    if not first <= index < end:
+        text = f"Index {index} of {queue_id}@{topic} is not exist!"
+        raise RequestError(ResponseCode.SYSTEM_ERROR, text)
+    count = min(max(header.count, 0), MAX_CONSUME_QUEUE_ENTRIES)
+    units = (store.unit(topic, queue_id, at) for at in range(index, min(end, index + count)))
+    body = QueryConsumeQueueResponseBody([ConsumeQueueData(*unit) for unit in units if unit], first, end)
+    if header.consumer_group is not None:
+        _add_subscription(context, header.consumer_group, topic, body)
+    return RemotingCommand(ResponseCode.SUCCESS, body=body, remark=_REMARK)
+
+
+def _add_subscription(
+    context: BrokerContext, group: str, topic: str, body: QueryConsumeQueueResponseBody
+) -> None:
+    online = context.consumers.find(group)
+    subscription = None if online is None else online.subscriptions.get(topic)
+    body.subscription_data = subscription
+    if subscription is None:
+        body.filter_data = f"{group}@{topic} is not online!"
+    else:
+        body.filter_data = fastjson.dumps(_filter_of(group, subscription))
+
+
+def _filter_of(group: str, subscription: SubscriptionData) -> dict[str, object] | None:
+    # Nothing is kept for tags.
+    if subscription.expression_type in (None, EXPRESSION_TAG):
+        return None
+    return {
+        "clientVersion": subscription.sub_version,
+        "consumerGroup": group,
+        "expression": subscription.sub_string,
+        "expressionType": subscription.expression_type,
+        "topic": subscription.topic,
+    }

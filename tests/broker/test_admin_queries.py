@@ -1,0 +1,279 @@
+"""What administrators' tools ask a broker: who is connected, how groups get on, what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
+from rewindmq.protocol.body.connection import ProducerConnection, ProducerTableInfo
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
+from rewindmq.protocol.body.kv import KVTable
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.body.stats import (
+    ConsumeStats,
+    ConsumeStatsList,
+    QueryConsumeQueueResponseBody,
+    QueryConsumeTimeSpanBody,
+)
+from rewindmq.protocol.body.topic_list import TopicList
+from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.header.admin import (
+    GetConsumeStatsInBrokerHeader,
+    GetConsumeStatsRequestHeader,
+    GetProducerConnectionListRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    GetTopicConfigRequestHeader,
+    QueryConsumeQueueRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
+)
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.subscription import build_subscription_data
+from rewindmq.protocol.text import java_hash
+from rewindmq.race.sim.world import EPOCH_MS
+
+Simulate = Callable[..., None]
+
+
+async def ask(peer: Any, code: int, header: Any, body_type: Any) -> Any:
+    return decode_body((await peer.ask(code, header)).require_success(), body_type)
+
+
+def test_204_and_328_list_who_produces(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer("c7")
+        await peer.heartbeat(producers=("P",))
+        await stage.at(5.0)
+        header = GetProducerConnectionListRequestHeader("P")
+        body = await ask(peer, RequestCode.GET_PRODUCER_CONNECTION_LIST, header, ProducerConnection)
+        (member,) = body.connection_set
+        assert (member.client_id, member.language, member.version) == ("c7", "JAVA", 401)
+        table = await ask(peer, RequestCode.GET_ALL_PRODUCER_INFO, None, ProducerTableInfo)
+        (info,) = table.data["P"]
+        assert (info.client_id, info.remote_ip) == ("c7", f"/{member.client_addr}")
+        assert info.last_update_timestamp == EPOCH_MS
+
+    simulate(scenario)
+
+
+def test_204_of_a_group_without_members(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        header = GetProducerConnectionListRequestHeader("P")
+        answer = await stage.peer().ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+        assert (answer.code, answer.remark) == (1, "the producer group[P] not exist")
+
+    simulate(scenario)
+
+
+def test_305_names_system_topics_that_nobody_made_yet(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        body = await ask(peer, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, TopicList)
+        assert {"broker-a", "DefaultCluster", "TBW102", "RMQ_SYS_TRANS_HALF_TOPIC"} <= set(body.topic_list)
+        assert "T" not in body.topic_list
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_351_tells_a_topics_settings(simulate: Simulate, profile: str) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=3, read=5)
+        header = GetTopicConfigRequestHeader("T")
+        topic = await ask(peer, RequestCode.GET_TOPIC_CONFIG, header, TopicConfig)
+        assert (topic.topic_name, topic.write_queue_nums, topic.read_queue_nums) == ("T", 3, 5)
+        absent = await peer.ask(RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader("nix"))
+        assert (absent.code, absent.remark) == (17, "No topic in this broker. topic: nix")
+
+    simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("may_create", [True, False])
+def test_352_creates_a_group_where_groups_may_be_created(simulate: Simulate, may_create: bool) -> None:
+    async def scenario(stage: Any) -> None:
+        header = GetSubscriptionGroupConfigRequestHeader("G")
+        answer = await stage.peer().ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
+        if may_create:
+            assert decode_body(answer.require_success(), SubscriptionGroupConfig).group_name == "G"
+        else:
+            assert (answer.code, answer.remark) == (26, "No group in this broker")
+        assert (stage.broker.context.groups.get("G") is not None) is may_create
+
+    simulate(scenario, auto_create_subscription_group=may_create)
+
+
+def test_321_shows_what_the_consume_queue_holds(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        for tag in "ABC":
+            (await peer.send(properties={"TAGS": tag})).require_success()
+        await peer.heartbeat(expression="A||B")
+        header = QueryConsumeQueueRequestHeader("T", 0, 1, 5, "G")
+        body = await ask(peer, RequestCode.QUERY_CONSUME_QUEUE, header, QueryConsumeQueueResponseBody)
+        assert (body.min_queue_index, body.max_queue_index) == (0, 3)
+        assert [entry.tags_code for entry in body.queue_data] == [java_hash("B"), java_hash("C")]
+        first, second = body.queue_data
+        assert second.physic_offset == first.physic_offset + first.physic_size
+        assert body.subscription_data.tags_set == {"A", "B"}
+        assert body.filter_data == "null"
+
+    simulate(scenario)
+
+
+def test_321_tells_what_filters_for_a_group_and_who_is_not_online(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(1)
+        subscription = build_subscription_data("T", "a > 1", "SQL92", sub_version=7)
+        members = [ConsumerData("G", subscription_data_set=[subscription])]
+        (await peer.ask(RequestCode.HEART_BEAT, body=HeartbeatData("c1", [], members))).require_success()
+        for group, words in (("G", '"expression":"a > 1"'), ("H", "H@T is not online!")):
+            header = QueryConsumeQueueRequestHeader("T", 0, 0, 1, group)
+            body = await ask(peer, RequestCode.QUERY_CONSUME_QUEUE, header, QueryConsumeQueueResponseBody)
+            assert words in body.filter_data
+
+    simulate(scenario, enable_property_filter=True)
+
+
+@pytest.mark.parametrize(
+    ("topic", "queue_id", "index", "remark"),
+    [
+        ("nix", 0, 0, "0@nix is not exist!"),
+        ("T", 1, 0, "1@T is not exist!"),
+        ("T", 0, 2, "Index 2 of 0@T is not exist!"),
+        ("T", 0, -1, "Index -1 of 0@T is not exist!"),
+    ],
+)
+def test_321_refuses_what_is_not_there(
+    simulate: Simulate, topic: str, queue_id: int, index: int, remark: str
+) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(2)
+        header = QueryConsumeQueueRequestHeader(topic, queue_id, index, MAX_CONSUME_QUEUE_ENTRIES + 1)
+        answer = await peer.ask(RequestCode.QUERY_CONSUME_QUEUE, header)
+        assert (answer.code, answer.remark) == (1, remark)
+
+    simulate(scenario)
+
+
+def test_303_tells_the_times_a_group_lies_behind(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=3, read=3)
+        for second in (10.0, 20.0, 30.0):
+            await stage.at(second)
+            await peer.fill(1)
+            await peer.fill(1, queue_id=1)
+        await peer.commit(2)
+        await stage.at(40.0)
+        header = QueryConsumeTimeSpanRequestHeader("T", "G")
+        body = await ask(peer, RequestCode.QUERY_CONSUME_TIME_SPAN, header, QueryConsumeTimeSpanBody)
+        begun, fresh, empty = body.consume_time_span_set
+        first = begun.min_time_stamp
+        assert begun.max_time_stamp == first + 20_000
+        assert begun.consume_time_stamp == first + 10_000
+        assert begun.delay_time == 10_000
+        assert begun.consume_time_stamp_str.endswith(f":{(first + 10_000) % 1_000:03}")
+        assert (fresh.consume_time_stamp, fresh.delay_time) == (first, 30_000)
+        assert (empty.min_time_stamp, empty.max_time_stamp, empty.delay_time) == (-1, -1, 0)
+        absent = await peer.ask(
+            RequestCode.QUERY_CONSUME_TIME_SPAN, QueryConsumeTimeSpanRequestHeader("nix", "G")
+        )
+        assert (absent.code, absent.remark) == (17, "topic[nix] not exist")
+
+    simulate(scenario)
+
+
+def test_317_lists_every_group_in_every_topic(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=1, read=1)
+        await peer.fill(3)
+        for group, offset in (("G", 1), ("H", 3)):
+            stage.broker.context.groups.find(group)
+            await peer.commit(offset, group=group)
+        header = GetConsumeStatsInBrokerHeader(is_order=False)
+        body = await ask(peer, RequestCode.GET_BROKER_CONSUME_STATS, header, ConsumeStatsList)
+        assert body.total_diff == 2
+        queue = MessageQueue("T", "broker-a", 0)
+        found = {
+            group: one.offset_table[queue].consumer_offset
+            for entry in body.consume_stats_list
+            for group, stats in entry.items()
+            for one in stats
+        }
+        assert found == {"G": 1, "H": 3}
+        ordered = GetConsumeStatsInBrokerHeader(is_order=True)
+        none = await ask(peer, RequestCode.GET_BROKER_CONSUME_STATS, ordered, ConsumeStatsList)
+        assert not any(stats for entry in none.consume_stats_list for stats in entry.values())
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(("profile", "pulled"), [("v49", None), ("v53", 1)])
+def test_tools_of_5x_count_nothing_in_flight(simulate: Simulate, profile: str, pulled: int | None) -> None:
+    """They subtract the offset consumed from the one pulled, which 0 must not stand for."""
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=1, read=1)
+        await peer.fill(3)
+        stage.broker.context.groups.find("G")
+        await peer.commit(1)
+        header = GetConsumeStatsRequestHeader("G")
+        stats = await ask(peer, RequestCode.GET_CONSUME_STATS, header, ConsumeStats)
+        (entry,) = stats.offset_table.values()
+        assert (entry.consumer_offset, entry.pull_offset) == (1, pulled)
+
+    simulate(scenario, profile=profile)
+
+
+def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(4)
+        for offset in (0, 4, 4):
+            await peer.pull(offset)
+        await stage.at(10.5)
+        table = (await ask(peer, RequestCode.GET_BROKER_RUNTIME_INFO, None, KVTable)).table
+        found, missed, both = (
+            float(table[key].split()[2]) for key in ("getFoundTps", "getMissTps", "getTotalTps")
+        )
+        assert (found, missed, both) == pytest.approx((0.1, 0.2, 0.3))
+        assert table["putMessageTimesTotal"] == "4"
+        assert int(table["putMessageSizeTotal"]) == stage.broker.context.store.max_commit_log_offset
+        assert "brokerActive" not in table
+
+    simulate(scenario)
+
+
+def test_28_of_5x_says_that_the_broker_is_active(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        table = (await ask(stage.peer(), RequestCode.GET_BROKER_RUNTIME_INFO, None, KVTable)).table
+        assert (table["brokerActive"], table["ackThreadPoolQueueSize"]) == ("true", "0")
+
+    simulate(scenario, profile="v53")
+
+
+def test_an_unknown_code_is_refused_and_the_connection_stays(simulate: Simulate) -> None:
+    """Codes of access control: RocketMQ without it leaves 52 and 54 unanswered, on which tools wait."""
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        for code in (50, 51, 52, 53, 54):
+            answer = await peer.ask(code)
+            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            assert answer.remark == f" request type {code} not supported"
+
+    simulate(scenario)
