@@ -99,6 +99,7 @@ class SendGate:
         self._limit_is_reached_beyond = rules.retry_send_limit_is_exceeded
         self._drops_delay = not rules.retry_send_keeps_delay
         self._faq_url = rules.faq_url
+        self._bad_code = rules.bad_queue_code
         self._targets: dict[str, SendTarget] = {}
         self._version = topics.data_version
 
@@ -108,7 +109,7 @@ class SendGate:
         """The topic and queue a message goes to; a topic that has to be created for it is only planned.
 
         Raises:
-            RequestError: 16, 1, 17, 26 as listed in ``behaviour.md`` B.2.
+            RequestError: 16, 1 (v53: 29), 17, 26 as listed in ``behaviour.md`` B.2.
         """
         if self._topics.data_version is not self._version:
             self._targets.clear()
@@ -119,7 +120,7 @@ class SendGate:
         queue_id = header.queue_id
         if queue_id >= target.queue_limit:
             raise RequestError(
-                ResponseCode.SYSTEM_ERROR,
+                self._bad_code,
                 f"request queueId[{queue_id}] is illegal, [{target.topic}] has {target.queue_limit} queues,"
                 f" Producer: {remote_address}",
             )
@@ -145,7 +146,7 @@ class SendGate:
                 ResponseCode.NO_PERMISSION,
                 f"the broker[{self._host}] sending message is forbidden",
             )
-        check_topic(name)
+        check_topic(name, self._bad_code)
         check_sendable(name)
         if known is None:
             return _planned_target(self._plan(header))

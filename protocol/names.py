@@ -89,15 +89,15 @@ def is_valid_group(group: str) -> bool:
     return group_fault(group) is None
 
 
-def check_topic(topic: str) -> None:
+def check_topic(topic: str, code: ResponseCode = ResponseCode.SYSTEM_ERROR) -> None:
     """Refuse a name outside RocketMQ's character table: it becomes a directory.
 
     Raises:
-        RequestError: code 1.
+        RequestError: ``code``.
     """
     fault = topic_fault(topic)
     if fault is not None:
-        raise RequestError(ResponseCode.SYSTEM_ERROR, fault)
+        raise RequestError(code, fault)
 
 
 def check_group(group: str) -> None:

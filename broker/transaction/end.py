@@ -25,6 +25,7 @@ from rewindmq.protocol.remoting.runtime import Clock
 from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _log = logging.getLogger(__name__)
+_UNKNOWN: Final = 0
 _COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT)
 _ROLLBACK: Final = int(MessageSysFlag.TRANSACTION_ROLLBACK)
 _PREPARED: Final = int(MessageSysFlag.TRANSACTION_PREPARED)
@@ -53,18 +54,23 @@ class TransactionEnds:
         """Commit or roll back one message.
 
         Returns:
-            False when the producer does not know yet, or says something else: there is nothing to answer.
+            False when the producer does not know yet: there is nothing to answer.
 
         Raises:
-            RequestError: 11 at a slave; 1 for a message that is not there, is no half message, or another one
-                than the request says; 604 (v53) after the message's own immunity; 13, 14 or 1 when the store
-                refuses.
+            RequestError: 11 at a slave; 1 for a verdict that is none, and for a message that is not there, is no
+                half message, or another one than the request says; 604 (v53) after the message's own immunity;
+                13, 14 or 1 when the store refuses.
         """
         if self._is_refused:
             raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
         verdict = header.commit_or_rollback
-        if verdict not in (_COMMIT, _ROLLBACK):
+        if verdict == _UNKNOWN:
             return False
+        if verdict not in (_COMMIT, _ROLLBACK):
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"commitOrRollback {verdict}: expected {_UNKNOWN}, {_COMMIT} or {_ROLLBACK}",
+            )
         half = self._find(header)
         if self._rules.half_topic:
             self._end_half(half, commits=verdict == _COMMIT)

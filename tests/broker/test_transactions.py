@@ -137,14 +137,13 @@ def test_rollback_stores_an_op_record_alone(simulate: Simulate, profile: str) ->
 
 
 @pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-@pytest.mark.parametrize("verdict", [UNKNOWN, 4, -1, 99])
-def test_unknown_does_nothing_and_is_not_answered(simulate: Simulate, profile: str, verdict: int) -> None:
+def test_unknown_does_nothing_and_is_not_answered(simulate: Simulate, profile: str) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
         await peer.create_topic()
         half = await send_half(stage, peer)
         log_end = stage.broker.context.store.max_commit_log_offset
-        header = EndTransactionRequestHeader(**half, commit_or_rollback=verdict)
+        header = EndTransactionRequestHeader(**half, commit_or_rollback=UNKNOWN)
         await peer.client.invoke_oneway(
             peer.address, RemotingCommand(RequestCode.END_TRANSACTION, header), 3.0
         )
@@ -152,6 +151,20 @@ def test_unknown_does_nothing_and_is_not_answered(simulate: Simulate, profile: s
         assert stage.broker.context.store.max_commit_log_offset == log_end
 
     simulate(scenario, profile=profile)
+
+
+@pytest.mark.parametrize("verdict", [4, -1, 99])
+def test_a_verdict_that_is_none_is_refused(simulate: Simulate, verdict: int) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        half = await send_half(stage, peer)
+        log_end = stage.broker.context.store.max_commit_log_offset
+        answer = await end(peer, half, verdict)
+        assert (answer.code, answer.remark) == (1, f"commitOrRollback {verdict}: expected 0, 8 or 12")
+        assert stage.broker.context.store.max_commit_log_offset == log_end
+
+    simulate(scenario)
 
 
 @pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
