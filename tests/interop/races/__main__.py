@@ -12,6 +12,7 @@ from pathlib import Path
 from interop.races.cell import losses_text
 from interop.races.cells import ALL, DEFAULT
 from interop.races.play import Seen, play
+from interop.races.table import figures, keep, table
 
 
 def main() -> int:
@@ -21,6 +22,9 @@ def main() -> int:
     parser.add_argument("--servers", choices=("real", "ours"))
     parser.add_argument("--default", action="store_true", help="only the cells that CI plays")
     parser.add_argument("--histories", type=Path, help="directory for one file of events per cell")
+    parser.add_argument(
+        "--table", type=Path, nargs="+", help="play nothing: the table of these directories of histories"
+    )
     options = parser.parse_args()
     cells = [
         cell
@@ -29,14 +33,16 @@ def main() -> int:
         and (not options.client or cell.client in options.client)
         and (options.servers is None or cell.cluster.is_real == (options.servers == "real"))
     ]
+    if options.table is not None:
+        print(table(cells, options.table))
+        return 0
     with tempfile.TemporaryDirectory(prefix="rewindmq-races-") as directory:
         seen = play(cells, Path(directory))
     for one in seen:
         print(row(one))
         if options.histories is not None:
-            options.histories.mkdir(parents=True, exist_ok=True)
-            text = (one.raw if one.error else one.history).to_lines()
-            (options.histories / f"{one.cell}.jsonl").write_text(text)
+            history = one.raw if one.error else one.history
+            keep(one.cell, history, one.error, options.histories)
     return 0 if all(one.error is None and one.verdict.losses == one.cell.claimed for one in seen) else 1
 
 
@@ -46,8 +52,8 @@ def row(seen: Seen) -> str:
     claimed, found = losses_text(cell.claimed), losses_text(seen.verdict.losses)
     if seen.error is not None:
         found = f"not played: {seen.error}"
-    figures = "; ".join(violation.text for violation in seen.verdict.violations)
-    return f"| {cell.race} | {cell.client} | {cell.cluster} | {claimed} | {found} | {figures} |"
+    text = f"{cell.race} | {cell.client} | {cell.cluster} | {claimed} | {found} | {figures(seen.verdict)}"
+    return f"| {text} | {seen.seconds:.0f} s |"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, Final
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.points import Point
 from rewindmq.race.history import Event, History, Lab
-from rewindmq.race.stage.stage import GROUP, TOPIC
+from rewindmq.race.stage.stage import GROUP, TOPIC, reader_process
 
 PULLS: Final = ("PULL_MESSAGE", "LITE_PULL_MESSAGE")
 STATUSES: Final[Mapping[int, str]] = MappingProxyType(
@@ -28,6 +28,8 @@ STATUSES: Final[Mapping[int, str]] = MappingProxyType(
 )
 # A pull may be seen before the look that finds its queue in the table.
 _SEEN_LATE: Final = 1.0
+_READERS: Final = reader_process("")
+ONLY_CHAIN: Final = 1
 # Process, broker name, queue id.
 _Place = tuple[str, str, int]
 
@@ -94,7 +96,11 @@ class _Assignment:
     def _sent(self, event: Event) -> Iterator[Event]:
         fields, broker = event.details["fields"], event.details["target"]
         offset = fields["queueOffset"]
-        queues = self._queues.get((event.process, broker, fields["queueId"]), [])
+        place = (event.process, broker, fields["queueId"])
+        if event.process.startswith(_READERS) and place not in self._queues:
+            # Nobody looks into a lite pull consumer; it has one chain for each queue.
+            self._queues[place].append(_Queue(ONLY_CHAIN, 0.0, offset))
+        queues = self._queues.get(place, [])
         queue = _choose([queue for queue in queues if queue.dropped > event.at], offset, event.at)
         if queue is not None:
             queue.following, queue.is_waiting, queue.latest = offset, True, event.at

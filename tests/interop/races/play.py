@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from interop.races.cell import KILLS_BROKER, KILLS_MEMBERS, Cell
 from interop.races.cluster import ClusterKind, RaceCluster
@@ -19,6 +20,10 @@ from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
 from rewindmq.race.history import History
 from rewindmq.race.stage.settle import settle
+
+_AT_A_TIME: Final = 28
+_APART_SECONDS: Final = 0.5
+_STARTS_AT_A_TIME: Final = 3
 
 
 @dataclass
@@ -50,7 +55,8 @@ async def _play_all(cells: Sequence[Cell], directory: Path) -> list[Seen]:
     async with AsyncExitStack() as exits:
         company = _Company(directory, exits)
         await company.prepare(cells)
-        return await asyncio.gather(*(_play_one(cell, company) for cell in cells))
+        turns = _Turns()
+        return await asyncio.gather(*(_play_in_turn(cell, company, turns) for cell in cells))
 
 
 class _Company:
@@ -66,11 +72,25 @@ class _Company:
 
     async def prepare(self, cells: Sequence[Cell]) -> None:
         """Start what they share."""
-        kinds = {cell.cluster for cell in cells if cell.race not in KILLS_BROKER}
-        for number, kind in enumerate(sorted(kinds, key=str)):
-            self._shared[kind] = await self._cluster(kind, f"{number}")
-        for number, cell in enumerate(cell for cell in cells if cell.race in KILLS_BROKER):
-            self._own[cell] = await self._cluster(cell.cluster, f"own{number}")
+        shared = sorted({cell.cluster for cell in cells if cell.race not in KILLS_BROKER}, key=str)
+        own = [cell for cell in cells if cell.race in KILLS_BROKER]
+        starting = asyncio.Semaphore(_STARTS_AT_A_TIME)
+
+        async def start(kind: ClusterKind, name: str) -> RaceCluster:
+            async with starting:
+                return await self._exits.enter_async_context(RaceCluster(kind, self._directory / name))
+
+        kinds = [*shared, *(cell.cluster for cell in own)]
+        # All of them come to an end, also where one fails: nothing is to be left half started.
+        done = await asyncio.gather(
+            *(start(kind, str(number)) for number, kind in enumerate(kinds)), return_exceptions=True
+        )
+        for one in done:
+            if isinstance(one, BaseException):
+                raise one
+        started = [one for one in done if isinstance(one, RaceCluster)]
+        self._shared.update(zip(shared, started, strict=False))
+        self._own.update(zip(own, started[len(shared) :], strict=True))
         for version in sorted({cell.client for cell in cells}):
             self._drivers[version] = await self._launch(version)
 
@@ -80,14 +100,26 @@ class _Company:
     async def driver(self, version: str, *, is_own: bool) -> RaceDriver:
         return await self._launch(version) if is_own else self._drivers[version]
 
-    async def _cluster(self, kind: ClusterKind, name: str) -> RaceCluster:
-        return await self._exits.enter_async_context(RaceCluster(kind, self._directory / name))
-
     async def _launch(self, version: str) -> RaceDriver:
         self._count += 1
         driver = await RaceDriver.launch(version, self._directory, f"driver-{self._count}")
         self._exits.push_async_callback(driver.stop)
         return driver
+
+
+class _Turns:
+    """Two cores are busy while consumers start, and idle while they wait: one begins after the other."""
+
+    def __init__(self) -> None:
+        self.places = asyncio.Semaphore(_AT_A_TIME)
+        self.begin = asyncio.Lock()
+
+
+async def _play_in_turn(cell: Cell, company: _Company, turns: _Turns) -> Seen:
+    async with turns.places:
+        async with turns.begin:
+            await asyncio.sleep(_APART_SECONDS)
+        return await _play_one(cell, company)
 
 
 async def _play_one(cell: Cell, company: _Company) -> Seen:
@@ -104,11 +136,10 @@ async def _play_one(cell: Cell, company: _Company) -> Seen:
         async with stage.opened():
             await cell.scenario.play(stage)
             await settle(stage)
+        seen.history = stage.judged()
+        seen.verdict = judge(seen.history)
     except Exception as error:
         seen.error = error
     seen.raw = stage.history
     seen.seconds = time.monotonic() - began
-    if seen.error is None:
-        seen.history = stage.judged()
-        seen.verdict = judge(seen.history)
     return seen

@@ -48,6 +48,7 @@ class RaceDriver(Driver):
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         super().__init__(process, log)
         self._hearers: dict[str, Hearer] = {}
+        self._home = log.parent
 
     @classmethod
     async def launch(cls, version: str, directory: Path, name: str) -> RaceDriver:
@@ -68,6 +69,11 @@ class RaceDriver(Driver):
     def hear(self, consumer: str, hearer: Hearer) -> None:
         """Have everything that is told of a consumer told to ``hearer``."""
         self._hearers[consumer] = hearer
+
+    @property
+    def offset_files(self) -> list[Path]:
+        """Where its broadcasting consumers keep their progress."""
+        return list((self._home / "offsets").rglob("offsets.json"))
 
     async def _take(self, line: dict[str, Any]) -> None:
         if line.get("event") != "point":

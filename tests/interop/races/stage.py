@@ -18,7 +18,7 @@ from interop.races.names import NamedJournal, Names
 from interop.races.race_driver import RaceDriver
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.errors import RemotingError, ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -46,6 +46,7 @@ from rewindmq.race.stage.stage import (
 # What every wait may take at least: many races at a time on two cores.
 _PATIENCE: Final = 100.0
 _ASK_SECONDS: Final = 0.1
+_TRIES: Final = 5
 _COMMIT: Final = int(PullSysFlag.COMMIT_OFFSET)
 _READERS: Final = reader_process("")
 
@@ -92,20 +93,21 @@ class JavaStage(BaseStage):
             group=self._names.group,
         )
         self._actors: list[JavaActor] = []
+        self._unheeding: set[str] = set()
         # A real broker that resets by itself swallows commits: frames do not say what is stored.
         self._asks_broker = cluster.kind.is_real and mode is ResetMode.SERVER
         self._points = FramePoints(of_consumers=False, of_brokers=cluster.kind.is_real)
         self._asking: dict[int, asyncio.Task[None]] = {}
         self._ask_again: set[int] = set()
         self._answers: dict[tuple[str, int], int] = {}
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[JavaStage]:
         """Until the play is over; then everybody leaves."""
         self._cluster.hearers.append(self._hear_broker)
         if self._cluster.kind.is_real:
-            self._watching = asyncio.create_task(self._cluster.watch_offsets(self._see_offsets))
+            self._watching.append(asyncio.create_task(self._cluster.watch_offsets(self._see_offsets)))
         try:
             yield self
         finally:
@@ -124,7 +126,11 @@ class JavaStage(BaseStage):
         if brokers != 1 or broker_config:
             raise RaceError("the cluster of a race for real is as it is")
         await self._operator.open(self._namesrv)
-        await self._operator.create_topic([self._cluster.broker_address], queues)
+        for _ in range(_TRIES):
+            # Everybody starts at the same time, and a broker may be late.
+            with contextlib.suppress(RemotingError):
+                await self._operator.create_topic([self._cluster.broker_address], queues)
+                break
         await self._topic_known()
 
     async def member(
@@ -148,12 +154,15 @@ class JavaStage(BaseStage):
         # Where the driver keeps a broadcasting member's offsets is a matter of the whole JVM.
         plain = {key: value for key, value in options.items() if key != "offset_root"}
         await self._start(member, driver, "push", listener=plan, tags=tags, options=plain)
+        if "offset_root" in options:
+            self._watching.append(asyncio.create_task(self._watch_files(member.process, driver)))
         return member
 
     async def reader(self, name: str) -> JavaReader:  # type: ignore[override]
         """See ``Stage``."""
         driver = await self._drivers(False)
         reader = JavaReader(name, self._key(name), driver, self._journal)
+        self._unheeding.add(reader.process)
         await self._start(reader, driver, "pull")
         return reader
 
@@ -249,9 +258,9 @@ class JavaStage(BaseStage):
                 # A look may come when the queue has moved on; where it began is what the broker answered.
                 place = (process, details["queue_id"])
                 details["offset"] = self._answers.pop(place, details["offset"])
-            event = Event(self._journal.since_beginning(at), process, Point(kind), details)
-            event.details.setdefault("group", self._names.group)  # type: ignore[attr-defined]
-            self._journal.add(event)
+            # A message whose ProcessQueue is not found is told without one.
+            known = {"group": self._names.group, "chain": None, **details}
+            self._journal.add(Event(self._journal.since_beginning(at), process, Point(kind), known))
 
         return hear
 
@@ -264,6 +273,16 @@ class JavaStage(BaseStage):
     def _see_offsets(self, text: str) -> None:
         if re.search(rf'"{self._names.topic}@{self._names.group}"', text):
             self._journal.note(BROKER, Point.OFFSETS_FLUSHED, inferred=True)
+
+    async def _watch_files(self, process: str, driver: RaceDriver) -> None:
+        """Tell when a broadcasting member has written its progress down, until cancelled."""
+        before = [""]
+        while True:
+            texts = [path.read_text() for path in driver.offset_files]
+            if any(texts) and texts != before:
+                before = texts
+                self._journal.note(process, Point.PERSIST_TICK, inferred=True)
+            await self.sleep(_ASK_SECONDS)
 
     def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
         event = self._names.told(Event(self.now, process, kind, details))
@@ -307,13 +326,13 @@ class JavaStage(BaseStage):
     def _is_unheeding_pull(self, event: Event) -> bool:
         """A pull of an application that keeps its offsets itself: it knows of no resets."""
         details = event.details
-        if details.get("name") != "PULL_MESSAGE":
-            return False
-        return any(str(details[end]).startswith(_READERS) for end in ("source", "target"))
+        return details.get("name") == "PULL_MESSAGE" and not self._unheeding.isdisjoint(
+            (details["source"], details["target"])
+        )
 
     async def _leave(self) -> None:
         self._journal.close()
-        for task in (*self._asking.values(), *([self._watching] if self._watching else [])):
+        for task in (*self._asking.values(), *self._watching):
             task.cancel()
         await self._finish()
         for actor in self._actors:

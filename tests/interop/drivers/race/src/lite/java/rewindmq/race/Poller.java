@@ -9,6 +9,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 /** A lite pull consumer, and the application that polls it. */
 final class Poller implements Actor {
     private static final long POLL_MILLIS = 1000;
+    private static final int ONLY_CHAIN = 1;
     private final DefaultLitePullConsumer consumer;
     private final String name;
     private final String topic;
@@ -62,6 +63,7 @@ final class Poller implements Actor {
         offsets.add(message.getQueueOffset());
         details.add("offsets", offsets);
         details.addProperty("count", 1);
+        details.addProperty("chain", ONLY_CHAIN);
         told.point(name, "client.listener_called", details);
         told.point(name, "client.listener_returned", details);
     }
