@@ -1,0 +1,211 @@
+"""Brokers of both kinds in one cluster, each under name servers of both kinds, and as each other's slaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from interop.raw import ask
+from interop.store_chain import PROFILES
+from interop.store_command import CommandLine
+from interop.store_mixed import OUR_NAME, OURS, REAL_NAME, THEIRS, MixedCluster, MixedClusters
+from interop.store_view import log_digest, log_end, view_store, wait_dispatched, wait_until
+
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+    TopicConfig,
+)
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
+
+pytestmark = pytest.mark.interop
+
+SECONDS = 120.0
+COUNT = 40
+
+
+@pytest.fixture(params=[(release, kind) for release in PROFILES for kind in (THEIRS, OURS)], ids=" at ".join)
+def mixed(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
+    return mixed_clusters.get(*request.param)
+
+
+@pytest.fixture(params=PROFILES)
+def with_slaves(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
+    return mixed_clusters.get(request.param, OURS)
+
+
+async def wait_for(what: str, holds: Callable[[], bool]) -> None:
+    await asyncio.to_thread(wait_until, what, holds, SECONDS)
+
+
+async def make_topic(cluster: MixedCluster, topic: str) -> None:
+    """The topic at both masters, and at the name server."""
+    async with AdminClient(cluster.namesrv_address) as admin:
+        config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2)
+        for broker in (cluster.real, cluster.ours):
+            await admin.create_and_update_topic_config(broker.address, config)
+    await wait_for("both are in the route", lambda: set(route(cluster, topic)) == {REAL_NAME, OUR_NAME})
+
+
+def route(cluster: MixedCluster, topic: str) -> dict[str, dict[str, Any]]:
+    """The queues of a topic by broker, as a Java client is told; empty without a route."""
+    command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic))
+    answer = ask(cluster.namesrv_address, command)
+    body = fastjson.loads(answer.body) if isinstance(answer.body, bytes) and not answer.code else {}
+    return {queues["brokerName"]: queues for queues in body.get("queueDatas", ())}
+
+
+def registered(cluster: MixedCluster) -> dict[str, dict[int, str]]:
+    """Addresses by broker name and id."""
+    answer = ask(cluster.namesrv_address, RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO))
+    assert isinstance(answer.body, bytes)
+    table = fastjson.loads(answer.body)["brokerAddrTable"]
+    return {
+        name: {int(number): address for number, address in broker["brokerAddrs"].items()}
+        for name, broker in table.items()
+    }
+
+
+async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter[str]:
+    """How many messages went to which broker."""
+    async with Producer(f"producer-{topic}", cluster.namesrv_address) as producer:
+        results = [
+            await producer.send(Message(topic, f"body {number}".encode(), "TagA", f"key-{number}"))
+            for number in range(count)
+        ]
+    assert {result.status for result in results} == {"SEND_OK"}
+    return Counter(result.message_queue.broker_name for result in results)
+
+
+@asynccontextmanager
+async def consuming(
+    cluster: MixedCluster, topic: str, group: str
+) -> AsyncIterator[tuple[list[MessageExt], Callable[[int], Any]]]:
+    """What a running consumer was given, and how to wait until each body was given so often."""
+    consumer = PushConsumer(
+        group, cluster.namesrv_address, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    )
+    got: list[MessageExt] = []
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        got.extend(messages)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    async def all_given(times: int) -> None:
+        def holds() -> bool:
+            given = Counter(message.body for message in list(got))
+            return len(given) == COUNT and min(given.values()) >= times
+
+        await wait_for(f"each of {COUNT} messages came {times} times", holds)
+
+    consumer.subscribe(topic)
+    consumer.register_message_listener(listen)
+    async with consumer:
+        yield got, all_given
+
+
+async def test_a_route_tells_of_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
+    await make_topic(mixed, "alike")
+    queues = route(mixed, "alike")
+    assert queues[OUR_NAME] | {"brokerName": REAL_NAME} == queues[REAL_NAME]
+
+
+async def test_both_brokers_are_sent_to_and_consumed_from(mixed: MixedCluster) -> None:
+    await make_topic(mixed, "both")
+    assert await send(mixed, "both") == {REAL_NAME: COUNT // 2, OUR_NAME: COUNT // 2}
+    async with consuming(mixed, "both", "both-readers") as (got, all_given):
+        await all_given(1)
+        assert Counter(message.broker_name for message in got) == {
+            REAL_NAME: COUNT // 2,
+            OUR_NAME: COUNT // 2,
+        }
+
+
+async def test_a_reset_while_consuming_goes_through_both_brokers(
+    mixed: MixedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await make_topic(mixed, "again")
+    await send(mixed, "again")
+    async with consuming(mixed, "again", "again-readers") as (_, all_given):
+        await all_given(1)
+        output = await CommandLine(mixed.namesrv_address, capsys).done(
+            "resetOffsetByTime", "-g", "again-readers", "-t", "again", "-s", "0"
+        )
+        rows = [line.split() for line in output.splitlines()]
+        assert {row[0] for row in rows if row and row[0] in (REAL_NAME, OUR_NAME)} == {REAL_NAME, OUR_NAME}
+        await all_given(2)
+
+
+async def test_our_tool_shows_both_brokers(mixed: MixedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    await make_topic(mixed, "shown")
+    await send(mixed, "shown")
+    await asyncio.to_thread(wait_dispatched, mixed.real.address)
+    tool = CommandLine(mixed.namesrv_address, capsys)
+    listed = (await tool.done("clusterList")).split()
+    assert {mixed.real.address, mixed.ours.address, REAL_NAME, OUR_NAME} <= {*listed}
+    status = [line.split() for line in (await tool.done("topicStatus", "-t", "shown")).splitlines()]
+    ends = {(row[0], row[1]): int(row[3]) for row in status if row[0] in (REAL_NAME, OUR_NAME)}
+    assert ends == {(name, str(queue)): COUNT // 4 for name in (REAL_NAME, OUR_NAME) for queue in range(2)}
+    found = [await tool.done("queryMsgByKey", "-t", "shown", "-k", f"key-{number}") for number in range(4)]
+    assert all(len(text.splitlines()) == 2 for text in found), found
+
+
+async def test_our_broker_leaves_a_name_server_in_order_and_without_a_word(mixed: MixedCluster) -> None:
+    broker = mixed.start_ours("broker-z")
+    try:
+        assert registered(mixed)["broker-z"] == {0: broker.address}
+        broker.stop()
+        assert "broker-z" not in registered(mixed)
+        broker.start()
+        assert registered(mixed)["broker-z"] == {0: broker.address}
+    finally:
+        broker.kill()
+    await wait_for("the name server saw the connection go", lambda: "broker-z" not in registered(mixed))
+
+
+async def test_masters_and_slaves_of_both_kinds_are_listed(with_slaves: MixedCluster) -> None:
+    assert with_slaves.our_slave is not None
+    assert with_slaves.real_slave is not None
+    table = registered(with_slaves)
+    assert table[REAL_NAME] == {0: with_slaves.real.address, 1: with_slaves.our_slave.address}
+    assert table[OUR_NAME] == {0: with_slaves.ours.address, 1: with_slaves.real_slave.address}
+
+
+@pytest.mark.parametrize("direction", ["ours follows theirs", "theirs follows ours"])
+async def test_a_slave_has_every_byte_of_its_masters_log(with_slaves: MixedCluster, direction: str) -> None:
+    topic = "copied-" + direction.split()[0]
+    await make_topic(with_slaves, topic)
+    await send(with_slaves, topic)
+    master, slave = (
+        (with_slaves.real, with_slaves.our_slave)
+        if direction.startswith("ours")
+        else (with_slaves.ours, with_slaves.real_slave)
+    )
+    assert slave is not None
+    end = log_end(master.address)
+    await wait_for("the slave's log is as long", lambda: log_end(slave.address) >= end)
+    assert log_digest(slave.store_path, end) == log_digest(master.store_path, end)
+    await asyncio.to_thread(wait_dispatched, slave.address)
+
+    def has_topic() -> bool:
+        return topic in view_store(slave.address, slave.store_path).topics
+
+    await wait_for("the slave has its master's topics", has_topic)
+    at_master = view_store(master.address, master.store_path)
+    at_slave = view_store(slave.address, slave.store_path)
+    for queue in ((topic, 0), (topic, 1)):
+        assert at_slave.bounds[queue] == at_master.bounds[queue] == (0, COUNT // 4)
+        assert at_slave.records[queue] == at_master.records[queue]
+        assert isinstance(at_slave.records[queue], bytes)
