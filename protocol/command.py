@@ -105,10 +105,10 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
 
     def all_ext_fields(self) -> dict[str, ExtValue]:
         """Ext fields as they go on the wire: the free ones, overlaid by the typed header's."""
-        fields = dict(self.ext)
-        if self.header is not None:
-            fields.update(msgspec.to_builtins(self.header))
-        return fields
+        if self.header is None:
+            return dict(self.ext)
+        fields: dict[str, ExtValue] = msgspec.to_builtins(self.header)
+        return {**self.ext, **fields} if self.ext_fields or self.raw_ext else fields
 
     def set_ext(self, key: str, value: ExtValue) -> None:
         """Add an ext field beside the typed header (``wire.md`` 3.1)."""

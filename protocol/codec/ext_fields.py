@@ -12,6 +12,8 @@ def ext_text(value: ExtValue | float) -> str | None:
     Raises:
         FrameError: bytes that are no UTF-8.
     """
+    if type(value) is int:
+        return str(value)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -26,6 +28,9 @@ def ext_text(value: ExtValue | float) -> str | None:
 
 def text_fields(command: RemotingCommand) -> dict[str, str]:
     """Every ext field of ``command`` as text, those of its typed header included, nulls left out."""
+    # Answers are mostly text already: what is one needs no call.
     return {
-        key: text for key, value in command.all_ext_fields().items() if (text := ext_text(value)) is not None
+        key: value if type(value) is str else ext_text(value)  # type: ignore[misc]  # None only for None
+        for key, value in command.all_ext_fields().items()
+        if value is not None
     }

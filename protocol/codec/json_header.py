@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +30,18 @@ class _Header(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     version: Int32 | None = None
 
 
+class _PlainHeader(msgspec.Struct, rename="camel", gc=False):
+    """The same members as official clients write them: nothing is null, every ext value is a text."""
+
+    code: Int32
+    ext_fields: dict[str, str] | None = None
+    flag: Int32 = 0
+    language: str = LanguageCode.JAVA.name
+    opaque: Int32 = 0
+    remark: str | None = None
+    version: Int32 = 0
+
+
 class _TolerantHeader(msgspec.Struct, rename="camel", gc=False):
     """The same members, as Java takes them: anything with a text for a text, no number for 0."""
 
@@ -40,7 +54,13 @@ class _TolerantHeader(msgspec.Struct, rename="camel", gc=False):
     version: Int32 | None = None
 
 
+_DECODE_PLAIN: Final = msgspec.json.Decoder(_PlainHeader).decode
 _DECODER: Final = msgspec.json.Decoder(_Header)
+# Looked up for every frame, where the enum's own ways cost more than the whole header.
+_LANGUAGES: Final = MappingProxyType({language.name: language for language in LanguageCode})
+_LANGUAGE_NAMES: Final = MappingProxyType({int(language): language.name for language in LanguageCode})
+_OTHER: Final = LanguageCode.OTHER
+_JSON: Final = SerializeType.JSON
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
@@ -54,7 +74,7 @@ def encode_header(command: RemotingCommand) -> bytes:
         int(command.code),
         text_fields(command) or None,  # type: ignore[arg-type]  # dict is invariant
         int(command.flag),
-        LanguageCode.parse(command.language).name,
+        _LANGUAGE_NAMES.get(command.language) or LanguageCode.parse(command.language).name,
         command.opaque,
         command.remark,
         "JSON",
@@ -75,6 +95,26 @@ def decode_header(data: bytes) -> RemotingCommand:
     Raises:
         FrameError: no object, a member of the wrong type, a number beyond int32, too many ext fields.
     """
+    try:
+        plain = _DECODE_PLAIN(data)
+    except DECODE_FAILURES:
+        return _decode_other(data)
+    ext_fields = plain.ext_fields
+    if ext_fields is not None and len(ext_fields) > MAX_EXT_FIELDS:
+        raise _too_many(ext_fields)
+    return RemotingCommand(
+        plain.code,
+        remark=plain.remark,
+        language=_LANGUAGES.get(plain.language, _OTHER),
+        version=plain.version,
+        opaque=plain.opaque,
+        flag=plain.flag,
+        ext_fields=ext_fields or None,
+        serialize_type=_JSON,
+    )
+
+
+def _decode_other(data: bytes) -> RemotingCommand:
     header: _Header | _TolerantHeader
     try:
         header = _DECODER.decode(data)
@@ -88,7 +128,7 @@ def decode_header(data: bytes) -> RemotingCommand:
         opaque=header.opaque or 0,
         flag=header.flag or 0,
         ext_fields=_checked_ext(header.ext_fields),
-        serialize_type=SerializeType.JSON,
+        serialize_type=_JSON,
     )
 
 
@@ -111,5 +151,9 @@ def _checked_ext(fields: dict[str, str | int | float | bool | None] | None) -> d
     if not fields:
         return None
     if len(fields) > MAX_EXT_FIELDS:
-        raise FrameError(f"JSON header: {len(fields)} ext fields, at most {MAX_EXT_FIELDS} are allowed")
+        raise _too_many(fields)
     return {key: text for key, value in fields.items() if (text := ext_text(value)) is not None}
+
+
+def _too_many(fields: Mapping[str, object]) -> FrameError:
+    return FrameError(f"JSON header: {len(fields)} ext fields, at most {MAX_EXT_FIELDS} are allowed")
