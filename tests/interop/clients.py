@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from interop.driver import Driver
-from interop.toolchains import HERE, java_driver, tool
+from interop.toolchains import HERE, go_driver, java_driver, node_driver, tool
 from interop.versions import JAVA_CLIENTS
 
 
@@ -21,6 +21,7 @@ class Client:
         name: unique, used in topics' names: letters, digits and hyphens.
         title: as the compatibility page calls it.
         command: builds the driver where that is still to do, and says how it is started.
+        scratch: the environment variable that says where the library keeps files of its own.
     """
 
     name: str
@@ -29,10 +30,16 @@ class Client:
     codec: str
     command: Callable[[], list[str]]
     environment: Mapping[str, str] = field(default_factory=dict)
+    scratch: str | None = None
 
     async def start(self, log: Path) -> Driver:
-        """A running driver of this client."""
-        return await Driver.start(self.command(), log, self.environment)
+        """A running driver of this client; its files are beside ``log``."""
+        environment = dict(self.environment)
+        if self.scratch is not None:
+            directory = log.with_suffix(".files")
+            directory.mkdir(parents=True, exist_ok=True)
+            environment[self.scratch] = str(directory)
+        return await Driver.start(self.command(), log, environment)
 
 
 def java_command(version: str, *options: str) -> list[str]:
@@ -57,9 +64,29 @@ def _ours(wire: str) -> Client:
     return Client(f"rewindmq-{wire.lower()}", "RewindMQ's own", "", wire, lambda: command)
 
 
+_GO: Final = Client(
+    "go",
+    "rocketmq-client-go",
+    "2.1.2",
+    "JSON",
+    lambda: [str(go_driver())],
+    {"ROCKETMQ_GO_LOG_LEVEL": "warn"},
+    scratch="rocketmq.client.localOffsetStoreDir",
+)
+_NODE: Final = Client(
+    "node",
+    "ali-ons (Node)",
+    "3.12.0",
+    "JSON",
+    lambda: [tool("node"), str(node_driver())],
+    scratch="HOME",
+)
+
 CLIENTS: Final[tuple[Client, ...]] = (
     *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
     _ours("JSON"),
     _ours("ROCKETMQ"),
     _ours("auto"),
+    _GO,
+    _NODE,
 )

@@ -29,7 +29,7 @@ _OLD_NETTY: Final = "-Dos.detected.classifier=linux-x86_64"
 _HINTS: Final = {
     "java": "apt-get install openjdk-17-jdk-headless",
     "mvn": "apt-get install maven",
-    "go": "install Go 1.21 or newer (https://go.dev/doc/install)",
+    "go": "install Go 1.22 or newer (https://go.dev/doc/install)",
     "node": "install Node.js 18 or newer (https://nodejs.org)",
     "npm": "install Node.js 18 or newer (https://nodejs.org)",
 }
@@ -59,6 +59,29 @@ def java_driver(version: str) -> Path:
     """Directory with the jars of the driver and of the official client and tools of a release."""
     branch = "v4" if version.startswith("4.") else "v5"
     return _maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", branch))
+
+
+def go_driver() -> Path:
+    """The driver of the official Go client, an executable."""
+    go = tool("go")
+
+    def build(work: Path, target: Path) -> None:
+        # What go.sum does not name is not taken.
+        run_tool([go, "build", "-mod=readonly", "-trimpath", "-o", str(target / "driver"), "."], work)
+
+    return built("go", HERE / "drivers" / "go", build) / "driver"
+
+
+def node_driver() -> Path:
+    """The driver of ali-ons, a script beside what it needs."""
+    npm = tool("npm")
+    tool("node")
+
+    def build(work: Path, target: Path) -> None:
+        run_tool([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], work)
+        shutil.copytree(work, target, dirs_exist_ok=True)
+
+    return built("node", HERE / "drivers" / "node", build) / "main.js"
 
 
 def _maven_jars(name: str, project: Path, version: str, options: tuple[str, ...]) -> Path:
