@@ -22,6 +22,7 @@ from typing import Final, Protocol, Self
 
 from interop.raw import ask
 from interop.toolchains import server_jars, tool
+from interop.turns import take_turn
 
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.code import RequestCode
@@ -167,6 +168,7 @@ class JavaProcess:
     def __init__(
         self, jars: Path, main: str, arguments: list[str], home: Path, log: Path, *, heap: int = 256
     ) -> None:
+        take_turn()
         self._log = log
         # Set at the end of its output, too.
         self._served = threading.Event()

@@ -1,0 +1,49 @@
+"""Runs that start JVMs take turns on one machine: several at once would only make each other time out.
+
+A turn belongs to the process that took it, and to the processes it starts, until it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+_AT_ONCE: Final = 2
+_ASK_SECONDS: Final = 0.5
+# Tells a child that its parent waits for it, turn in hand.
+_HELD: Final = "REWINDMQ_INTEROP_TURN"
+
+_held: list[int] = []
+
+
+def take_turn() -> None:
+    """Wait until fewer than two other runs on this machine have JVMs; nothing where this one has its turn."""
+    if _HELD in os.environ:
+        return
+    os.environ[_HELD] = str(os.getpid())
+    directory = Path(tempfile.gettempdir())
+    files = [
+        os.open(directory / f"rewindmq-interop-{number}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        for number in range(_AT_ONCE)
+    ]
+    waited = False
+    while True:
+        for file in files:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            _held.append(file)
+            for other in files:
+                if other != file:
+                    os.close(other)
+            return
+        if not waited:
+            print("waiting for other runs of the interop suite on this machine", file=sys.stderr, flush=True)
+            waited = True
+        time.sleep(_ASK_SECONDS)
