@@ -136,6 +136,33 @@ async def _below(attempt: Any) -> dict[str, Any]:
     return answer
 
 
+@scenario(
+    "pull-from",
+    "pull from an offset: filters and statuses",
+    "producer.start",
+    "send.sync",
+    "pull.start",
+    "pull.queues",
+    "pull.pull",
+)
+async def pull_from(stage: Stage) -> Outcome:
+    """What a library can do that pulls by offset and knows nothing else of queues."""
+    topic = await stage.topic(queues=1)
+    bodies = texts(6)
+    await _send_apart(stage, topic, bodies)
+    reader = await stage.reader(topic)
+    (queue,) = (await stage.driver.do("pull.queues", consumer=reader, topic=topic))["queues"]
+    outcome = {}
+    for offset, expression in ((0, "*"), (2, "*"), (0, "B"), (0, "C"), (len(bodies) + 5, "*")):
+        fields = {"offset": offset, "expression": expression, "max": 3}
+        answer = await stage.driver.do("pull.pull", consumer=reader, queue=queue, **fields)
+        answer["messages"] = [message["body"] for message in answer["messages"]]
+        outcome[f"{offset} {expression}"] = answer
+    assert outcome["2 *"]["messages"] == bodies[2:5]
+    assert outcome["0 B"]["messages"] == bodies[1::2]
+    return outcome
+
+
 @scenario("pull-unknown-topic", "a topic that nobody has", "pull.start", "pull.queues")
 async def pull_unknown_topic(stage: Stage) -> Outcome:
     topic = stage.name("nobody-has")

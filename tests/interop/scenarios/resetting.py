@@ -69,6 +69,7 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     "producer.start",
     "send.sync",
     "consume.concurrent",
+    "reset",
 )
 async def reset_rewind(stage: Stage) -> Outcome:
     """Everything is delivered again, and what is sent after."""
@@ -81,6 +82,7 @@ async def reset_rewind(stage: Stage) -> Outcome:
     "producer.start",
     "send.sync",
     "consume.orderly",
+    "reset",
 )
 async def reset_rewind_orderly(stage: Stage) -> Outcome:
     return await _rewound(stage, "consume.orderly")
@@ -94,6 +96,7 @@ async def reset_rewind_orderly(stage: Stage) -> Outcome:
     "consume.orderly",
     "consume.release",
     "hold",
+    "reset",
 )
 async def reset_skip(stage: Stage) -> Outcome:
     """A listener hangs in the first message: those behind it are skipped, what is sent later is delivered."""
@@ -112,3 +115,29 @@ async def reset_skip(stage: Stage) -> Outcome:
     bodies = [message["body"] for message in delivered]
     assert len(bodies) < len(_BODIES), bodies
     return {"bodies": bodies}
+
+
+@scenario(
+    "reset-stopped",
+    "reset to the beginning while nobody consumes",
+    "producer.start",
+    "send.sync",
+    "consume.concurrent",
+    "consume.stop",
+)
+async def reset_stopped(stage: Stage) -> Outcome:
+    """The offsets are written for the group, whose next member begins there."""
+    topic = await stage.topic()
+    producer = await stage.producer()
+    group = stage.name("group")
+    consumer = await stage.consumer(topic, group=group)
+    await stage.send(producer, to_send(topic, _BODIES))
+    assert sorted(await stage.driver.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
+    await _committed(stage, topic, group, len(_BODIES))
+    await stage.driver.do("consume.stop", consumer=consumer)
+    result = await stage.admin.reset_or_write(topic, group, _BEGINNING)
+    assert result.is_success, result.failure
+    again = await stage.consumer(topic, "again", group=group)
+    delivered = await stage.driver.bodies(again, len(_BODIES), _RESET_SECONDS)
+    assert sorted(delivered) == sorted(_BODIES)
+    return {"written by hand": result.written is not None}
