@@ -203,9 +203,10 @@ class JavaProcess:
         """Whether it serves; False when it ended first.
 
         Raises:
-            TimeoutError: neither happened.
+            TimeoutError: neither happened; it was killed.
         """
         if not self._served.wait(timeout):
+            self.kill()
             raise TimeoutError(f"{self._log.stem} did not serve in {timeout:g} s:\n{self.log_tail()}")
         return self._has_served
 
