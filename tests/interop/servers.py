@@ -30,7 +30,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.profile import Profile
 
 BROKER: Final = "broker-a"
-START_SECONDS: Final = 90.0
+START_SECONDS: Final = 240.0
 _STOP_SECONDS: Final = 30.0
 _ASK_SECONDS: Final = 0.1
 _PORTS: Final = range(20_000, 30_000)
