@@ -57,9 +57,9 @@ class TransactionEnds:
             False when the producer does not know yet: there is nothing to answer.
 
         Raises:
-            RequestError: 11 at a slave; 1 for a verdict that is none, and for a message that is not there, is no
-                half message, or another one than the request says; 604 (v53) after the message's own immunity;
-                13, 14 or 1 when the store refuses.
+            RequestError: 11 at a slave; 1 for a verdict that is none, and for a message that is not there, is
+                no half message, or another one than the request says; 604 (v53) after the message's own
+                immunity; 13, 14 or 1 when the store refuses.
         """
         if self._is_refused:
             raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
