@@ -82,19 +82,6 @@ class QueryTopicConsumeByWhoRequestHeader(CommandHeader):
     topic: str
 
 
-class RegisterFilterServerRequestHeader(CommandHeader):
-    """A filter server appears, 301 (retired)."""
-
-    filter_server_addr: str
-
-
-class RegisterFilterServerResponseHeader(CommandHeader):
-    """Answer to 301."""
-
-    broker_name: str
-    broker_id: Int64
-
-
 class QueryConsumeTimeSpanRequestHeader(CommandHeader):
     """Store times a group has consumed up to, 303."""
 

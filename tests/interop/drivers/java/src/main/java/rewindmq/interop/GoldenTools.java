@@ -1,0 +1,114 @@
+package rewindmq.interop;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.rocketmq.common.MQVersion;
+import org.apache.rocketmq.common.message.MessageDecoder;
+import org.apache.rocketmq.tools.command.MQAdminStartup;
+
+/** What administrators do: mqadmin's commands, one after the other. */
+final class GoldenTools {
+    /** V5_0_0: from here on this command wants the topic, before that it knows no such option. */
+    private static final int FIRST_WITH_TOPIC = 413;
+
+    private final GoldenPlaces places;
+
+    GoldenTools(GoldenPlaces places) {
+        this.places = places;
+    }
+
+    void prepare() {
+        String broker = places.broker;
+        for (String topic : new String[] {GoldenTraffic.TOPIC, GoldenTraffic.ORDERED, GoldenTraffic.REQUESTS, "GoldenReadOnly", "GoldenDoomed"}) {
+            mqadmin("updateTopic", "-b", broker, "-t", topic, "-r", "1", "-w", "1");
+        }
+        mqadmin("updateTopic", "-b", broker, "-t", "TBW102", "-r", "1", "-w", "1");
+        mqadmin("updateTopicPerm", "-b", broker, "-t", "GoldenReadOnly", "-p", "4");
+        mqadmin("updateSubGroup", "-b", broker, "-g", GoldenTraffic.GROUP, "-s", "true", "-m", "true", "-d", "true");
+        mqadmin("updateSubGroup", "-b", broker, "-g", "golden-broadcasting", "-s", "true", "-d", "true");
+        mqadmin("updateSubGroup", "-b", broker, "-g", "golden-doomed");
+    }
+
+    void lookAround(GoldenClients clients) throws Exception {
+        String broker = places.broker;
+        String group = GoldenTraffic.GROUP;
+        String topic = GoldenTraffic.TOPIC;
+        mqadmin("clusterList");
+        mqadmin("brokerStatus", "-b", broker);
+        mqadmin("topicList", "-c");
+        mqadmin("topicRoute", "-t", topic);
+        mqadmin("topicRoute", "-t", "NoSuchTopic");
+        mqadmin("topicClusterList", "-t", topic);
+        mqadmin("topicStatus", "-t", topic);
+        mqadmin("getConsumerConfig", "-g", group);
+        mqadmin("consumerConnection", "-g", group);
+        mqadmin("consumerConnection", "-g", "golden-orderly");
+        mqadmin("producerConnection", "-g", "golden-producers", "-t", topic);
+        mqadmin("producer", "-b", broker);
+        mqadmin("consumerProgress", "-g", group);
+        mqadmin("consumerProgress");
+        mqadmin("consumerStatus", "-g", group);
+        mqadmin("consumerStatus", "-g", "golden-orderly");
+        mqadmin("brokerConsumeStats", "-b", broker);
+        mqadmin("statsAll", "-t", topic);
+        mqadmin("queryCq", "-b", broker, "-t", topic, "-q", "0", "-i", "0", "-c", "3", "-g", group);
+        mqadmin("queryMsgByKey", "-t", topic, "-k", "key-1");
+        mqadmin("queryMsgByKey", "-t", topic, "-k", "key-none");
+        mqadmin("queryMsgByUniqueKey", "-t", topic, "-i", clients.uniqueId);
+        mqadmin("queryMsgByOffset", "-b", "broker-a", "-t", topic, "-i", "0", "-o", "0");
+        String id = throughRelay(clients.some.getCommitLogOffset());
+        queryById("-i", id);
+        queryById("-i", throughRelay(1L << 40));
+        queryById("-i", id, "-g", group, "-d", clients.consumer.buildMQClientId());
+        mqadmin("printMsg", "-t", topic);
+        mqadmin("updateOrderConf", "-m", "put", "-t", "GoldenOrder", "-v", "broker-a:1");
+        mqadmin("updateOrderConf", "-m", "get", "-t", "GoldenOrder");
+        mqadmin("updateOrderConf", "-m", "get", "-t", "NoSuchOrder");
+        mqadmin("updateKvConfig", "-s", "golden", "-k", "colour", "-v", "gold");
+        mqadmin("getBrokerConfig", "-b", broker);
+        mqadmin("updateBrokerConfig", "-b", broker, "-k", "flushDelayOffsetInterval", "-v", "10001");
+        mqadmin("getNamesrvConfig");
+        mqadmin("updateNamesrvConfig", "-k", "returnOrderTopicConfigToBroker", "-v", "true");
+        mqadmin("resetOffsetByTime", "-g", "golden-nobody", "-t", topic, "-s", "0");
+        mqadmin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0");
+        mqadmin("skipAccumulatedMessage", "-g", "golden-orderly", "-t", GoldenTraffic.ORDERED);
+        mqadmin("cloneGroupOffset", "-s", group, "-d", "golden-clone", "-t", topic, "-o", "false");
+        mqadmin("updateAclConfig", "-b", broker, "-a", "golden-account", "-s", "golden-secret", "-i", "GoldenTopic=PUB|SUB", "-u", "DENY", "-w", "127.0.0.1");
+        mqadmin("updateGlobalWhiteAddr", "-b", broker, "-g", "127.0.0.1");
+        mqadmin("clusterAclConfigVersion", "-b", broker);
+    }
+
+    void tidyUp() {
+        String broker = places.broker;
+        mqadmin("deleteAclConfig", "-b", broker, "-a", "golden-account");
+        mqadmin("deleteKvConfig", "-s", "golden", "-k", "colour");
+        mqadmin("wipeWritePerm", "-b", "broker-a");
+        mqadmin("addWritePerm", "-b", "broker-a");
+        mqadmin("cleanExpiredCQ", "-b", broker);
+        mqadmin("deleteExpiredCommitLog", "-b", broker);
+        mqadmin("cleanUnusedTopic", "-b", broker);
+        mqadmin("deleteTopic", "-c", "DefaultCluster", "-t", "GoldenDoomed");
+        mqadmin("deleteSubGroup", "-b", broker, "-g", "golden-doomed", "-r", "true");
+    }
+
+    private void queryById(String... options) {
+        List<String> line = new ArrayList<>(List.of(options));
+        if (MQVersion.CURRENT_VERSION >= FIRST_WITH_TOPIC) {
+            line.addAll(List.of("-t", GoldenTraffic.TOPIC));
+        }
+        mqadmin("queryMsgById", line.toArray(new String[0]));
+    }
+
+    /** The offset id that a message would have if the broker were where its relay is. */
+    private String throughRelay(long offset) throws Exception {
+        String[] parts = places.broker.split(":");
+        var address = new java.net.InetSocketAddress(parts[0], Integer.parseInt(parts[1]));
+        return MessageDecoder.createMessageId(address, offset);
+    }
+
+    private void mqadmin(String command, String... options) {
+        List<String> line = new ArrayList<>(List.of(command, "-n", places.namesrv));
+        line.addAll(List.of(options));
+        GoldenTraffic.step("mqadmin " + String.join(" ", line), () -> MQAdminStartup.main0(line.toArray(new String[0]), null));
+    }
+}
