@@ -99,7 +99,7 @@ async def send_all(namesrv: str, label: str, batches: int) -> None:
             text = f"{label} {number} 时光"
             properties = {"a": str(number), "название": "значение"}
             await producer.send(
-                Message("plain", text.encode(), "TagA", f"{label}-{number} shared", properties=properties)
+                Message("plain", text.encode(), "TagA", f"n{number} shared", properties=properties)
             )
         first = min(await producer.fetch_publish_message_queues("batch"))
         for number in range(batches):

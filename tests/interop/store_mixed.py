@@ -6,6 +6,7 @@ Under ours each master has a slave of the other kind, too.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -60,46 +61,65 @@ class MixedCluster:
 
 
 class MixedClusters:
-    """All of them, each started when it is first asked for; the members of one at the same time."""
+    """All of them, each started when it is first asked for; one that did not start is not tried again."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._clusters: dict[tuple[str, str], MixedCluster] = {}
+        self._clusters: dict[tuple[str, str], MixedCluster | Exception] = {}
 
     def get(self, release: str, kind: str) -> MixedCluster:
         key = (release, kind)
         if key not in self._clusters:
-            self._clusters[key] = _start(release, kind, self._directory / f"{release}-{kind.split()[0]}")
-        return self._clusters[key]
+            try:
+                self._clusters[key] = _start(release, kind, self._directory / f"{release}-{kind.split()[0]}")
+            except Exception as error:
+                self._clusters[key] = error
+        cluster = self._clusters[key]
+        if isinstance(cluster, Exception):
+            raise cluster
+        return cluster
 
     def close(self) -> None:
         for cluster in self._clusters.values():
-            cluster.close()
+            if isinstance(cluster, MixedCluster):
+                cluster.close()
 
 
 def _start(release: str, kind: str, directory: Path) -> MixedCluster:
+    """The masters at the same time, then their slaves."""
     profile = PROFILES[release]
     folders = {name: directory / name for name in ("namesrv", REAL_NAME, OUR_NAME, "our-slave", "real-slave")}
     for folder in folders.values():
         folder.mkdir(parents=True)
+    started = ExitStack()
     namesrv: OurNamesrv | RealNamesrv
     if kind == OURS:
         namesrv = OurNamesrv(profile, folders["namesrv"])
     else:
         namesrv = RealNamesrv(release, folders["namesrv"])
+    started.callback(namesrv.stop)
 
     def real(folder: str, **keys: object) -> RealBroker:
-        return RealBroker(release, namesrv.address, folders[folder], **_CONFIG, **keys)
+        broker = RealBroker(release, namesrv.address, folders[folder], **_CONFIG, **keys)
+        started.callback(broker.stop)
+        return broker
 
     def ours(folder: str, **keys: object) -> OurBroker:
-        return OurBroker(profile, namesrv.address, folders[folder], **_CONFIG, **keys)
+        broker = OurBroker(profile, namesrv.address, folders[folder], **_CONFIG, **keys)
+        started.callback(broker.stop)
+        return broker
 
-    with ThreadPoolExecutor() as threads:
-        a_real = threads.submit(real, REAL_NAME, brokerName=REAL_NAME)
-        an_ours = threads.submit(ours, OUR_NAME, brokerName=OUR_NAME)
-        cluster = MixedCluster(release, kind, directory, namesrv, a_real.result(), an_ours.result())
+    try:
+        with ThreadPoolExecutor() as threads:
+            a_real = threads.submit(real, REAL_NAME, brokerName=REAL_NAME)
+            an_ours = threads.submit(ours, OUR_NAME, brokerName=OUR_NAME)
+            cluster = MixedCluster(release, kind, directory, namesrv, a_real.result(), an_ours.result())
         if kind == OURS:
-            their_slave = threads.submit(real, "real-slave", brokerName=OUR_NAME, **_SLAVE)
-            our_slave = threads.submit(ours, "our-slave", brokerName=REAL_NAME, **_SLAVE)
-            cluster.real_slave, cluster.our_slave = their_slave.result(), our_slave.result()
+            with ThreadPoolExecutor() as threads:
+                their_slave = threads.submit(real, "real-slave", brokerName=OUR_NAME, **_SLAVE)
+                our_slave = threads.submit(ours, "our-slave", brokerName=REAL_NAME, **_SLAVE)
+                cluster.real_slave, cluster.our_slave = their_slave.result(), our_slave.result()
+    except BaseException:
+        started.close()
+        raise
     return cluster

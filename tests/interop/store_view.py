@@ -151,17 +151,30 @@ class StoreView:
                 found += decode_records(records)
         return found
 
-    def __sub__(self, other: StoreView) -> list[str]:
-        """What is not the same, one line for each."""
-        lines = []
+    def __sub__(self, other: StoreView) -> list[Difference]:
+        """What is not the same here as in the other."""
+        found = []
         for part in fields(self):
             mine, theirs = getattr(self, part.name), getattr(other, part.name)
-            lines += [
-                f"{part.name} {key}: {_short(mine.get(key))} != {_short(theirs.get(key))}"
+            found += [
+                Difference(part.name, key, mine.get(key), theirs.get(key))
                 for key in sorted({*mine, *theirs}, key=str)
                 if mine.get(key) != theirs.get(key)
             ]
-        return lines
+        return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What ``mine`` is in one view and ``theirs`` in the other; None where there is none."""
+
+    part: str
+    key: Any
+    mine: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.key}: {_short(self.mine)} != {_short(self.theirs)}"
 
 
 def view_store(address: str, store: Path) -> StoreView:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -89,31 +90,39 @@ async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter
     return Counter(result.message_queue.broker_name for result in results)
 
 
-@asynccontextmanager
-async def consuming(
-    cluster: MixedCluster, topic: str, group: str
-) -> AsyncIterator[tuple[list[MessageExt], Callable[[int], Any]]]:
-    """What a running consumer was given, and how to wait until each body was given so often."""
-    consumer = PushConsumer(
-        group, cluster.namesrv_address, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-    )
-    got: list[MessageExt] = []
+@dataclass
+class Consuming:
+    """A running consumer and what it was given so far."""
 
-    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-        got.extend(messages)
-        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+    consumer: PushConsumer
+    got: list[MessageExt] = field(default_factory=list)
 
-    async def all_given(times: int) -> None:
+    async def all_given(self, times: int) -> None:
+        """Wait until each message was given so often, and the brokers know."""
+
         def holds() -> bool:
-            given = Counter(message.body for message in list(got))
+            given = Counter(message.body for message in list(self.got))
             return len(given) == COUNT and min(given.values()) >= times
 
         await wait_for(f"each of {COUNT} messages came {times} times", holds)
+        await self.consumer.persist_offsets()
+
+
+@asynccontextmanager
+async def consuming(cluster: MixedCluster, topic: str, group: str) -> AsyncIterator[Consuming]:
+    consumer = PushConsumer(
+        group, cluster.namesrv_address, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    )
+    consuming = Consuming(consumer)
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        consuming.got.extend(messages)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     consumer.subscribe(topic)
     consumer.register_message_listener(listen)
     async with consumer:
-        yield got, all_given
+        yield consuming
 
 
 async def test_a_route_tells_of_both_kinds_of_broker_alike(mixed: MixedCluster) -> None:
@@ -125,9 +134,9 @@ async def test_a_route_tells_of_both_kinds_of_broker_alike(mixed: MixedCluster) 
 async def test_both_brokers_are_sent_to_and_consumed_from(mixed: MixedCluster) -> None:
     await make_topic(mixed, "both")
     assert await send(mixed, "both") == {REAL_NAME: COUNT // 2, OUR_NAME: COUNT // 2}
-    async with consuming(mixed, "both", "both-readers") as (got, all_given):
-        await all_given(1)
-        assert Counter(message.broker_name for message in got) == {
+    async with consuming(mixed, "both", "both-readers") as reader:
+        await reader.all_given(1)
+        assert Counter(message.broker_name for message in reader.got) == {
             REAL_NAME: COUNT // 2,
             OUR_NAME: COUNT // 2,
         }
@@ -138,14 +147,14 @@ async def test_a_reset_while_consuming_goes_through_both_brokers(
 ) -> None:
     await make_topic(mixed, "again")
     await send(mixed, "again")
-    async with consuming(mixed, "again", "again-readers") as (_, all_given):
-        await all_given(1)
+    async with consuming(mixed, "again", "again-readers") as reader:
+        await reader.all_given(1)
         output = await CommandLine(mixed.namesrv_address, capsys).done(
             "resetOffsetByTime", "-g", "again-readers", "-t", "again", "-s", "0"
         )
         rows = [line.split() for line in output.splitlines()]
         assert {row[0] for row in rows if row and row[0] in (REAL_NAME, OUR_NAME)} == {REAL_NAME, OUR_NAME}
-        await all_given(2)
+        await reader.all_given(2)
 
 
 async def test_our_tool_shows_both_brokers(mixed: MixedCluster, capsys: pytest.CaptureFixture[str]) -> None:

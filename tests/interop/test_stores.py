@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
 import pytest
-from interop.store_chain import PROFILES, Chain
+from interop.store_chain import PROFILES, Chain, lost_members
+from interop.store_fill import BATCH, LARGE_BYTES, RETRIES, TOPICS
+from interop.store_view import Difference
+from interop.versions import SERVER_4, SERVER_5
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.record import decode_records
 
 pytestmark = pytest.mark.interop
 
@@ -17,6 +27,11 @@ HAND_OVERS = (
 )
 
 
+TRANS_OP_HALF_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+# The only one of more than one file.
+LONG_QUEUE = ("batch", 0)
+
+
 @pytest.fixture(params=PROFILES)
 def chain(request: pytest.FixtureRequest, store_chains: dict[str, Chain | BaseException]) -> Chain:
     played = store_chains[request.param]
@@ -28,9 +43,83 @@ def chain(request: pytest.FixtureRequest, store_chains: dict[str, Chain | BaseEx
 @pytest.mark.parametrize("title", HAND_OVERS)
 def test_the_next_broker_serves_what_the_one_before_did(chain: Chain, title: str) -> None:
     step = chain.hand_overs[title]
-    assert step.after - step.before == []
+    explained = EXPLAINED.get((chain.release, title), ())
+    found = [d for d in step.after - step.before if not any(explains(d) for explains in explained)]
+    assert "\n".join(map(str, found)) == ""
+
+
+def _is_built_in(difference: Difference) -> bool:
+    """5.5.0 has more topics of its own, the one of ended transactions among them, which 4.x has no entry of;
+    so it can be pulled from."""
+    if difference.part == "topics":
+        return difference.theirs is None
+    if difference.part == "records":
+        return difference.theirs == ResponseCode.TOPIC_NOT_EXIST
+    return difference.part in ("searches", "keys") and difference.key[0] == TRANS_OP_HALF_TOPIC
+
+
+def _goes_by_modification_time(difference: Difference) -> bool:
+    """4.9.7 looks for a time in the first queue file that was modified then or later (``store.md`` 12.1);
+    nobody sets that time right when a broker is killed."""
+    return difference.part == "searches" and difference.key == LONG_QUEUE
+
+
+def _is_no_longer_indexed(difference: Difference) -> bool:
+    """4.9.7 drops the newest index file after a crash, and indexes again only the segments that it goes
+    through (``store.md`` 5.6)."""
+    if difference.part != "keys":
+        return False
+    lacking = Counter(m.commit_log_offset for m in decode_records(difference.theirs))
+    lacking.subtract(m.commit_log_offset for m in decode_records(difference.mine))
+    return all(count >= 0 for count in lacking.values())
+
+
+EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]] = {
+    (SERVER_4, "ours, killed, opened by theirs"): (_goes_by_modification_time, _is_no_longer_indexed),
+    (SERVER_4, "begun by ours, killed, opened by theirs"): (
+        _goes_by_modification_time,
+        _is_no_longer_indexed,
+    ),
+    (SERVER_5, "begun by ours, killed, opened by theirs"): (_is_built_in,),
+}
 
 
 @pytest.mark.parametrize("title", HAND_OVERS)
 def test_opening_a_store_changes_no_byte_of_its_messages(chain: Chain, title: str) -> None:
     assert chain.hand_overs[title].files_changed == []
+
+
+@pytest.mark.parametrize("title", HAND_OVERS)
+def test_members_of_the_tables_files_stay_when_the_other_has_written_them(chain: Chain, title: str) -> None:
+    step = chain.hand_overs[title]
+    lost = lost_members(step.config_before, step.config_after)
+    # Made of the offsets whenever 5.x writes them.
+    made = ("/consumerOffset/groupTopicMap", "/consumerOffset/pullOffsetTable")
+    assert [path for path in lost if path not in made] == []
+
+
+def test_every_kind_of_message_is_there_in_the_end(chain: Chain) -> None:
+    """Those of both kinds of broker, whoever had the store in between."""
+    bodies = {topic: [bytes(m.body) for m in chain.last.messages(topic)] for topic in TOPICS}
+    labels = ("one", "two", "three", "four")
+    for label in labels:
+        mark = label.encode()
+        assert sum(body.startswith(mark) for body in bodies["plain"]) == 5
+        assert sum(body.startswith(mark) for body in bodies["batch"]) == BATCH * chain.labels[label]
+        assert sum(body.startswith(mark) for body in bodies["ordered"]) == 8
+        assert sorted(body for body in bodies["later"] if body.startswith(mark)) == [
+            b"%b level %d" % (mark, level) for level in (1, 2)
+        ]
+        assert b"%b packs well " % mark * 4_000 in bodies["large"]
+        assert b"%b COMMIT_MESSAGE" % mark in bodies["decided"]
+        assert b"%b fails" % mark in bodies["failing"]
+        assert chain.last.bounds[f"%RETRY%failing-{label}", 0] == (0, RETRIES)
+        assert chain.last.bounds[f"%DLQ%failing-{label}", 0] == (0, 1)
+        assert chain.last.offsets[f"batch@readers-{label}"][0] > 0
+        assert chain.last.offsets[f"ordered@orderly-{label}"] == {0: 4, 1: 4}
+    assert len(bodies["large"]) == 2 * len(labels)
+    assert sum(len(body) == LARGE_BYTES for body in bodies["large"]) == len(labels)
+    assert len(bodies["decided"]) == len(labels)
+    assert chain.last.bounds["RMQ_SYS_TRANS_HALF_TOPIC", 0] == (0, 3 * len(labels))
+    assert chain.last.bounds[TRANS_OP_HALF_TOPIC, 0] == (0, 2 * len(labels))
+    assert chain.last.bounds["SCHEDULE_TOPIC_XXXX", 17] == (0, len(labels))

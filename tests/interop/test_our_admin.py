@@ -1,0 +1,164 @@
+"""Every command of ``rewindmq admin`` at a real broker: it works, or says in one line what is not served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from interop.store_chain import PROFILES
+from interop.store_command import CommandLine
+from interop.store_mixed import CLUSTER, REAL_NAME, THEIRS, MixedClusters
+from interop.store_view import wait_dispatched
+
+from rewindmq.client import (
+    AdminClient,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+    SendResult,
+    TopicConfig,
+)
+from rewindmq.client.admin.commands.table import COMMANDS
+
+pytestmark = pytest.mark.interop
+
+TOPIC, GROUP, GONE = "ruled", "ruled-readers", "ruled-gone"
+QUEUES, COUNT = 2, 6
+SECONDS = 60.0
+
+
+@dataclass
+class Place:
+    """A topic at a real broker, its messages, and a consumer that has read them."""
+
+    release: str
+    broker: str
+    sent: list[SendResult]
+    client_id: str
+    tool: CommandLine
+
+
+@asynccontextmanager
+async def place_at(
+    release: str, clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
+) -> AsyncIterator[Place]:
+    cluster = clusters.get(release, THEIRS)
+    namesrv, broker = cluster.namesrv_address, cluster.real.address
+    async with AdminClient(namesrv) as admin:
+        for topic in (TOPIC, GONE):
+            config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+            await admin.create_and_update_topic_config(broker, config)
+        async with asyncio.timeout(SECONDS):
+            while not {TOPIC, GONE} <= {*await admin.fetch_all_topic_list()}:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+    async with Producer("ruled-producer", namesrv, enable_msg_trace=True) as producer:
+        queues = sorted(await producer.fetch_publish_message_queues(TOPIC))
+        sent = [
+            await producer.send(Message(TOPIC, b"body %d" % number, "TagA", f"key-{number}"), queue=queue)
+            for number in range(COUNT)
+            for queue in queues
+        ]
+    read = asyncio.Event()
+    consumer = PushConsumer(GROUP, namesrv, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+    bodies: set[tuple[int, int]] = set()
+
+    async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        bodies.update((message.queue_id, message.queue_offset) for message in messages)
+        if len(bodies) >= len(sent):
+            read.set()
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer.subscribe(TOPIC)
+    consumer.register_message_listener(listen)
+    async with consumer:
+        await asyncio.wait_for(read.wait(), SECONDS)
+        await consumer.persist_offsets()
+        await asyncio.to_thread(wait_dispatched, broker)
+        yield Place(release, broker, sent, consumer.config.client_id, CommandLine(namesrv, capsys))
+
+
+# What each command is asked, and a word that its output holds; in this order, the last ones delete.
+# {id} is the first message's unique id, {offset_id} its offset id, {client} the consumer's id.
+WORKING: Final = (
+    ("clusterList", "", REAL_NAME),
+    ("clusterList", "-m", REAL_NAME),
+    ("topicList", "", TOPIC),
+    ("topicList", "-c", CLUSTER),
+    ("topicRoute", f"-t {TOPIC}", REAL_NAME),
+    ("topicStatus", f"-t {TOPIC}", REAL_NAME),
+    ("updateTopic", f"-c {CLUSTER} -t {GONE} -r 3 -w 3", "readQueueNums=3"),
+    ("updateTopicPerm", "-b {broker} -t " + GONE + " -p 4", "success"),
+    ("updateSubGroup", "-b {broker} -g ruled-set -r 2", "retryQueueNums=2"),
+    ("getConsumerConfig", "-g ruled-set", REAL_NAME),
+    ("consumerProgress", f"-g {GROUP}", TOPIC),
+    ("consumerProgress", "", GROUP),
+    ("consumerConnection", f"-g {GROUP}", "{client}"),
+    ("consumerStatus", f"-g {GROUP}", "{client}"),
+    ("consumerStatus", f"-g {GROUP} -i {{client}}", TOPIC),
+    ("getConsumerStatus", f"-g {GROUP} -t {TOPIC}", "{client}"),
+    ("queryMsgByKey", f"-t {TOPIC} -k key-0", "{id}"),
+    ("queryMsgByUniqueKey", f"-t {TOPIC} -i {{id}}", "{id}"),
+    ("queryMsgById", "-i {offset_id}", "{id}"),
+    ("queryMsgById", f"-i {{id}} -g {GROUP} -d {{client}}", ""),
+    ("queryMsgByOffset", f"-t {TOPIC} -b {REAL_NAME} -i 0 -o 1", "key-1"),
+    ("queryMsgTraceById", "-i {id}", "ruled-producer"),
+    ("cloneGroupOffset", f"-s {GROUP} -d ruled-copy -t {TOPIC}", "ruled-copy"),
+    ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s -1", REAL_NAME),
+    ("skipAccumulatedMessage", f"-g {GROUP} -t {TOPIC}", REAL_NAME),
+    ("getBrokerConfig", "-b {broker}", "brokerName"),
+    ("updateBrokerConfig", "-b {broker} -k maxMessageSize -v 4194303", "success"),
+    ("cleanExpiredCQ", "-b {broker}", "success"),
+    ("cleanUnusedTopic", "-b {broker}", "success"),
+    ("deleteExpiredCommitLog", "-b {broker}", "success"),
+    ("deleteSubGroup", "-b {broker} -g ruled-set", "success"),
+    ("deleteTopic", f"-c {CLUSTER} -t {GONE}", "success"),
+)
+# What only a broker of ours serves, and what is said elsewhere.
+REFUSED: Final = (
+    ("fencedCommits", f"-g {GROUP}"),
+    ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s 0 --mode fenced"),
+)
+
+
+def test_no_command_is_left_out() -> None:
+    tried = {name for name, *_ in (*WORKING, *REFUSED)}
+    assert tried == {command.name for command in COMMANDS}
+
+
+@pytest.mark.parametrize("release", PROFILES)
+async def test_every_command_works_at_a_real_broker(
+    release: str, mixed_clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failures = {}
+    async with place_at(release, mixed_clusters, capsys) as place:
+        words = {
+            "broker": place.broker,
+            "id": place.sent[0].msg_id,
+            "offset_id": place.sent[0].offset_msg_id,
+            "client": place.client_id,
+        }
+        for name, options, expected in WORKING:
+            arguments = options.format(**words).split()
+            ran = await place.tool.admin(name, *arguments)
+            if ran.code or ran.errors or expected.format(**words) not in ran.output:
+                failures[f"{name} {options}"] = ran
+    assert failures == {}
+
+
+@pytest.mark.parametrize("release", PROFILES)
+async def test_what_a_real_broker_does_not_serve_is_said_in_one_line(
+    release: str, mixed_clusters: MixedClusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with place_at(release, mixed_clusters, capsys) as place:
+        for name, options in REFUSED:
+            ran = await place.tool.admin(name, *options.split())
+            assert ran.code == 1, (name, ran)
+            (line,) = ran.errors.splitlines()
+            assert REAL_NAME in line or place.broker in line, line

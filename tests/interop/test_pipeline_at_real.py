@@ -1,0 +1,202 @@
+"""The pipeline on a store that a real broker wrote, and a real broker on what the pipeline wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from interop.servers import RealBroker
+from interop.store_chain import PROFILES, Chain
+from interop.store_fill import CONFIG, QUEUES
+from interop.store_members import OurNamesrv
+from interop.store_view import StoreView, view_store, wait_dispatched
+from interop.versions import SERVER_4, SERVER_5
+
+from rewindmq.pipeline.compact.job import compact
+from rewindmq.pipeline.compact.options import CompactOptions, Format
+from rewindmq.pipeline.index.install import install_index
+from rewindmq.pipeline.index.job import build_index
+from rewindmq.pipeline.index.options import IndexOptions
+from rewindmq.pipeline.verify.job import verify
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.record import decode_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.interop
+
+# Its keys come again under each label.
+COMPACTED = "plain"
+# Files of a compaction store, and the settings with which 5.x comes to them.
+CQ_BYTES, LOG_BYTES = 46_000, 276_000
+LAYOUT: Final = {"compactionCqMappedFileSize": CQ_BYTES, "compactionMappedFileSize": 5 * CQ_BYTES}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    from rewindmq.pipeline.session import make_session, stop_session
+
+    session = make_session(
+        "local[2]", app_name="rewindmq-interop", memory="1g", config={"spark.sql.shuffle.partitions": "4"}
+    )
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture(scope="module", params=PROFILES)
+def chain(request: pytest.FixtureRequest, store_chains: dict[str, Chain | BaseException]) -> Chain:
+    played = store_chains[request.param]
+    if isinstance(played, BaseException):
+        raise played
+    return played
+
+
+@dataclass
+class Outputs:
+    """What a real broker serves of stores that the pipeline wrote."""
+
+    indexed: StoreView
+    compacted: StoreView
+    # The source with a compaction store beside its log; 5.x alone knows such.
+    laid: StoreView | None = None
+
+
+@pytest.fixture(scope="module")
+def outputs(chain: Chain, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
+    directory = tmp_path_factory.mktemp(f"pipeline-{chain.release}")
+    indexed = shutil.copytree(chain.real_store, directory / "indexed")
+    options = IndexOptions(
+        max_hash_slot_num=500,
+        max_index_num=800,
+        consume_queue_file_bytes=6_000,
+        message_delay_level=str(CONFIG["messageDelayLevel"]),
+    )
+    build_index(spark, indexed, directory / "index", options)
+    install_index(directory / "index", indexed)
+    compact(
+        spark,
+        chain.real_store,
+        directory / "compact",
+        CompactOptions(format=Format.STORE, topics=(COMPACTED,)),
+    )
+    stores = [
+        indexed,
+        shutil.copytree((directory / "compact" / "current").resolve(), directory / "compacted"),
+    ]
+    if chain.release == SERVER_5:
+        stores.append(_laid(chain, spark, directory))
+    namesrv = OurNamesrv(chain.profile, directory / "namesrv")
+    try:
+        with ThreadPoolExecutor() as threads:
+            views = threads.map(
+                lambda store: _served_by_theirs(chain.release, namesrv.address, store), stores
+            )
+            return Outputs(*views)
+    finally:
+        namesrv.stop()
+
+
+def _laid(chain: Chain, spark: SparkSession, directory: Path) -> Path:
+    options = CompactOptions(topics=(COMPACTED,), log_file_bytes=LOG_BYTES, cq_file_bytes=CQ_BYTES)
+    compact(spark, chain.real_store, directory / "layout", options)
+    laid = shutil.copytree(chain.real_store, directory / "laid")
+    current = (directory / "layout" / "current").resolve()
+    shutil.copytree(current / "compaction", laid / "compaction", dirs_exist_ok=True)
+    topics = json.loads((current / "config" / "topics.json").read_text())["topicConfigTable"]
+    path = laid / "config" / "topics.json"
+    whole = fastjson.loads(path.read_bytes())
+    whole["topicConfigTable"][COMPACTED] = topics[COMPACTED]
+    path.write_text(json.dumps(whole))
+    return laid
+
+
+def _served_by_theirs(release: str, namesrv: str, store: Path) -> StoreView:
+    directory = store.with_name(f"{store.name}-broker")
+    directory.mkdir()
+    # One name for each, for both are at the same name server.
+    keys = CONFIG | LAYOUT | {"brokerName": f"broker-{store.name}"}
+    broker = RealBroker(release, namesrv, directory, store, **keys)
+    try:
+        wait_dispatched(broker.address)
+        return view_store(broker.address, store)
+    finally:
+        broker.stop()
+
+
+def test_a_real_store_is_found_to_be_right(chain: Chain, spark: SparkSession) -> None:
+    report = verify(spark, chain.real_store)
+    assert report.findings() == []
+
+
+def test_the_rows_are_what_the_real_broker_serves(chain: Chain, spark: SparkSession) -> None:
+    read = spark.read.format("rocketmq").option("decompress", "true").load(str(chain.real_store))
+    rows = read.select("topic", "queueId", "queueOffset", "physicalOffset", "body", "properties").collect()
+    served = [
+        (m.topic, m.queue_id, m.queue_offset, m.commit_log_offset, bytes(m.body), dict(m.properties))
+        for records in chain.real_view.records.values()
+        if isinstance(records, bytes)
+        for m in decode_records(records)
+    ]
+    refused = {topic for (topic, _), records in chain.real_view.records.items() if isinstance(records, int)}
+    mine = [(*row[:4], bytes(row[4]), dict(row[5])) for row in rows if row[0] not in refused]
+    assert sorted(mine, key=_place) == sorted(served, key=_place)
+    counts = {queue: end for queue, (_, end) in chain.real_view.bounds.items()}
+    assert {queue: sum((row[0], row[1]) == queue for row in rows) for queue in counts} == counts
+
+
+def test_the_offsets_are_what_the_real_broker_has(chain: Chain, spark: SparkSession) -> None:
+    rows = spark.read.format("rocketmq").option("view", "offsets").load(str(chain.real_store)).collect()
+    mine: dict[str, dict[int, int]] = {}
+    for row in rows:
+        mine.setdefault(f"{row['topic']}@{row['group']}", {})[row["queueId"]] = row["offset"]
+    assert mine == chain.real_view.offsets
+
+
+def test_a_real_broker_serves_the_index_and_queues_that_the_job_made(chain: Chain, outputs: Outputs) -> None:
+    view, before = outputs.indexed, chain.real_view
+    assert view.bounds == before.bounds
+    assert view.records == before.records
+    assert view.keys == before.keys
+
+
+def test_a_real_broker_serves_a_compacted_store(chain: Chain, outputs: Outputs) -> None:
+    before = chain.real_view.messages(COMPACTED)
+    assert _bodies(outputs.compacted.messages(COMPACTED)) == _bodies(_newest(before))
+    assert len(_newest(before)) < len(before)
+    others = {queue: r for queue, r in chain.real_view.records.items() if queue[0] == "batch"}
+    for queue, records in others.items():
+        assert isinstance(records, bytes)
+        served = outputs.compacted.records[queue]
+        assert isinstance(served, bytes)
+        assert _bodies(decode_records(served)) == _bodies(decode_records(records))
+
+
+def test_a_real_broker_serves_a_compaction_store(chain: Chain, outputs: Outputs) -> None:
+    if outputs.laid is None:
+        assert chain.release == SERVER_4
+        return
+    kept = _newest(chain.real_view.messages(COMPACTED))
+    served = outputs.laid.messages(COMPACTED)
+    assert _bodies(served) == _bodies(kept)
+    assert [m.queue_offset for m in served] == [m.queue_offset for m in kept]
+
+
+def _newest(messages: list[MessageExt]) -> list[MessageExt]:
+    newest = {(m.queue_id, m.keys): m for m in messages}
+    return [m for m in messages if newest[m.queue_id, m.keys] is m]
+
+
+def _bodies(messages: list[MessageExt]) -> dict[int, list[bytes]]:
+    return {queue: [bytes(m.body) for m in messages if m.queue_id == queue] for queue in range(QUEUES)}
+
+
+def _place(row: tuple[Any, ...]) -> int:
+    return int(row[3])
