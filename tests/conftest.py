@@ -8,6 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--interop-results",
+        metavar="FILE",
+        help="write what the interop group shows there, instead of comparing it with docs/compatibility.json",
+    )
+
+
 @pytest.fixture(autouse=True, scope="session")
 def signals_as_at_a_terminal() -> Iterator[None]:
     """Processes started by tests hear Ctrl-C and the end of the terminal.

@@ -11,9 +11,38 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from interop.results import COMMITTED, Recorder, differences, is_whole, read, written
+
 if TYPE_CHECKING:
     from interop.store_chain import Chain
     from interop.store_mixed import MixedClusters
+
+
+_recorder = Recorder()
+_differences: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _recorder.add(report)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what the run has shown; or, after a whole run that passed, hold the committed page to it."""
+    target = session.config.option.interop_results
+    if target is not None:
+        Path(target).write_text(written(_recorder.results))
+    elif session.exitstatus == pytest.ExitCode.OK and is_whole(session.config) and not _recorder.unseen:
+        _differences.extend(differences(_recorder.results, read()))
+        if _differences:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _differences:
+        terminalreporter.section(f"{COMMITTED.name} tells something else")
+        for line in _differences:
+            terminalreporter.line(line)
+        terminalreporter.line("To write it anew: see docs/interop.md")
 
 
 @pytest.fixture(scope="session")

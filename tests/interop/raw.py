@@ -1,16 +1,22 @@
-"""Requests without any client: one frame out, one frame back, over a plain socket."""
+"""Requests without any client: bytes out, frames back, over a plain socket."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import socket
-from typing import Final
+import struct
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
 
-from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.remoting.address import parse_address
 
 _SECONDS: Final = 10.0
 _CHUNK: Final = 1 << 16
+_PREFIX: Final = struct.Struct(">II")
 
 
 def ask(
@@ -25,11 +31,88 @@ def ask(
         ConnectionError: the peer closed instead.
         TimeoutError: it said nothing.
     """
-    frame = encode_frame(command, codec)
+    data = encode_frame(command, codec)
     decoder = FrameDecoder()
     with socket.create_connection(parse_address(address), seconds) as connection:
-        connection.sendall(frame)
+        connection.sendall(data)
         while data := connection.recv(_CHUNK):
             for answer in decoder.feed(data):
                 return answer
     raise ConnectionError(f"{address} closed the connection instead of answering {command.code}")
+
+
+def frame(
+    header: bytes | str | Mapping[str, object],
+    body: bytes = b"",
+    *,
+    codec: int = SerializeType.JSON,
+    length: int | None = None,
+    header_length: int | None = None,
+) -> bytes:
+    """A frame with whatever it is told to hold, however wrong.
+
+    Args:
+        header: the header's bytes, its text, or the members of a JSON header.
+        codec: the type byte, 0 to 255.
+        length: what the first word says, instead of the truth.
+        header_length: what the second says, instead of the truth.
+    """
+    if isinstance(header, Mapping):
+        header = json.dumps(header)
+    if isinstance(header, str):
+        header = header.encode("utf-8", "surrogatepass")
+    if header_length is None:
+        header_length = len(header)
+    if length is None:
+        length = 4 + len(header) + len(body)
+    return _PREFIX.pack(length, codec << 24 | header_length) + header + body
+
+
+class RawConnection:
+    """A connection that says exactly the bytes it is told to. Requests of the peer's own are passed over."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._decoder = FrameDecoder()
+        self._answers: list[RemotingCommand] = []
+        self.is_closed = False
+
+    @classmethod
+    async def open(cls, address: str) -> Self:
+        host, port = parse_address(address)
+        return cls(*await asyncio.open_connection(host, port))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.transport.abort()
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    def send_end(self) -> None:
+        """Say that nothing more will come; the peer may still answer."""
+        self._writer.write_eof()
+
+    async def answer(self, seconds: float = _SECONDS) -> RemotingCommand | None:
+        """The next answer; None when the peer closed (``is_closed``) or said nothing in ``seconds``."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._answers and not self.is_closed:
+                    await self._read()
+        except TimeoutError:
+            return None
+        return self._answers.pop(0) if self._answers else None
+
+    async def _read(self) -> None:
+        try:
+            data = await self._reader.read(_CHUNK)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self.is_closed = True
+        self._answers += [answer for answer in self._decoder.feed(data) if answer.flag & FLAG_RESPONSE]
