@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.send import INNER_BATCH_FLAGS, require_keys, tags_code_of
@@ -21,7 +20,6 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.properties import (
-    CLUSTER,
     DELAY,
     PROPERTY_SEPARATOR,
     TRAN_MSG,
@@ -41,17 +39,21 @@ _TAGS_MARK: Final = "TAGS\x01"
 
 
 class BatchSender:
-    """Answers a batch send: each message becomes a record of its own, with consecutive queue offsets."""
+    """Answers a batch send: each message becomes a record of its own, with consecutive queue offsets.
+
+    Args:
+        added: properties that every message gets, see ``added_properties``.
+    """
 
     def __init__(
-        self, config: BrokerConfig, gate: SendGate, putter: MessagePutter, answers: SendAnswers
+        self, added: Mapping[str, str], gate: SendGate, putter: MessagePutter, answers: SendAnswers
     ) -> None:
         self._admit = gate.admit
         self._create = gate.create
         self._put_batch = putter.put_batch
         self._answer_when_durable = putter.answer_when_durable
         self._answers = answers
-        self._cluster = config.broker_cluster_name
+        self._added = added
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -68,7 +70,7 @@ class BatchSender:
             _refuse_special(header.sys_flag, text)
             shared = parse_properties(text)
             waits = shared.get(WAIT) != "false"
-            shared[CLUSTER] = self._cluster
+            shared |= self._added
             # A received body is bytes.
             body: Any = request.body or b""
             entries = _entries(body, shared)

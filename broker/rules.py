@@ -18,8 +18,8 @@ class BrokerRules:
     """One release's choices.
 
     Attributes:
-        bad_queue_code: answer to a pull or send whose queue id is out of range (B.4), and to a send to a topic
-            with an impossible name.
+        bad_queue_code: answer to a pull or send whose queue id is out of range (B.4), and to a send to a
+            topic with an impossible name.
         search_mode: search by time (B.10).
         commit_is_checked: 15 demands a known group and topic (B.8).
         absent_entry_is_cached: 14 takes a queue that was never written for one read from its start (B.9).
@@ -50,6 +50,8 @@ class BrokerRules:
         op_separator: behind each offset in an op record; 5.x puts several into one.
         tells_pull_offset: 208 and 317 say how far a group has pulled; tools of 5.x count less than nothing in
             flight without it.
+        stores_region: messages are stored with MSG_REGION and TRACE_ON.
+        stores_wait: messages are stored with the WAIT that their producer gave them.
         runtime_extras: what 28 lists only in that release.
         late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
     """
@@ -83,6 +85,8 @@ class BrokerRules:
     op_separator: str = ""
     late_end_is_refused: bool = False
     tells_pull_offset: bool = False
+    stores_region: bool = False
+    stores_wait: bool = False
     runtime_extras: tuple[tuple[str, object], ...] = ()
 
 
@@ -123,6 +127,8 @@ RULES: Final = MappingProxyType(
             op_separator=",",
             late_end_is_refused=True,
             tells_pull_offset=True,
+            stores_region=True,
+            stores_wait=True,
             runtime_extras=(
                 ("ackThreadPoolQueueHeadWaitTimeMills", 0),
                 ("ackThreadPoolQueueSize", 0),

@@ -5,9 +5,9 @@ RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.diversion import Diversions
 from rewindmq.broker.host import pack_host
 from rewindmq.broker.put import MessagePutter
@@ -24,6 +24,7 @@ from rewindmq.protocol.properties import (
     PROPERTY_SEPARATOR,
     WAIT,
     find_property,
+    format_properties,
     with_property,
 )
 from rewindmq.protocol.remoting.connection import Connection
@@ -45,15 +46,22 @@ _SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
 
 
 class MessageSender:
-    """Answers a send, whichever names its header came under."""
+    """Answers a send, whichever names its header came under.
+
+    Args:
+        added: properties that every message gets, see ``added_properties``.
+        stores_wait: they keep their WAIT; else only those of internal topics do.
+    """
 
     def __init__(
         self,
-        config: BrokerConfig,
+        added: Mapping[str, str],
         gate: SendGate,
         putter: MessagePutter,
         answers: SendAnswers,
         diversions: Diversions,
+        *,
+        stores_wait: bool,
     ) -> None:
         self._admit = gate.admit
         self._create = gate.create
@@ -61,7 +69,8 @@ class MessageSender:
         self._put = putter.put
         self._answer_when_durable = putter.answer_when_durable
         self._answers = answers
-        self._cluster_pair = f"CLUSTER\x01{config.broker_cluster_name}"
+        self._added = format_properties(added)
+        self._stores_wait = stores_wait
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -81,8 +90,8 @@ class MessageSender:
             )
             if target.needs_keys:
                 require_keys(text)
-            if is_special:
-                # Internal topics keep WAIT, as RocketMQ's do.
+            if is_special or self._stores_wait:
+                # Internal topics keep WAIT in every release.
                 waits = find_property(text, WAIT) != "false"
                 if target.drops_delay:
                     text = with_property(text, DELAY, "-1")
@@ -91,7 +100,7 @@ class MessageSender:
             tags_code = tags_code_of(text)
             if text and text[-1] != PROPERTY_SEPARATOR:
                 text += PROPERTY_SEPARATOR
-            text += self._cluster_pair
+            text += self._added
             message = StoredMessage(
                 target.topic,
                 queue_id,

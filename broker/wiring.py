@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rewindmq.broker.added_properties import added_properties
 from rewindmq.broker.background_flush import BackgroundFlush
 from rewindmq.broker.background_service import BackgroundService
 from rewindmq.broker.batch_send import BatchSender
@@ -106,6 +107,7 @@ def wire(
     """
     clock = runtime.clock
     rules = RULES[Profile(config.profile).release]
+    added = added_properties(config, rules)
     host = address.rpartition(":")[0]
     folder = config.root / _CONFIG_FOLDER
     topics = TopicConfigManager(config, ConfigFile(folder / "topics.json", disk), clock.now_ms)
@@ -203,8 +205,8 @@ def wire(
         delay_offsets=delay_offsets,
         retention=retention,
         transaction_ends=TransactionEnds(config, rules, store, putter, clock),
-        sender=MessageSender(config, send_gate, putter, answers, diversions),
-        batch_sender=BatchSender(config, send_gate, putter, answers),
+        sender=MessageSender(added, send_gate, putter, answers, diversions, stores_wait=rules.stores_wait),
+        batch_sender=BatchSender(added, send_gate, putter, answers),
         puller=puller,
         registration=registration,
         live_config=LiveConfig(config, topics.renew),

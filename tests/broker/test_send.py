@@ -313,6 +313,25 @@ def test_batch_becomes_records_with_consecutive_offsets(simulate: Simulate) -> N
     simulate(scenario)
 
 
+def test_a_message_under_v53_keeps_wait_and_knows_its_region(simulate: Simulate) -> None:
+    """Java's consumers of 5.x record no trace of a message without MSG_REGION."""
+    given = {"TAGS": "A", "WAIT": "true"}
+    batch_given = {"UNIQ_KEY": "batch", "WAIT": "false"}
+    added = {"MSG_REGION": "there", "TRACE_ON": "false", "CLUSTER": "DefaultCluster"}
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.send(properties=given)
+        bare = Message("T", b"bare")
+        bare.properties.clear()
+        await peer.send(body=encode_batch([bare]), properties=batch_given, code=BATCH)
+        single, of_batch = await read(peer)
+        assert single.properties == given | added
+        assert of_batch.properties == batch_given | added
+
+    simulate(scenario, profile="v53", region_id="there", trace_on=False)
+
+
 def test_batch_properties_yield_to_a_message_s_own(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
