@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from interop.races.cell import losses_text
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--race", action="append", help="id in the catalogue; may be repeated")
     parser.add_argument("--client", action="append", help="release of the Java client; may be repeated")
     parser.add_argument("--servers", choices=("real", "ours"))
+    parser.add_argument("--mode", choices=("classic", "server"))
     parser.add_argument("--default", action="store_true", help="only the cells that CI plays")
     parser.add_argument("--histories", type=Path, help="directory for one file of events per cell")
     parser.add_argument(
@@ -31,19 +33,22 @@ def main() -> int:
         for cell in (DEFAULT if options.default else ALL)
         if (not options.race or cell.race in options.race)
         and (not options.client or cell.client in options.client)
+        and (options.mode is None or cell.cluster.mode == options.mode)
         and (options.servers is None or cell.cluster.is_real == (options.servers == "real"))
     ]
     if options.table is not None:
         print(table(cells, options.table))
         return 0
     with tempfile.TemporaryDirectory(prefix="rewindmq-races-") as directory:
-        seen = play(cells, Path(directory))
-    for one in seen:
-        print(row(one))
-        if options.histories is not None:
-            history = one.raw if one.error else one.history
-            keep(one.cell, history, one.error, options.histories)
-    return 0 if all(one.error is None and one.verdict.losses == one.cell.claimed for one in seen) else 1
+        seen = play(cells, Path(directory), partial(_told, options.histories))
+    return 0 if all(one.error is None and one.cell.agrees(one.verdict.losses) for one in seen) else 1
+
+
+def _told(histories: Path | None, seen: Seen) -> None:
+    print(row(seen), flush=True)
+    if histories is not None:
+        history = seen.raw if seen.error else seen.history
+        keep(seen.cell, history, seen.error, histories)
 
 
 def row(seen: Seen) -> str:

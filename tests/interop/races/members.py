@@ -25,12 +25,14 @@ class JavaActor:
         self._key = key
         self._driver = driver
         self._journal = journal
-        self._is_over = False
+        # Nothing to end before it has started.
+        self._is_over = True
 
     async def start(self, op: str, **fields: Any) -> None:
         """Join the group."""
         self._journal.note(self.process, Lab.PROCESS_STARTED)
         await self._driver.do(op, name=self._key, **fields)
+        self._is_over = False
 
     async def act(self, what: str, **fields: Any) -> dict[str, Any]:
         return await self._driver.do("act", name=self._key, what=what, **fields)

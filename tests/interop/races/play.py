@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,15 +15,20 @@ from interop.races.cluster import ClusterKind, RaceCluster
 from interop.races.race_driver import RaceDriver, race_driver_jars
 from interop.races.stage import JavaStage
 from interop.toolchains import server_jars
+from interop.turns import take_turn
 
 from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
 from rewindmq.race.history import History
 from rewindmq.race.stage.settle import settle
 
-_AT_A_TIME: Final = 28
+_AT_A_TIME: Final = 36
 _APART_SECONDS: Final = 0.5
-_STARTS_AT_A_TIME: Final = 3
+_STARTS_AT_A_TIME: Final = 2
+# No schedule of seconds is kept while a machine stands still: what came of that is no race, and played again.
+_STALL_SECONDS: Final = 1.0
+_TICK_SECONDS: Final = 0.1
+_TRIES: Final = 2
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Seen:
 
     Attributes:
         error: why it could not be played to its end.
+        stalled: seconds that everything stood still at most.
     """
 
     cell: Cell
@@ -40,71 +46,83 @@ class Seen:
     raw: History = field(default_factory=History)
     error: BaseException | None = None
     seconds: float = 0.0
+    stalled: float = 0.0
 
 
-def play(cells: Sequence[Cell], directory: Path) -> list[Seen]:
-    """Build what is needed, play all of them at the same time, leave nothing behind."""
+def play(
+    cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None] = lambda seen: None
+) -> list[Seen]:
+    """Build what is needed, play as many of them at a time as the machine bears, leave nothing behind.
+
+    Args:
+        told: called with each as soon as it is over.
+    """
     for cell in cells:
         race_driver_jars(cell.client)
         if cell.cluster.is_real:
             server_jars(cell.cluster.release)
-    return asyncio.run(_play_all(cells, directory))
+    if any(cell.cluster.is_real for cell in cells):
+        # Not when the first of several threads comes to need it.
+        take_turn()
+    return asyncio.run(_play_all(cells, directory, told))
 
 
-async def _play_all(cells: Sequence[Cell], directory: Path) -> list[Seen]:
+async def _play_all(cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None]) -> list[Seen]:
     async with AsyncExitStack() as exits:
         company = _Company(directory, exits)
-        await company.prepare(cells)
         turns = _Turns()
-        return await asyncio.gather(*(_play_in_turn(cell, company, turns) for cell in cells))
+
+        async def one(cell: Cell) -> Seen:
+            seen = await _play_in_turn(cell, company, turns)
+            told(seen)
+            return seen
+
+        return await asyncio.gather(*(one(cell) for cell in cells))
 
 
 class _Company:
-    """The servers and JVMs that races share, or have to themselves."""
+    """The servers and JVMs that races share, or have to themselves; each is started when it is first needed.
+
+    One that cannot be started spoils only the races that need it.
+    """
 
     def __init__(self, directory: Path, exits: AsyncExitStack) -> None:
         self._directory = directory
         self._exits = exits
-        self._shared: dict[ClusterKind, RaceCluster] = {}
-        self._own: dict[Cell, RaceCluster] = {}
-        self._drivers: dict[str, RaceDriver] = {}
+        self._clusters: dict[ClusterKind | Cell, asyncio.Task[RaceCluster]] = {}
+        self._drivers: dict[str, asyncio.Task[RaceDriver]] = {}
+        self._starting = asyncio.Semaphore(_STARTS_AT_A_TIME)
         self._count = 0
 
-    async def prepare(self, cells: Sequence[Cell]) -> None:
-        """Start what they share."""
-        shared = sorted({cell.cluster for cell in cells if cell.race not in KILLS_BROKER}, key=str)
-        own = [cell for cell in cells if cell.race in KILLS_BROKER]
-        starting = asyncio.Semaphore(_STARTS_AT_A_TIME)
-
-        async def start(kind: ClusterKind, name: str) -> RaceCluster:
-            async with starting:
-                return await self._exits.enter_async_context(RaceCluster(kind, self._directory / name))
-
-        kinds = [*shared, *(cell.cluster for cell in own)]
-        # All of them come to an end, also where one fails: nothing is to be left half started.
-        done = await asyncio.gather(
-            *(start(kind, str(number)) for number, kind in enumerate(kinds)), return_exceptions=True
-        )
-        for one in done:
-            if isinstance(one, BaseException):
-                raise one
-        started = [one for one in done if isinstance(one, RaceCluster)]
-        self._shared.update(zip(shared, started, strict=False))
-        self._own.update(zip(own, started[len(shared) :], strict=True))
-        for version in sorted({cell.client for cell in cells}):
-            self._drivers[version] = await self._launch(version)
-
-    def cluster(self, cell: Cell) -> RaceCluster:
-        return self._own[cell] if cell in self._own else self._shared[cell.cluster]
+    async def cluster(self, cell: Cell) -> RaceCluster:
+        """Where the race is to be: a cluster of its own where the broker is killed."""
+        key = cell if cell.race in KILLS_BROKER else cell.cluster
+        if key not in self._clusters:
+            self._clusters[key] = asyncio.create_task(self._open(cell.cluster))
+        return await asyncio.shield(self._clusters[key])
 
     async def driver(self, version: str, *, is_own: bool) -> RaceDriver:
-        return await self._launch(version) if is_own else self._drivers[version]
+        if is_own:
+            return await self._launch(version)
+        if version not in self._drivers:
+            self._drivers[version] = asyncio.create_task(self._launch(version))
+        return await asyncio.shield(self._drivers[version])
+
+    async def _open(self, kind: ClusterKind) -> RaceCluster:
+        async with self._starting:
+            cluster = RaceCluster(kind, self._fresh_directory("cluster"))
+            return await self._exits.enter_async_context(cluster)
 
     async def _launch(self, version: str) -> RaceDriver:
-        self._count += 1
-        driver = await RaceDriver.launch(version, self._directory, f"driver-{self._count}")
+        async with self._starting:
+            directory = self._fresh_directory("driver")
+            driver = await RaceDriver.launch(version, directory.parent, directory.name)
         self._exits.push_async_callback(driver.stop)
         return driver
+
+    def _fresh_directory(self, name: str) -> Path:
+        self._count += 1
+        return self._directory / f"{name}-{self._count}"
 
 
 class _Turns:
@@ -117,29 +135,47 @@ class _Turns:
 
 async def _play_in_turn(cell: Cell, company: _Company, turns: _Turns) -> Seen:
     async with turns.places:
-        async with turns.begin:
-            await asyncio.sleep(_APART_SECONDS)
-        return await _play_one(cell, company)
+        for attempt in range(_TRIES):
+            async with turns.begin:
+                await asyncio.sleep(_APART_SECONDS)
+            seen = await _play_one(cell, company, attempt)
+            if seen.stalled < _STALL_SECONDS or (seen.error is None and cell.agrees(seen.verdict.losses)):
+                break
+        return seen
 
 
-async def _play_one(cell: Cell, company: _Company) -> Seen:
+async def _watch_stalls(seen: Seen) -> None:
+    """Note how long everything stood still at most, until cancelled."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_TICK_SECONDS)
+        seen.stalled = max(seen.stalled, time.monotonic() - before - _TICK_SECONDS)
+
+
+async def _play_one(cell: Cell, company: _Company, attempt: int) -> Seen:
     seen, began = Seen(cell), time.monotonic()
-    stage = JavaStage(
-        str(cell),
-        cell.profile,
-        cell.cluster.mode,
-        company.cluster(cell),
-        lambda is_own: company.driver(cell.client, is_own=is_own),
-        has_own_jvms=cell.race in KILLS_MEMBERS,
-    )
     try:
-        async with stage.opened():
-            await cell.scenario.play(stage)
-            await settle(stage)
+        stage = JavaStage(
+            f"{cell}-{attempt}",
+            cell.profile,
+            cell.cluster.mode,
+            await company.cluster(cell),
+            lambda is_own: company.driver(cell.client, is_own=is_own),
+            has_own_jvms=cell.race in KILLS_MEMBERS,
+        )
+        seen.raw = stage.history
+        # Most of the time of the first is that of what the others use, too.
+        await company.driver(cell.client, is_own=False)
+        watch = asyncio.create_task(_watch_stalls(seen))
+        try:
+            async with stage.opened():
+                await cell.scenario.play(stage)
+                await settle(stage)
+        finally:
+            watch.cancel()
         seen.history = stage.judged()
         seen.verdict = judge(seen.history)
     except Exception as error:
         seen.error = error
-    seen.raw = stage.history
     seen.seconds = time.monotonic() - began
     return seen

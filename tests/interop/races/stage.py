@@ -55,14 +55,18 @@ DriverSource = Callable[[bool], Awaitable[RaceDriver]]
 
 
 class JavaStage(BaseStage):
-    """A ``Stage`` in real time. Consumers are known by their frames and by a look into their tables, a real
-    broker by the frames that reach it and by what it says is stored, ours by its points.
+    """A ``Stage`` in real time, on which what has to come late is held all the same.
+
+    Consumers are known by their frames and by a look into their tables, a real broker by the frames that
+    reach it and by what it says is stored, ours by its points.
 
     Args:
         race: names the topic and the group.
         drivers: where the consumers live.
         has_own_jvms: each member is in a JVM of its own.
     """
+
+    is_held = True
 
     def __init__(
         self,
@@ -122,9 +126,9 @@ class JavaStage(BaseStage):
         members: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """See ``Stage``; the cluster is there already."""
-        if brokers != 1 or broker_config:
-            raise RaceError("the cluster of a race for real is as it is")
+        """See ``Stage``; the cluster is there already, as it is."""
+        if brokers != 1:
+            raise RaceError("a race for real has one broker")
         await self._operator.open(self._namesrv)
         for _ in range(_TRIES):
             # Everybody starts at the same time, and a broker may be late.
@@ -191,6 +195,9 @@ class JavaStage(BaseStage):
     ) -> None:
         """See ``Stage``."""
         await super().reset(offset, queue=queue, broker=broker, wait=wait, is_direct=is_direct)
+        refused = self.history.of(Lab.RESET_REFUSED)
+        if refused:
+            raise RaceError(f"the reset was not made: {refused[-1].details['remark']}")
         for _, queue_id, _ in self.history.of(Lab.RESET_ACKNOWLEDGED)[-1].details["targets"]:
             self._ask_broker(queue_id)
 
