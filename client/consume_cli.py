@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.client.wire_option import add_wire_argument, chosen_wire
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process_options import ProcessOptions, add_process_arguments, positive_int
 
@@ -80,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instance", default="DEFAULT", metavar="NAME", help="instance name in the client id"
     )
     parser.add_argument("--profile", choices=list(Profile), default=Profile.V49, help="release to imitate")
+    add_wire_argument(parser)
     parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--events", action="store_true", help="with --json: every named point as well")
@@ -203,6 +205,7 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
         arguments.namesrv,
         runtime=runtime,
         profile=arguments.profile,
+        wire=chosen_wire(arguments),
         instance_name=arguments.instance,
         consume_from_where=where,
         consume_timestamp=timestamp,

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.client.wire_option import add_wire_argument, chosen_wire
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process_options import (
     ProcessOptions,
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--in-flight", type=positive_int, default=1, metavar="N", help="requests at a time")
     parser.add_argument("--rate", type=positive_factor, metavar="R", help="at most R messages per second")
     parser.add_argument("--profile", choices=list(Profile), default=Profile.V49, help="release to imitate")
+    add_wire_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
@@ -95,7 +97,11 @@ async def _produce(
         raise ClientError("--transaction and --batch do not go together")
     # The send that fails for want of a route tells why.
     route_log(is_silent=True)
-    options: dict[str, Any] = {"runtime": runtime, "profile": arguments.profile}
+    options: dict[str, Any] = {
+        "runtime": runtime,
+        "profile": arguments.profile,
+        "wire": chosen_wire(arguments),
+    }
     producer = (
         transaction_producer(arguments.transaction, arguments.group, arguments.namesrv, **options)
         if arguments.transaction

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.client.wire_option import add_wire_argument, chosen_wire
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.profile import RELEASES, Profile
 
@@ -87,6 +88,7 @@ def _define(command: Command, parser: argparse.ArgumentParser) -> None:
         default=Profile.V49,
         help="the RocketMQ release to act like (default: v49)",
     )
+    add_wire_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,7 +125,7 @@ async def _execute(command: Command, arguments: argparse.Namespace) -> None:
     from rewindmq.client.admin.admin_client import AdminClient
 
     async with (
-        AdminClient(namesrv_addr, profile=arguments.profile) as admin,
+        AdminClient(namesrv_addr, profile=arguments.profile, wire=chosen_wire(arguments)) as admin,
         contextlib.aclosing(command.execute(admin, arguments)) as output,
     ):
         async for printed in output:

@@ -1,0 +1,88 @@
+"""``--wire`` of the commands: what goes over the wire is what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from rewindmq.__main__ import main
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.frame import FrameDecoder
+
+COMMANDS = {
+    "produce": ("produce", "-t", "T"),
+    "consume": ("consume", "-t", "T", "-g", "G"),
+    "admin": ("admin", "topicRoute", "-t", "T"),
+}
+Heard = list[SerializeType]
+Listen = Callable[[], Awaitable[tuple[str, Heard]]]
+
+
+@pytest.fixture
+async def listen() -> AsyncIterator[Listen]:
+    """Makes name servers that hear one request of each connection and say nothing."""
+    async with AsyncExitStack() as exits:
+
+        async def start() -> tuple[str, Heard]:
+            heard: Heard = []
+
+            async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                decoder = FrameDecoder()
+                while data := await reader.read(65536):
+                    requests = list(decoder.feed(data))
+                    heard.extend(request.serialize_type for request in requests)
+                    if requests:
+                        break
+                writer.close()
+
+            server = await asyncio.start_server(hear, "127.0.0.1", 0)
+            exits.callback(server.close)
+            return f"127.0.0.1:{server.sockets[0].getsockname()[1]}", heard
+
+        yield start
+
+
+async def run(command: str, address: str, *options: str) -> tuple[int | None, str]:
+    """Exit code and standard error."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "rewindmq", *COMMANDS[command], "-n", address, *options),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode, errors.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_the_codec_asked_for_is_the_only_one_spoken(command: str, listen: Listen) -> None:
+    async def speak(wire: SerializeType) -> None:
+        address, heard = await listen()
+        code, errors = await run(command, address, "--wire", wire.name.lower())
+        assert code == 1
+        assert errors.count("\n") == 1
+        assert set(heard) == {wire}
+
+    await asyncio.gather(*(speak(wire) for wire in SerializeType))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_json_follows_msgpack_where_nothing_is_asked_for(command: str, listen: Listen) -> None:
+    for options in ((), ("--wire", "auto")):
+        address, heard = await listen()
+        code, _ = await run(command, address, *options)
+        assert code == 1
+        assert heard[:2] == [SerializeType.MSGPACK, SerializeType.JSON]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_codec_that_is_none(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([*COMMANDS[command], "-n", "127.0.0.1:1", "--wire", "avro"])
+    assert done.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "argument --wire: invalid choice: 'avro'" in last
