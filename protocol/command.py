@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -11,6 +11,7 @@ import msgspec
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import HeaderError, ResponseError
+from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.version import CURRENT_VERSION, LanguageCode
 
 FLAG_RESPONSE: Final = 1
@@ -42,8 +43,12 @@ DECODE_FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionErro
 HeaderT = TypeVar("HeaderT", bound=CommandHeader)
 BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
-_DECODERS: dict[type[CommandHeader], msgspec.msgpack.Decoder[Any]] = {}
+_Decode = Callable[[bytes], Any]
+# By header type, made when one is first met.
+_DECODE_MSGPACK: dict[type[CommandHeader], _Decode] = {}
+_DECODE_JSON: dict[type[CommandHeader], _Decode] = {}
 _UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, Any])
+_PLAIN_JSON: Final = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
 _EXT_TYPES: Final = frozenset((str, int, bool, bytes, type(None)))
 _NO_EXT: Final[Mapping[str, ExtValue]] = MappingProxyType({})
 
@@ -69,7 +74,8 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         opaque: int32 chosen by the requester, copied into the response.
         flag: bit 0 response, bit 1 oneway.
         ext_fields: ext fields beside the typed header; read them through ``ext``.
-        raw_ext: the ext fields still in msgpack, when they came that way and nobody has looked inside.
+        raw_ext: the ext fields still in msgpack or JSON, as ``serialize_type`` says, when they came that way
+            and nobody has looked inside. In JSON, a map of plain values for certain.
         serialize_type: the codec it came in; for a command to send, chosen by the connection.
     """
 
@@ -100,7 +106,8 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         if self.ext_fields is None:
             if self.raw_ext is None:
                 return _NO_EXT
-            self.ext_fields = _unpack_ext(self.raw_ext)
+            unpack = _read_json_ext if self.serialize_type is SerializeType.JSON else _unpack_ext
+            self.ext_fields = unpack(self.raw_ext)
         return self.ext_fields
 
     def all_ext_fields(self) -> dict[str, ExtValue]:
@@ -123,11 +130,17 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
                 answers when its handler trips over the field.
         """
         try:
-            if self.raw_ext is not None:
-                decoder = _DECODERS.get(header_type)
-                if decoder is None:
-                    decoder = _DECODERS[header_type] = msgspec.msgpack.Decoder(header_type, strict=False)
-                return decoder.decode(self.raw_ext)  # type: ignore[no-any-return]
+            raw = self.raw_ext
+            if raw is not None and self.serialize_type is SerializeType.JSON:
+                try:
+                    decode = _DECODE_JSON.get(header_type) or _json_decoder(header_type)
+                    return decode(raw)  # type: ignore[no-any-return]
+                except DECODE_FAILURES:
+                    # Nulls are absent, and numbers are texts where one is asked for.
+                    return msgspec.convert(self.ext, header_type, strict=False)
+            if raw is not None:
+                decode = _DECODE_MSGPACK.get(header_type) or _msgpack_decoder(header_type)
+                return decode(raw)  # type: ignore[no-any-return]
             return msgspec.convert(self.ext_fields or {}, header_type, strict=False)
         except DECODE_FAILURES as error:
             raise HeaderError(f"{header_type.__name__}: {error}") from None
@@ -149,6 +162,24 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
             f"<RemotingCommand {kind} code={self.code} opaque={self.opaque} "
             f"remark={self.remark!r} body={size}>"
         )
+
+
+def _msgpack_decoder(header_type: type[CommandHeader]) -> _Decode:
+    decode = _DECODE_MSGPACK[header_type] = msgspec.msgpack.Decoder(header_type, strict=False).decode
+    return decode
+
+
+def _json_decoder(header_type: type[CommandHeader]) -> _Decode:
+    decode = _DECODE_JSON[header_type] = msgspec.json.Decoder(header_type, strict=False).decode
+    return decode
+
+
+def _read_json_ext(raw: bytes) -> dict[str, ExtValue]:
+    try:
+        fields = _PLAIN_JSON.decode(raw)
+    except DECODE_FAILURES as error:
+        raise HeaderError(f"ext fields: {error}") from None
+    return {key: text for key, value in fields.items() if (text := ext_text(value)) is not None}
 
 
 def _unpack_ext(raw: bytes) -> dict[str, ExtValue]:

@@ -2,28 +2,8 @@
 
 from __future__ import annotations
 
-from rewindmq.protocol.command import ExtValue, RemotingCommand
-from rewindmq.protocol.errors import FrameError
-
-
-def ext_text(value: ExtValue | float) -> str | None:
-    """A number in decimal, a boolean as ``true`` or ``false``, bytes as UTF-8; None stays absent.
-
-    Raises:
-        FrameError: bytes that are no UTF-8.
-    """
-    if type(value) is int:
-        return str(value)
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError as error:
-            raise FrameError(f"ext field: {error}") from None
-    return str(value)
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.ext_text import ext_text
 
 
 def text_fields(command: RemotingCommand) -> dict[str, str]:

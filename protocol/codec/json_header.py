@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from rewindmq.protocol import fastjson
-from rewindmq.protocol.codec.ext_fields import ext_text, text_fields
+from rewindmq.protocol.codec.ext_fields import text_fields
 from rewindmq.protocol.command import DECODE_FAILURES, ExtValue, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, FrameError
+from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.integers import Int32
 from rewindmq.protocol.limits import MAX_EXT_FIELDS
 from rewindmq.protocol.version import LanguageCode
@@ -31,10 +32,10 @@ class _Header(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
 
 
 class _PlainHeader(msgspec.Struct, rename="camel", gc=False):
-    """The same members as official clients write them: nothing is null, every ext value is a text."""
+    """The same members as official clients write them: nothing is null."""
 
     code: Int32
-    ext_fields: dict[str, str] | None = None
+    ext_fields: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
     flag: Int32 = 0
     language: str = LanguageCode.JAVA.name
     opaque: Int32 = 0
@@ -61,6 +62,9 @@ _LANGUAGES: Final = MappingProxyType({language.name: language for language in La
 _LANGUAGE_NAMES: Final = MappingProxyType({int(language): language.name for language in LanguageCode})
 _OTHER: Final = LanguageCode.OTHER
 _JSON: Final = SerializeType.JSON
+_OPENING: Final = ord("{")
+# No field takes less than `"":0,`.
+_SURELY_FEW_BYTES: Final = 5 * MAX_EXT_FIELDS
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
@@ -99,9 +103,9 @@ def decode_header(data: bytes) -> RemotingCommand:
         plain = _DECODE_PLAIN(data)
     except DECODE_FAILURES:
         return _decode_other(data)
-    ext_fields = plain.ext_fields
-    if ext_fields is not None and len(ext_fields) > MAX_EXT_FIELDS:
-        raise _too_many(ext_fields)
+    raw_ext = bytes(plain.ext_fields)
+    if raw_ext and not _is_plain(data, raw_ext):
+        return _decode_other(data)
     return RemotingCommand(
         plain.code,
         remark=plain.remark,
@@ -109,8 +113,19 @@ def decode_header(data: bytes) -> RemotingCommand:
         version=plain.version,
         opaque=plain.opaque,
         flag=plain.flag,
-        ext_fields=ext_fields or None,
+        raw_ext=raw_ext or None,
         serialize_type=_JSON,
+    )
+
+
+def _is_plain(data: bytes, raw_ext: bytes) -> bool:
+    """Whether the ext fields, known to be JSON, are a map of few plain values for certain."""
+    return (
+        len(raw_ext) <= _SURELY_FEW_BYTES
+        and raw_ext[0] == _OPENING
+        and data.isascii()
+        and raw_ext.find(b"{", 1) < 0
+        and b"[" not in raw_ext
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand
+from rewindmq.protocol.command import DECODE_FAILURES, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.integers import Int32
 from rewindmq.protocol.limits import MAX_EXT_FIELDS
@@ -42,8 +42,8 @@ def encode_header(command: RemotingCommand) -> bytes:
     ext: object = command.header
     if ext is None:
         # What came packed and is passed on leaves as it came.
-        raw = command.raw_ext
-        ext = command.ext_fields or None if raw is None else msgspec.Raw(raw)
+        raw = command.raw_ext if command.serialize_type is SerializeType.MSGPACK else None
+        ext = command.ext or None if raw is None else msgspec.Raw(raw)
     elif command.ext_fields or command.raw_ext:
         ext = command.all_ext_fields()
     try:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from rewindmq.protocol.codec.ext_fields import ext_text
+from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.remoting.runtime import Timers
 from rewindmq.race.errors import RaceError
 from rewindmq.race.proxy.frame import Frame, code_name

@@ -201,6 +201,36 @@ def test_json_of_the_wrong_shape_is_a_frame_error(text):
         JSON.decode_header(text.encode())
 
 
+@pytest.mark.parametrize(
+    "ext",
+    [
+        '{"topic":"T","group":"G","isForce":"true","timestamp":"7","queueId":"3"}',
+        '{"topic":"T","group":"G","isForce":true,"timestamp":7,"queueId":3}',
+        '{"topic":"T","group":"G","isForce":"true","timestamp":"7","queueId":"3","offset":null}',
+        '{"topic":"T","group":"G","isForce":"true","timestamp":"7","queueId":"3","other":{"a":["b"]}}',
+        '{"topic":"T","group":"G","isForce":"true","timestamp":"7","queueId":"3","other":"\u00e9"}',
+        '{"topic":"T","group":"G","isForce":"true","timestamp":"7","queueId":"3","other":"%s"}'
+        % ("x" * 4096),
+    ],
+    ids=["texts", "values", "null", "containers", "not ASCII", "long"],
+)
+def test_json_ext_fields_give_one_typed_header_however_they_are_written(ext):
+    command = JSON.decode_header(f'{{"code":222,"extFields":{ext}}}'.encode())
+    before = command.decode_header(ResetOffsetRequestHeader)
+    assert (before.topic, before.is_force, before.timestamp, before.queue_id) == ("T", True, 7, 3)
+    assert command.ext["queueId"] == "3"
+    assert None not in command.ext.values()
+    # Having looked at the map changes nothing.
+    assert command.decode_header(ResetOffsetRequestHeader) == before
+
+
+def test_a_json_number_is_a_text_where_the_header_has_one():
+    command = JSON.decode_header(
+        b'{"code":222,"extFields":{"topic":7,"group":"G","isForce":"true","timestamp":"1"}}'
+    )
+    assert command.decode_header(ResetOffsetRequestHeader).topic == "7"
+
+
 def test_json_writes_every_ext_value_as_text_and_no_nulls():
     header = ResetOffsetRequestHeader("T", "G", 1700000000000, True)
     sent = msgspec.json.decode(JSON.encode_header(RemotingCommand(222, header)))

@@ -1,0 +1,23 @@
+"""One value of an ext field as text (``wire.md`` 2.1)."""
+
+from __future__ import annotations
+
+from rewindmq.protocol.errors import FrameError
+
+
+def ext_text(value: str | float | bool | bytes | None) -> str | None:
+    """A number in decimal, a boolean as ``true`` or ``false``, bytes as UTF-8; None stays absent.
+
+    Raises:
+        FrameError: bytes that are no UTF-8.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise FrameError(f"ext field: {error}") from None
+    return str(value)
