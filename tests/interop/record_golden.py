@@ -32,6 +32,8 @@ _TRAFFIC_SECONDS: Final = 400.0
 # RocketMQ reads it before its own default, JSON.
 _CODEC_VARIABLE: Final = "ROCKETMQ_SERIALIZE_TYPE"
 _QUICK: Final = {
+    # 5.5.0 cannot delete a topic without it.
+    "timerWheelEnable": "true",
     "transactionCheckInterval": 1_000,
     "transactionTimeOut": 1_000,
     # Asks the name server (322) before it registers again.

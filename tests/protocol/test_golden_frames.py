@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
-import re
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from pathlib import Path
-from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 import msgspec
 import pytest
 from golden.compare import differences
+from golden.each import each
 from golden.frames import GoldenFrame, golden
-from golden.shapes import ANSWERS_WITH_FIELDS, SHAPES, Half, Raw
+from golden.left_out import UNTYPED_MEMBERS
+from golden.shapes import SHAPES, Raw, body_of, fields_of, half_of
 
-import rewindmq.client
-import rewindmq.protocol.body
-import rewindmq.protocol.header
-from rewindmq.broker.handlers import HANDLERS as BROKER_HANDLERS
-from rewindmq.namesrv.handlers import HANDLERS as NAMESRV_HANDLERS
 from rewindmq.namesrv.registration_body import decode_register_broker_body
 from rewindmq.protocol import fastjson
 from rewindmq.protocol.batch import decode_batch, encode_batch
-from rewindmq.protocol.body import RemotingBody
-from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
-from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body_codec import decode_body, encode_body
-from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec import HEADER_CODECS
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import encode_frame
@@ -48,100 +34,6 @@ from rewindmq.protocol.property_file import parse_properties_file
 from rewindmq.protocol.record import crc_ok, decode_records, encode_record
 
 FRAMES, REPLICATIONS = golden()
-
-# Ext fields that may ride on any request (``wire.md`` 3.1).
-ON_ANY_REQUEST: Final = frozenset(("AccessKey", "Signature", "ReqT", "bname", "ns", "nsd", "oway", "lo"))
-_PAGES: Final = "5.x asks for long tables in pages; who does not know pages sends everything"
-_FLAGS: Final = "5.x tells a consumer that it is proxied"
-# Fields that this project's typed headers leave out: header class, or code where there is none, and field.
-UNTYPED_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "QueryMessageRequestHeader.indexType": "5.x has several indexes; K, keys, is the only one here",
-        "21 request.topicSeq": _PAGES,
-        "21 request.maxTopicNum": _PAGES,
-        "21 request.dataVersion": _PAGES,
-        "21 response.totalTopicNum": _PAGES,
-        "201 request.groupSeq": _PAGES,
-        "201 request.maxGroupNum": _PAGES,
-        "201 request.dataVersion": _PAGES,
-        "201 response.totalGroupNum": _PAGES,
-        "ConsumeMessageDirectlyResultRequestHeader.topicSysFlag": _FLAGS,
-        "ConsumeMessageDirectlyResultRequestHeader.groupSysFlag": _FLAGS,
-    }
-)
-_STATIC: Final = "5.x's static topics"
-_POP: Final = "5.x's pop consumption"
-_GROUPS: Final = "5.x's settings of a group, for consumption by pop and proxy"
-# Members that this project's typed bodies leave out.
-UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "BrokerData.enableActingMaster": "5.x's slaves that stand in for a master",
-        "ConsumeStatsList.totalInflightDiff": _POP,
-        "ConsumerOffsetSerializeWrapper.dataVersion": "5.x's slaves compare it before they take the table",
-        "ConsumerOffsetSerializeWrapper.groupTopicMap": "5.x derives it from the table",
-        "ConsumerOffsetSerializeWrapper.pullOffsetTable": "5.x's offsets of broadcasting groups at a proxy",
-        "ConsumerRunningInfo.mqPopTable": _POP,
-        "ConsumerRunningInfo.userConsumerInfo": "5.x's free texts of an application",
-        "DelayOffsetSerializeWrapper.dataVersion": "5.x's slaves compare it before they take the table",
-        "SubscriptionGroupConfig.attributes": _GROUPS,
-        "SubscriptionGroupConfig.consumeMessageOrderly": _GROUPS,
-        "SubscriptionGroupConfig.consumeTimeoutMinute": _GROUPS,
-        "SubscriptionGroupConfig.groupRetryPolicy": _GROUPS,
-        "SubscriptionGroupConfig.groupSysFlag": _GROUPS,
-        "SubscriptionGroupWrapper.forbiddenTable": "5.x's groups that may not read a topic",
-        "TopicConfigSerializeWrapper.mappingDataVersion": _STATIC,
-        "TopicConfigSerializeWrapper.topicQueueMappingDetailMap": _STATIC,
-        "TopicConfigSerializeWrapper.topicQueueMappingInfoMap": _STATIC,
-        "TopicStatsTable.topicPutTps": "5.x's rate of a topic",
-    }
-)
-
-
-def each(frames: Iterable[GoldenFrame]) -> Callable[[Callable[[GoldenFrame], None]], Callable[..., None]]:
-    """Try every frame; one test for those of a request code, which is what keeps thousands of checks fast."""
-    by_code: dict[int, list[GoldenFrame]] = defaultdict(list)
-    for frame in frames:
-        by_code[frame.code].append(frame)
-
-    def decorate(check: Callable[[GoldenFrame], None]) -> Callable[..., None]:
-        @pytest.mark.parametrize("code", sorted(by_code))
-        def test(code: int) -> None:
-            for frame in by_code[code]:
-                try:
-                    check(frame)
-                except Exception as error:
-                    error.add_note(f"in {frame}")
-                    raise
-
-        test.__name__ = check.__name__
-        return test
-
-    return decorate
-
-
-def half_of(frame: GoldenFrame) -> Half:
-    """What the frame should hold."""
-    if frame.code not in SHAPES:
-        return Half()
-    shape = SHAPES[frame.code]
-    if not frame.is_response:
-        return shape.request
-    if frame.outcome == 0:
-        return shape.response
-    has_fields = frame.outcome in ANSWERS_WITH_FIELDS.get(frame.code, ())
-    return Half(shape.response.header if has_fields else None)
-
-
-def body_of(frame: GoldenFrame) -> type[RemotingBody] | Raw | None:
-    body = half_of(frame).body
-    if body is RegisterBrokerBody and frame.decoded().ext["compressed"] == "true":
-        return Raw.COMPRESSED
-    if body is ResetOffsetBody and b"[" in frame.body:
-        return ResetOffsetBodyForC
-    return body
-
-
-HALVES: Final = [half for shape in SHAPES.values() for half in shape]
 STRUCTURED: Final = [frame for frame in FRAMES if frame.body and isinstance(body_of(frame), type)]
 
 
@@ -197,24 +89,6 @@ def plain_header(data: bytes) -> Any:
     return {name: value for name, value in header.items() if value != {}}
 
 
-def fields_of(frame: GoldenFrame) -> dict[str, str]:
-    """The ext fields that the typed header should know."""
-    header_type = half_of(frame).header
-    known = header_type.__struct_encode_fields__ if header_type else ()
-    extra = frozenset() if frame.is_response else ON_ANY_REQUEST.difference(known)
-    return {
-        name: str(text)
-        for name, text in frame.decoded().ext.items()
-        if name not in extra and f"{header_name(frame)}.{name}" not in UNTYPED_FIELDS
-    }
-
-
-def header_name(frame: GoldenFrame) -> str:
-    header_type = half_of(frame).header
-    half = "response" if frame.is_response else "request"
-    return header_type.__name__ if header_type else f"{frame.code} {half}"
-
-
 @each(FRAMES)
 def test_ext_fields_fit_the_typed_header(frame):
     header_type = half_of(frame).header
@@ -242,18 +116,6 @@ def is_default(header_type: type[CommandHeader], name: str, text: str) -> bool:
     )
 
 
-def test_fields_said_to_be_untyped_are_in_some_frame_and_no_header():
-    seen = {f"{header_name(frame)}.{name}" for frame in FRAMES for name in frame.decoded().ext}
-    assert UNTYPED_FIELDS.keys() <= seen
-    typed = {
-        f"{half.header.__name__}.{name}"
-        for half in HALVES
-        if half.header
-        for name in half.header.__struct_encode_fields__
-    }
-    assert not UNTYPED_FIELDS.keys() & typed
-
-
 @each(FRAMES)
 def test_there_is_a_body_only_where_one_is_known(frame):
     if frame.code in SHAPES and body_of(frame) is None:
@@ -270,15 +132,6 @@ def test_a_structured_body_keeps_every_member(frame):
     before = fastjson.loads(frame.body)
     after = fastjson.loads(encode_body(typed, frame.codec))
     assert [each for each in differences(body_type, before, after) if each not in UNTYPED_MEMBERS] == []
-
-
-def test_members_said_to_be_untyped_are_in_some_body_and_no_type():
-    found = set()
-    for frame in STRUCTURED:
-        body_type = body_of(frame)
-        after = fastjson.loads(encode_body(decode_body(frame.decoded(), body_type), SerializeType.JSON))
-        found.update(differences(body_type, fastjson.loads(frame.body), after))
-    assert found == UNTYPED_MEMBERS.keys()
 
 
 @each(STRUCTURED)
@@ -398,92 +251,3 @@ def test_replication_is_written_again_byte_for_byte(replication):
     assert replication.data.startswith(again)
     first = next(transfer for transfer in transfers if transfer.data)
     assert decode_records(first.data)[0].commit_log_offset == first.position
-
-
-# What no real peer can be made to send, or none in this codec; each with the reason.
-OWN: Final = "this project's own"
-NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "190001 request": OWN,
-        "190001 response": OWN,
-        "190002 request": OWN,
-        "190002 response": OWN,
-    }
-)
-NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "FencedCommit": OWN,
-        "FencedCommitList": OWN,
-        "InvokeBrokerToResetOffsetResponseHeader": OWN,
-        "ListFencedCommitsRequestHeader": OWN,
-        "NotifyQueueResetRequestHeader": OWN,
-        "OffsetFencedResponseHeader": OWN,
-    }
-)
-
-
-def sent_by_our_client() -> set[int]:
-    """Codes that the client's source names."""
-    names = set()
-    for path in Path(rewindmq.client.__file__).parent.rglob("*.py"):
-        names |= set(re.findall(r"\bRequestCode\.([A-Z][A-Z0-9_]+)", path.read_text()))
-    return {int(RequestCode[name]) for name in names}
-
-
-IMPLEMENTED: Final = sorted({*NAMESRV_HANDLERS, *BROKER_HANDLERS, *sent_by_our_client()})
-
-
-@pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
-def test_every_implemented_code_has_golden_frames(codec):
-    recorded = {(frame.code, frame.is_response) for frame in FRAMES if frame.codec is codec}
-    oneway = {frame.code for frame in FRAMES if frame.form == "oneway"}
-    missing = {
-        f"{code} {'response' if is_response else 'request'}"
-        for code in IMPLEMENTED
-        for is_response in (False, True)
-        if (code, is_response) not in recorded and not (is_response and code in oneway)
-    }
-    assert missing == set(NOT_RECORDED_CODES)
-
-
-@pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
-def test_every_header_and_body_class_has_golden_frames(codec):
-    seen = set()
-    for frame in FRAMES:
-        if frame.codec is codec:
-            seen |= types_in(frame)
-    classes = classes_in(rewindmq.protocol.header, CommandHeader) + classes_in(
-        rewindmq.protocol.body, RemotingBody
-    )
-    assert {each.__name__ for each in classes} - seen == set(NOT_RECORDED_CLASSES)
-
-
-def types_in(frame: GoldenFrame) -> set[str]:
-    command = frame.decoded()
-    names = set()
-    header_type, body_type = half_of(frame).header, body_of(frame)
-    if header_type is not None and command.ext:
-        names.add(header_type.__name__)
-    if frame.body and isinstance(body_type, type):
-        names |= structs_in(decode_body(command, body_type))
-    return names
-
-
-def structs_in(value: Any) -> set[str]:
-    if isinstance(value, msgspec.Struct):
-        parts = (getattr(value, name) for name in value.__struct_fields__)
-        return {type(value).__name__}.union(*map(structs_in, parts))
-    if isinstance(value, dict):
-        return set().union(*map(structs_in, value.values()))
-    if isinstance(value, (list, set)):
-        return set().union(*map(structs_in, value))
-    return set()
-
-
-def classes_in(package: ModuleType, base: type) -> list[type]:
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, base) and value is not base:
-                found[value.__name__] = value
-    return [found[name] for name in sorted(found)]

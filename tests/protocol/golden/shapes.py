@@ -7,6 +7,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from golden.frames import GoldenFrame
+from golden.left_out import ON_ANY_REQUEST, UNTYPED_FIELDS
+
 from rewindmq.protocol.body import (
     RemotingBody,
     acl,
@@ -188,3 +191,43 @@ SHAPES: Final[Mapping[int, Shape]] = MappingProxyType(
 ANSWERS_WITH_FIELDS: Final[Mapping[int, frozenset[int]]] = MappingProxyType(
     {11: frozenset((19, 20, 21)), 361: frozenset((19, 20, 21)), 12: frozenset((22,))}
 )
+
+
+def half_of(frame: GoldenFrame) -> Half:
+    """What the frame should hold."""
+    if frame.code not in SHAPES:
+        return Half()
+    shape = SHAPES[frame.code]
+    if not frame.is_response:
+        return shape.request
+    if frame.outcome == 0:
+        return shape.response
+    has_fields = frame.outcome in ANSWERS_WITH_FIELDS.get(frame.code, ())
+    return Half(shape.response.header if has_fields else None)
+
+
+def body_of(frame: GoldenFrame) -> type[RemotingBody] | Raw | None:
+    body = half_of(frame).body
+    if body is registration.RegisterBrokerBody and frame.decoded().ext["compressed"] == "true":
+        return Raw.COMPRESSED
+    if body is offset_table.ResetOffsetBody and b"[" in frame.body:
+        return offset_table.ResetOffsetBodyForC
+    return body
+
+
+def fields_of(frame: GoldenFrame) -> dict[str, str]:
+    """The ext fields that the typed header should know."""
+    header_type = half_of(frame).header
+    known = header_type.__struct_encode_fields__ if header_type else ()
+    extra = frozenset() if frame.is_response else ON_ANY_REQUEST.difference(known)
+    return {
+        name: str(text)
+        for name, text in frame.decoded().ext.items()
+        if name not in extra and f"{header_name(frame)}.{name}" not in UNTYPED_FIELDS
+    }
+
+
+def header_name(frame: GoldenFrame) -> str:
+    header_type = half_of(frame).header
+    half = "response" if frame.is_response else "request"
+    return header_type.__name__ if header_type else f"{frame.code} {half}"

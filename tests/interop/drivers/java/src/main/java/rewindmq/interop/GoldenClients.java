@@ -63,14 +63,15 @@ final class GoldenClients {
         producer.send(batch);
         for (MessageQueue queue : producer.fetchPublishMessageQueues(GoldenTraffic.ORDERED)) {
             for (int number = 0; number < 3; number++) {
-                Message ordered = new Message(GoldenTraffic.ORDERED, "TagA", "", GoldenTraffic.bytes("ordered-" + number));
-                producer.send(ordered, queue);
+                byte[] body = GoldenTraffic.bytes("ordered-" + number);
+                producer.send(new Message(GoldenTraffic.ORDERED, "TagA", "", body), queue);
             }
         }
         GoldenTraffic.step("send to a topic that is created for it", () ->
             producer.send(new Message("GoldenNew", GoldenTraffic.bytes("new"))));
+        MessageQueue closed = new MessageQueue("GoldenReadOnly", "broker-a", 0);
         GoldenTraffic.step("send without permission (refused)", () ->
-            producer.send(new Message("GoldenReadOnly", GoldenTraffic.bytes("no")), new MessageQueue("GoldenReadOnly", "broker-a", 0)));
+            producer.send(new Message("GoldenReadOnly", GoldenTraffic.bytes("no")), closed));
     }
 
     private static Message message(String body, String tag, String key) {

@@ -15,8 +15,10 @@ import org.apache.rocketmq.remoting.protocol.RemotingCommand;
  */
 final class GoldenRaw {
     private static final String[] PACKAGES = {
-        "org.apache.rocketmq.common.protocol.header.", "org.apache.rocketmq.remoting.protocol.header.",
-        "org.apache.rocketmq.common.protocol.header.namesrv.", "org.apache.rocketmq.remoting.protocol.header.namesrv."};
+        "org.apache.rocketmq.common.protocol.header.",
+        "org.apache.rocketmq.common.protocol.header.namesrv.",
+        "org.apache.rocketmq.remoting.protocol.header.",
+        "org.apache.rocketmq.remoting.protocol.header.namesrv."};
     private static final long MILLIS = 10_000;
 
     private final GoldenPlaces places;
@@ -60,8 +62,10 @@ final class GoldenRaw {
         broker(351, "GetTopicConfigRequestHeader", "topic", GoldenTraffic.TOPIC);
         broker(351, "GetTopicConfigRequestHeader", "topic", "NoSuchTopic");
         broker(352, "GetSubscriptionGroupConfigRequestHeader", "group", GoldenTraffic.GROUP);
-        broker(315, "ViewBrokerStatsDataRequestHeader", "statsName", "TOPIC_PUT_NUMS", "statsKey", GoldenTraffic.TOPIC);
-        broker(14, "QueryConsumerOffsetRequestHeader", "consumerGroup", "golden-nobody", "topic", GoldenTraffic.TOPIC, "queueId", 0, "setZeroIfNotFound", false);
+        broker(315, "ViewBrokerStatsDataRequestHeader",
+            "statsName", "TOPIC_PUT_NUMS", "statsKey", GoldenTraffic.TOPIC);
+        broker(14, "QueryConsumerOffsetRequestHeader", "consumerGroup", "golden-nobody",
+            "topic", GoldenTraffic.TOPIC, "queueId", 0, "setZeroIfNotFound", false);
         broker(30, "GetMaxOffsetRequestHeader", "topic", GoldenTraffic.TOPIC, "queueId", 0);
         broker(32, "GetEarliestMsgStoretimeRequestHeader", "topic", GoldenTraffic.TOPIC, "queueId", 0);
         broker(202, "GetTopicStatsInfoRequestHeader", "topic", "NoSuchTopic");
@@ -79,18 +83,24 @@ final class GoldenRaw {
         broker(223, "GetConsumerStatusRequestHeader", "topic", topic, "group", group, "clientAddr", clientId);
         broker(223, "GetConsumerStatusRequestHeader", "topic", topic, "group", "golden-nobody");
         broker(303, "QueryConsumeTimeSpanRequestHeader", "topic", topic, "group", group);
-        broker(308, "QueryCorrectionOffsetHeader", "topic", topic, "compareGroup", group, "filterGroups", "golden-clone");
-        broker(314, "CloneGroupOffsetRequestHeader", "srcGroup", group, "destGroup", "golden-clone", "topic", topic);
+        broker(308, "QueryCorrectionOffsetHeader",
+            "topic", topic, "compareGroup", group, "filterGroups", "golden-clone");
+        broker(314, "CloneGroupOffsetRequestHeader",
+            "srcGroup", group, "destGroup", "golden-clone", "topic", topic);
         broker(317, "GetConsumeStatsInBrokerHeader", "isOrder", false);
-        broker(307, "GetConsumerRunningInfoRequestHeader", "consumerGroup", "golden-nobody", "clientId", "nobody");
-        broker(323, "ResumeCheckHalfMessageRequestHeader", "topic", "TRANS_CHECK_MAX_TIME_TOPIC", "msgId", "7F00000100002A9F0000000000000000");
+        broker(307, "GetConsumerRunningInfoRequestHeader",
+            "consumerGroup", "golden-nobody", "clientId", "nobody");
+        broker(323, "ResumeCheckHalfMessageRequestHeader",
+            "topic", "TRANS_CHECK_MAX_TIME_TOPIC", "msgId", "7F00000100002A9F0000000000000000");
         Object[] reset = {"topic", topic, "group", group, "timestamp", 0L, "isForce", true};
         broker(222, "ResetOffsetRequestHeader", reset);
         RemotingCommand fromCpp = command(222, "ResetOffsetRequestHeader", reset);
         fromCpp.setLanguage(LanguageCode.CPP);
         send(places.broker, fromCpp);
-        broker(222, "ResetOffsetRequestHeader", "topic", topic, "group", group, "timestamp", 0L, "isForce", true, "queueId", 0, "offset", 1L);
-        broker(222, "ResetOffsetRequestHeader", "topic", "NoSuchTopic", "group", group, "timestamp", 0L, "isForce", true);
+        broker(222, "ResetOffsetRequestHeader", "topic", topic, "group", group, "timestamp", 0L, "isForce", true,
+            "queueId", 0, "offset", 1L);
+        broker(222, "ResetOffsetRequestHeader", "topic", "NoSuchTopic", "group", group, "timestamp", 0L,
+            "isForce", true);
     }
 
     /** Pulls that a client gets into only when it and the broker disagree. */
@@ -140,19 +150,24 @@ final class GoldenRaw {
         try {
             Object header = find(name).getDeclaredConstructor().newInstance();
             for (Method method : header.getClass().getMethods()) {
-                String field = method.getName().length() < 4 ? "" : Character.toLowerCase(method.getName().charAt(3)) + method.getName().substring(4);
-                if (method.getName().startsWith("set") && values.containsKey(field) && method.getParameterCount() == 1) {
+                String field = fieldOf(method);
+                if (values.containsKey(field)) {
                     method.invoke(header, values.get(field));
-                    values.remove(field);
                 }
-            }
-            if (values.containsKey("isForce")) {
-                header.getClass().getMethod("setForce", boolean.class).invoke(header, values.get("isForce"));
             }
             return (CommandCustomHeader) header;
         } catch (ReflectiveOperationException error) {
             throw new IllegalStateException(error);
         }
+    }
+
+    /** The field that a setter sets, the empty text when it is none. */
+    private static String fieldOf(Method method) {
+        String name = method.getName();
+        if (!name.startsWith("set") || name.length() < 4 || method.getParameterCount() != 1) {
+            return "";
+        }
+        return name.equals("setForce") ? "isForce" : Character.toLowerCase(name.charAt(3)) + name.substring(4);
     }
 
     private static Class<?> find(String name) throws ClassNotFoundException {
@@ -170,8 +185,9 @@ final class GoldenRaw {
     @SuppressWarnings({"unchecked", "rawtypes"})
     static void setEnum(Object target, String setter, String value) throws ReflectiveOperationException {
         for (Method method : target.getClass().getMethods()) {
-            if (method.getName().equals(setter) && method.getParameterCount() == 1 && method.getParameterTypes()[0].isEnum()) {
-                method.invoke(target, Enum.valueOf((Class<? extends Enum>) method.getParameterTypes()[0], value));
+            Class<?>[] types = method.getParameterTypes();
+            if (method.getName().equals(setter) && types.length == 1 && types[0].isEnum()) {
+                method.invoke(target, Enum.valueOf((Class<? extends Enum>) types[0], value));
                 return;
             }
         }

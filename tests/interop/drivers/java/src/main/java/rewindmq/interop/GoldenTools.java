@@ -19,14 +19,18 @@ final class GoldenTools {
 
     void prepare() {
         String broker = places.broker;
-        for (String topic : new String[] {GoldenTraffic.TOPIC, GoldenTraffic.ORDERED, GoldenTraffic.REQUESTS, "GoldenReadOnly", "GoldenDoomed"}) {
+        String[] topics = {
+            GoldenTraffic.TOPIC, GoldenTraffic.ORDERED, GoldenTraffic.REQUESTS, "GoldenReadOnly", "GoldenDoomed"};
+        for (String topic : topics) {
             mqadmin("updateTopic", "-b", broker, "-t", topic, "-r", "1", "-w", "1");
         }
         mqadmin("updateTopic", "-b", broker, "-t", "TBW102", "-r", "1", "-w", "1");
         mqadmin("updateTopicPerm", "-b", broker, "-t", "GoldenReadOnly", "-p", "4");
         mqadmin("updateSubGroup", "-b", broker, "-g", GoldenTraffic.GROUP, "-s", "true", "-m", "true", "-d", "true");
         mqadmin("updateSubGroup", "-b", broker, "-g", "golden-broadcasting", "-s", "true", "-d", "true");
-        mqadmin("updateSubGroup", "-b", broker, "-g", "golden-doomed");
+        for (String group : new String[] {"golden-doomed", "golden-clone"}) {
+            mqadmin("updateSubGroup", "-b", broker, "-g", group);
+        }
     }
 
     void lookAround(GoldenClients clients) throws Exception {
@@ -71,9 +75,13 @@ final class GoldenTools {
         mqadmin("updateNamesrvConfig", "-k", "returnOrderTopicConfigToBroker", "-v", "true");
         mqadmin("resetOffsetByTime", "-g", "golden-nobody", "-t", topic, "-s", "0");
         mqadmin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0");
+        // 5.2 and later ask clients (220) only when told to; older ones know no such key and pass over it.
+        mqadmin("updateBrokerConfig", "-b", broker, "-k", "useServerSideResetOffset", "-v", "false");
+        mqadmin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0");
         mqadmin("skipAccumulatedMessage", "-g", "golden-orderly", "-t", GoldenTraffic.ORDERED);
         mqadmin("cloneGroupOffset", "-s", group, "-d", "golden-clone", "-t", topic, "-o", "false");
-        mqadmin("updateAclConfig", "-b", broker, "-a", "golden-account", "-s", "golden-secret", "-i", "GoldenTopic=PUB|SUB", "-u", "DENY", "-w", "127.0.0.1");
+        mqadmin("updateAclConfig", "-b", broker, "-a", "golden-account", "-s", "golden-secret",
+            "-i", "GoldenTopic=PUB|SUB", "-u", "DENY", "-w", "127.0.0.1");
         mqadmin("updateGlobalWhiteAddr", "-b", broker, "-g", "127.0.0.1");
         mqadmin("clusterAclConfigVersion", "-b", broker);
     }
@@ -109,6 +117,7 @@ final class GoldenTools {
     private void mqadmin(String command, String... options) {
         List<String> line = new ArrayList<>(List.of(command, "-n", places.namesrv));
         line.addAll(List.of(options));
-        GoldenTraffic.step("mqadmin " + String.join(" ", line), () -> MQAdminStartup.main0(line.toArray(new String[0]), null));
+        String[] arguments = line.toArray(new String[0]);
+        GoldenTraffic.step("mqadmin " + String.join(" ", line), () -> MQAdminStartup.main0(arguments, null));
     }
 }

@@ -1,0 +1,75 @@
+"""What typed headers and bodies leave out of real peers' frames, and what no frame shows; and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+# Ext fields that may ride on any request (``wire.md`` 3.1).
+ON_ANY_REQUEST: Final = frozenset(("AccessKey", "Signature", "ReqT", "bname", "ns", "nsd", "oway", "lo"))
+_PAGES: Final = "5.x asks for long tables in pages; who does not know pages sends everything"
+_FLAGS: Final = "5.x tells a consumer the flags of topic and group, which it does not use"
+# Fields that this project's typed headers leave out: header class, or code where there is none, and field.
+UNTYPED_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "QueryMessageRequestHeader.indexType": "5.x has several indexes; K, keys, is the only one here",
+        "21 request.topicSeq": _PAGES,
+        "21 request.maxTopicNum": _PAGES,
+        "21 request.dataVersion": _PAGES,
+        "21 response.totalTopicNum": _PAGES,
+        "201 request.groupSeq": _PAGES,
+        "201 request.maxGroupNum": _PAGES,
+        "201 request.dataVersion": _PAGES,
+        "201 response.totalGroupNum": _PAGES,
+        "ConsumeMessageDirectlyResultRequestHeader.topicSysFlag": _FLAGS,
+        "ConsumeMessageDirectlyResultRequestHeader.groupSysFlag": _FLAGS,
+    }
+)
+_STATIC: Final = "5.x's static topics"
+_POP: Final = "5.x's pop consumption"
+_GROUPS: Final = "5.x's settings of a group, for consumption by pop and proxy"
+# Members that this project's typed bodies leave out.
+UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "BrokerData.enableActingMaster": "5.x's slaves that stand in for a master",
+        "ConsumeStatsList.totalInflightDiff": _POP,
+        "ConsumerOffsetSerializeWrapper.dataVersion": "5.x's slaves compare it before they take the table",
+        "ConsumerOffsetSerializeWrapper.groupTopicMap": "5.x's topics of a group, which the table tells, too",
+        "ConsumerOffsetSerializeWrapper.pullOffsetTable": "5.x's positions of pulls beside those committed",
+        "ConsumerRunningInfo.mqPopTable": _POP,
+        "ConsumerRunningInfo.userConsumerInfo": "5.x's free texts of an application",
+        "DelayOffsetSerializeWrapper.dataVersion": "5.x's slaves compare it before they take the table",
+        "SubscriptionGroupConfig.attributes": _GROUPS,
+        "SubscriptionGroupConfig.consumeMessageOrderly": _GROUPS,
+        "SubscriptionGroupConfig.consumeTimeoutMinute": _GROUPS,
+        "SubscriptionGroupConfig.groupRetryPolicy": _GROUPS,
+        "SubscriptionGroupConfig.groupSysFlag": _GROUPS,
+        "SubscriptionGroupWrapper.forbiddenTable": "5.x's groups that may not read a topic",
+        "TopicConfigSerializeWrapper.mappingDataVersion": _STATIC,
+        "TopicConfigSerializeWrapper.topicQueueMappingDetailMap": _STATIC,
+        "TopicConfigSerializeWrapper.topicQueueMappingInfoMap": _STATIC,
+        "TopicStatsTable.topicPutTps": "5.x's rate of a topic",
+    }
+)
+
+# What no real peer can be made to send, or none in this codec; each with the reason.
+OWN: Final = "this project's own"
+NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "190001 request": OWN,
+        "190001 response": OWN,
+        "190002 request": OWN,
+        "190002 response": OWN,
+    }
+)
+NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "FencedCommit": OWN,
+        "FencedCommitList": OWN,
+        "InvokeBrokerToResetOffsetResponseHeader": OWN,
+        "ListFencedCommitsRequestHeader": OWN,
+        "NotifyQueueResetRequestHeader": OWN,
+        "OffsetFencedResponseHeader": OWN,
+    }
+)
