@@ -23,6 +23,7 @@ from rewindmq.protocol.properties import (
     DELAY,
     PROPERTY_SEPARATOR,
     TRAN_MSG,
+    UNIQ_KEY,
     WAIT,
     find_property,
     format_properties,
@@ -32,7 +33,7 @@ from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.sysflag import TRANSACTION_MASK
 
 _SEPARATOR: Final = b"\x02"
-_SEPARATOR_BYTE: Final = 2
+_ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
 _TAGS_MARK: Final = "TAGS\x01"
@@ -106,29 +107,62 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
     messages = decode_batch(batch)
     # What is nowhere in the batch need not be looked for in each message. Searching is much faster in str.
     everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
+    additions = _Additions(shared, everything)
     may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
     has_tags = _TAGS_MARK in everything
-    names = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
-    marks = [(bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first in everything]
-    # By which of the shared properties a message has itself, one bit each: what is added to its own.
-    additions: dict[int, bytes] = {}
+    # Messages of one batch mostly differ in nothing but the id that comes first: by what follows it, what
+    # was found out about one of them.
+    known: dict[bytes, tuple[bytes, int]] = {}
+    ids_differ = UNIQ_KEY not in shared
     entries: list[BatchEntry] = []
     for body, properties, flag in messages:
-        text = properties.decode("utf-8", "replace")
-        if may_be_refused:
-            _refuse_special(0, text)
-        own = 0
-        for bit, first, inside in marks:
-            if text.startswith(first) or inside in text:
-                own |= bit
-        addition = additions.get(own)
-        if addition is None:
-            addition = additions[own] = _addition(shared, own)
-        if properties and addition and properties[-1] != _SEPARATOR_BYTE:
-            properties += _SEPARATOR
-        tags_code = tags_code_of(text) if has_tags else 0
+        at = properties.find(_SEPARATOR) if ids_differ and properties.startswith(_ID_MARK) else 0
+        rest = properties[at:] if at > 0 else properties
+        found = known.get(rest)
+        if found is None:
+            text = properties.decode("utf-8", "replace")
+            if may_be_refused:
+                _refuse_special(0, text)
+            found = known[rest] = additions.to(text), tags_code_of(text) if has_tags else 0
+        addition, tags_code = found
         entries.append(BatchEntry(body, properties + addition, tags_code, flag))
     return entries
+
+
+class _Additions:
+    """What a batch adds to the properties of its messages.
+
+    Args:
+        shared: the batch's own properties.
+        everything: the properties texts of all messages.
+    """
+
+    def __init__(self, shared: Mapping[str, str], everything: str) -> None:
+        self._shared = shared
+        names = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
+        self._marks = [
+            (bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first in everything
+        ]
+        # By which of the shared properties a message has itself, one bit each.
+        self._known: dict[int, bytes] = {}
+
+    def to(self, text: str) -> bytes:
+        """What follows a message's own properties; a separator first where one is needed."""
+        own = 0
+        for bit, first, inside in self._marks:
+            if text.startswith(first) or inside in text:
+                own |= bit
+        addition = self._known.get(own)
+        if addition is None:
+            addition = self._known[own] = self._missing(own)
+        if text and addition and text[-1] != PROPERTY_SEPARATOR:
+            return _SEPARATOR + addition
+        return addition
+
+    def _missing(self, own: int) -> bytes:
+        shared = self._shared.items()
+        missing = {name: value for index, (name, value) in enumerate(shared) if not own >> index & 1}
+        return format_properties(missing).encode()
 
 
 def _refuse_special(sys_flag: int, text: str) -> None:
@@ -142,8 +176,3 @@ def _refuse_special(sys_flag: int, text: str) -> None:
         fault = f"a batch cannot be delayed (DELAY {level})"
     if fault is not None:
         raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"{fault}; nothing was stored")
-
-
-def _addition(shared: Mapping[str, str], own: int) -> bytes:
-    missing = {name: value for index, (name, value) in enumerate(shared.items()) if not own >> index & 1}
-    return format_properties(missing).encode()

@@ -153,7 +153,7 @@ class MessageWriter:
         if shared:
             entries = [_with_shared(entry, shared) for entry in entries]
         sizes = [overhead + len(entry.body) + len(entry.properties) for entry in entries]
-        if max(len(entry.properties) for entry in entries) > MAX_PROPERTIES_BYTES:
+        if max([len(entry.properties) for entry in entries]) > MAX_PROPERTIES_BYTES:
             return _ILLEGAL
         total = sum(sizes)
         if total > self._max_message_bytes or total > self._max_record_bytes:

@@ -352,6 +352,38 @@ def test_batch_properties_yield_to_a_message_s_own(simulate: Simulate) -> None:
     simulate(scenario)
 
 
+def test_messages_of_a_batch_that_differ_only_in_their_ids_and_those_that_do_not(simulate: Simulate) -> None:
+    """What follows the id of one message says nothing of a message where something else follows."""
+
+    def message(**properties: str) -> Message:
+        bare = Message("T", b"")
+        bare.properties.clear()
+        bare.properties.update(properties)
+        return bare
+
+    given = [
+        message(UNIQ_KEY="1", TAGS="A"),
+        message(UNIQ_KEY="2", TAGS="A"),
+        message(UNIQ_KEY="3", TAGS="B"),
+        message(UNIQ_KEY="4", X="own"),
+        message(TAGS="A"),
+        message(UNIQ_KEY="5"),
+        message(UNIQ_KEY="6"),
+        message(),
+    ]
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.send(body=encode_batch(given), properties={"X": "1"}, code=BATCH)
+        stored = await read(peer)
+        added = {"X": "1", "CLUSTER": "DefaultCluster"}
+        assert [one.properties for one in stored] == [added | one.properties for one in given]
+        tagged = decode_records((await peer.pull(0, subscription="A")).body)
+        assert [one.queue_offset for one in tagged] == [0, 1, 4]
+
+    simulate(scenario)
+
+
 def test_batch_flag_in_a_310_makes_it_a_batch(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
