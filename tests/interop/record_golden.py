@@ -148,7 +148,15 @@ def _make_traffic(
     ]
     command = [tool("java"), "-Xmx384m", *options, "-cp", class_path(session.client), _MAIN, work, *places]
     environment = os.environ | {"ROCKETMQ_HOME": str(home)}
-    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=_TRAFFIC_SECONDS, check=True)
+    # consumerStatus leaves files where it stands.
+    subprocess.run(
+        command,
+        cwd=home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        timeout=_TRAFFIC_SECONDS,
+        check=True,
+    )
 
 
 def class_path(version: str) -> str:
