@@ -224,7 +224,7 @@ def _read_json(path: Path) -> Any:
 
 
 def lost_members(before: Any, after: Any, path: str = "") -> list[str]:
-    """Where ``after`` lacks a member that ``before`` has, at any depth."""
+    """Where ``after`` lacks a member that ``before`` has, at any depth; an empty one is none."""
     if not isinstance(before, dict):
         return []
     if not isinstance(after, dict):
@@ -232,5 +232,8 @@ def lost_members(before: Any, after: Any, path: str = "") -> list[str]:
     lost = []
     for name, member in before.items():
         inner = f"{path}/{name}"
-        lost += lost_members(member, after[name], inner) if name in after else [inner]
+        if name in after:
+            lost += lost_members(member, after[name], inner)
+        elif member != {}:
+            lost.append(inner)
     return lost

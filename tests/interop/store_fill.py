@@ -48,7 +48,7 @@ CONFIG: Final[dict[str, object]] = {
 }
 _WAITING_LEVEL: Final = 18
 BATCH: Final = 60
-_SECONDS: Final = 60.0
+_SECONDS: Final = 300.0
 
 
 class _Decisions:

@@ -12,7 +12,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.property_file import format_properties_file
 from rewindmq.protocol.remoting.address import parse_address
 
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 240.0
 
 
 class OurNamesrv:

@@ -38,7 +38,7 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.remoting.address import parse_address
 
-_SECONDS: Final = 10.0
+_SECONDS: Final = 60.0
 _CHUNK: Final = 1 << 20
 _PER_PULL: Final = 32
 _END_OF_TIME: Final = 2**62
@@ -228,7 +228,7 @@ def _look_up(peer: Peer, topic: str, messages: list[MessageExt]) -> dict[tuple[s
     return found
 
 
-def wait_until(what: str, holds: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(what: str, holds: Callable[[], bool], seconds: float = 300.0) -> None:
     """Wait for something that nobody tells of."""
     deadline = time.monotonic() + seconds
     while not holds():

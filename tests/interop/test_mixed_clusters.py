@@ -33,7 +33,7 @@ from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 
 pytestmark = pytest.mark.interop
 
-SECONDS = 120.0
+SECONDS = 300.0
 COUNT = 40
 
 

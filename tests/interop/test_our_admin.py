@@ -31,7 +31,7 @@ pytestmark = pytest.mark.interop
 
 TOPIC, GROUP, GONE = "ruled", "ruled-readers", "ruled-gone"
 QUEUES, COUNT = 2, 6
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @dataclass

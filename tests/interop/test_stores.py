@@ -49,10 +49,12 @@ def test_the_next_broker_serves_what_the_one_before_did(chain: Chain, title: str
 
 
 def _is_built_in(difference: Difference) -> bool:
-    """5.5.0 has more topics of its own, the one of ended transactions among them, which 4.x has no entry of;
-    so it can be pulled from."""
-    if difference.part == "topics":
+    """5.5.0 has more topics and groups of its own, the topic of ended transactions among them, which can be
+    pulled from then; and it says 0 of a delay level that delivered nothing."""
+    if difference.part in ("topics", "groups"):
         return difference.theirs is None
+    if difference.part == "levels":
+        return (difference.mine, difference.theirs) == (0, None)
     if difference.part == "records":
         return difference.theirs == ResponseCode.TOPIC_NOT_EXIST
     return difference.part in ("searches", "keys") and difference.key[0] == TRANS_OP_HALF_TOPIC
@@ -116,7 +118,7 @@ def test_every_kind_of_message_is_there_in_the_end(chain: Chain) -> None:
         assert chain.last.bounds[f"%RETRY%failing-{label}", 0] == (0, RETRIES)
         assert chain.last.bounds[f"%DLQ%failing-{label}", 0] == (0, 1)
         assert chain.last.offsets[f"batch@readers-{label}"][0] > 0
-        assert chain.last.offsets[f"ordered@orderly-{label}"] == {0: 4, 1: 4}
+        assert sum(chain.last.offsets[f"ordered@orderly-{label}"].values()) >= 8
     assert len(bodies["large"]) == 2 * len(labels)
     assert sum(len(body) == LARGE_BYTES for body in bodies["large"]) == len(labels)
     assert len(bodies["decided"]) == len(labels)
