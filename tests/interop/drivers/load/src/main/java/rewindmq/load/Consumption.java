@@ -16,6 +16,7 @@ final class Consumption {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(order.group);
         consumer.setNamesrvAddr(order.namesrv);
         consumer.setInstanceName(order.namesrv);
+        consumer.setMqClientApiTimeout(Order.TIMEOUT_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(order.topic, "*");
         AtomicLong seen = new AtomicLong();

@@ -2,6 +2,9 @@ package rewindmq.load;
 
 /** One line of standard input; which fields count depends on {@code op}. */
 final class Order {
+    /** What a busy machine needs; the library's own 3 s would turn a stall into a failure. */
+    static final int TIMEOUT_MS = 30_000;
+
     String op;
     String namesrv;
     String topic;

@@ -12,9 +12,6 @@ import org.apache.rocketmq.common.message.Message;
 /** Sends for some seconds, as fast as answers come. */
 final class Sends {
     private static final String TAG = "TagA";
-    // What a busy machine needs; the library's own 3 s would turn a stall into a failed message.
-    private static final int TIMEOUT_MS = 30_000;
-
     private final DefaultMQProducer producer;
     private final Order order;
     private final byte[] body;
@@ -60,7 +57,8 @@ final class Sends {
         producer.setNamesrvAddr(order.namesrv);
         // Clients of one process share connections by this name.
         producer.setInstanceName(order.namesrv);
-        producer.setSendMsgTimeout(TIMEOUT_MS);
+        producer.setSendMsgTimeout(Order.TIMEOUT_MS);
+        producer.setMqClientApiTimeout(Order.TIMEOUT_MS);
         producer.start();
         return producer;
     }
