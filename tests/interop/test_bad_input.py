@@ -1,0 +1,193 @@
+"""Bad input is answered as the real name server and broker answer it, and hurts nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+import pytest
+from interop.bad_input import TOPIC, Case, Reaction, play_all, request, same
+from interop.bad_input_bodies import BODIES
+from interop.bad_input_differences import EXPLAINED
+from interop.bad_input_fields import FIELDS, SEND
+from interop.bad_input_frames import FRAMES
+from interop.bad_input_versions import VERSIONS
+from interop.clients import java_command
+from interop.driver import Driver
+from interop.raw import RawConnection
+from interop.scenarios import SCENARIOS, Stage
+from interop.servers import OurServer, RealServer, Server
+from interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
+
+from rewindmq.client import AdminClient
+from rewindmq.protocol.profile import Profile
+
+pytestmark = pytest.mark.interop
+
+CASES: Final[dict[str, Case]] = {case.name: case for case in (*FRAMES, *VERSIONS, *BODIES, *FIELDS)}
+Reactions = dict[str, dict[str, Reaction]]
+
+# Ours and the real one it is compared with; 5.x resets groups at the server unless told otherwise.
+_STARTS: Final[dict[str, Callable[[], Server]]] = {
+    f"ours of {SERVER_4}": lambda: OurServer(Profile.V49),
+    f"ours of {SERVER_5}": lambda: OurServer(Profile.V53, resetMode="server"),
+    SERVER_4: lambda: RealServer(SERVER_4),
+    SERVER_5: lambda: RealServer(SERVER_5),
+}
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, Server]]:
+    with ExitStack() as running:
+        with ThreadPoolExecutor(len(_STARTS)) as threads:
+            starting = {name: threads.submit(start) for name, start in _STARTS.items()}
+        started: dict[str, Server] = {}
+        failure: BaseException | None = None
+        for name, future in starting.items():
+            if (error := future.exception()) is not None:
+                failure = error
+                continue
+            started[name] = future.result()
+            running.callback(started[name].close)
+        if failure is not None:
+            raise failure
+        yield started
+
+
+@pytest.fixture(scope="module")
+def reactions(servers: dict[str, Server]) -> Reactions:
+    """Of every server to every case; all play at the same time."""
+    assert len(CASES) == len(FRAMES) + len(VERSIONS) + len(BODIES) + len(FIELDS), "a name twice"
+
+    async def play() -> Reactions:
+        for server in servers.values():
+            await _fill(server)
+        played = await asyncio.gather(*(play_all(CASES.values(), server) for server in servers.values()))
+        return dict(zip(servers, played, strict=True))
+
+    return asyncio.run(play())
+
+
+async def _fill(server: Server) -> None:
+    """One message in the topic that the cases ask about."""
+    async with await RawConnection.open(server.broker_address) as connection:
+        connection.send(request(10, SEND | {"topic": TOPIC}, b"a message"))
+        answer = await connection.answer()
+        assert answer is not None
+        answer.require_success()
+
+
+def _explanations(release: str, name: str) -> list[tuple[str, str]]:
+    return [key for key in EXPLAINED if key[0] in ("*", release) and fnmatchcase(name, key[1])]
+
+
+@pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input(reactions: Reactions, name: str, release: str) -> None:
+    """What ours makes of it is what the real one makes of it, or is explained."""
+    ours, theirs = reactions[f"ours of {release}"][name], reactions[release][name]
+    assert same(ours, theirs) or _explanations(release, name), f"\nours   {ours}\ntheirs {theirs}"
+
+
+def test_every_explanation_is_needed(reactions: Reactions) -> None:
+    needed = {
+        key
+        for release in (SERVER_4, SERVER_5)
+        for name in CASES
+        if not same(reactions[f"ours of {release}"][name], reactions[release][name])
+        for key in _explanations(release, name)
+    }
+    assert not set(EXPLAINED) - needed
+
+
+@pytest.mark.parametrize("which", list(_STARTS))
+def test_the_next_client_is_served(reactions: Reactions, servers: dict[str, Server], which: str) -> None:
+    """After all of it, name server and broker serve as before."""
+
+    async def ask(address: str, data: bytes) -> int | None:
+        async with await RawConnection.open(address) as connection:
+            connection.send(data)
+            answer = await connection.answer()
+            return None if answer is None else answer.code
+
+    assert reactions[which]
+    server = servers[which]
+    assert asyncio.run(ask(server.namesrv_address, request(105, {"topic": TOPIC}))) == 0
+    assert asyncio.run(ask(server.broker_address, request(10, SEND | {"topic": TOPIC}, b"more"))) == 0
+
+
+@pytest.mark.parametrize("which", list(_STARTS))
+def test_tls_on_the_plain_port(servers: dict[str, Server], which: str) -> None:
+    """The real ones answer TLS on the same port; ours closes at once (docs/differences.md)."""
+    server = servers[which]
+
+    async def greet() -> str | None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        host, port = server.broker_address.split(":")
+        async with asyncio.timeout(30.0):
+            _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+        version: str | None = writer.get_extra_info("ssl_object").version()
+        writer.transport.abort()
+        return version
+
+    if server.is_real:
+        assert asyncio.run(greet()) in ("TLSv1.2", "TLSv1.3")
+    else:
+        with pytest.raises(ConnectionError):
+            asyncio.run(greet())
+
+
+@pytest.mark.parametrize("which", list(_STARTS))
+def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], which: str) -> None:
+    """Clients before 4.5 send to the port 2 below the one they were told of."""
+    host, port = servers[which].broker_address.split(":")
+
+    async def ask() -> list[int]:
+        codes = []
+        async with await RawConnection.open(f"{host}:{int(port) - 2}") as connection:
+            for data in (
+                request(10, SEND, b"by the VIP channel", version=252),
+                request(30, {"topic": TOPIC, "queueId": "0"}, version=252),
+                request(12_345, version=252),
+            ):
+                connection.send(data)
+                answer = await connection.answer()
+                assert answer is not None
+                codes.append(answer.code)
+        return codes
+
+    assert asyncio.run(ask()) == [0, 0, 3]
+
+
+def test_a_java_client_sends_by_the_vip_channel(servers: dict[str, Server], tmp_path: Path) -> None:
+    """As clients before 4.5 do of themselves."""
+    server = servers[f"ours of {SERVER_4}"]
+    release = JAVA_CLIENTS[0]
+    command = java_command(release, "-Dcom.rocketmq.sendMessageWithVIPChannel=true")
+    vip_port = int(server.broker_address.split(":")[1]) - 2
+
+    async def play() -> bool:
+        driver = await Driver.start(command, tmp_path / "driver.log")
+        async with AdminClient(server.namesrv_address) as admin:
+            try:
+                await SCENARIOS["send-sync"].play(Stage(driver, server, admin, "vip"))
+                return _is_connected_to(vip_port)
+            finally:
+                await driver.stop()
+
+    assert asyncio.run(play())
+
+
+def _is_connected_to(port: int) -> bool:
+    """Whether any process of this machine has a connection to a local port."""
+    lines = Path("/proc/net/tcp").read_text().splitlines() + Path("/proc/net/tcp6").read_text().splitlines()
+    fields = [line.split() for line in lines[1:]]
+    return any(line[2].endswith(f":{port:04X}") and line[3] == "01" for line in fields)
