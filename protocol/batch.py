@@ -14,6 +14,8 @@ from rewindmq.protocol.properties import format_properties
 
 # Size of the entry, magic, body CRC (both 0: the broker computes its own), flag, length of the body.
 _HEAD: Final = struct.Struct(">iiiii")
+# What a reader looks at: size, flag and length of the body.
+_HEAD_READ: Final = struct.Struct(">i8xii")
 _PROPERTIES_LENGTH: Final = struct.Struct(">h")
 _OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
 
@@ -54,17 +56,19 @@ def decode_batch(body: bytes) -> list[BatchMessage]:
         RequestError: code 13, no message at all, or lengths that do not add up to exactly ``body``.
     """
     messages: list[BatchMessage] = []
-    unpack_head = _HEAD.unpack_from
+    unpack_head = _HEAD_READ.unpack_from
     unpack_length = _PROPERTIES_LENGTH.unpack_from
+    head_bytes = _HEAD.size
+    length_bytes = _PROPERTIES_LENGTH.size
     position = 0
     end = len(body)
     try:
         while position < end:
-            size, _, _, flag, body_length = unpack_head(body, position)
-            body_at = position + _HEAD.size
+            size, flag, body_length = unpack_head(body, position)
+            body_at = position + head_bytes
             body_end = body_at + body_length
             (properties_length,) = unpack_length(body, body_end)
-            properties_at = body_end + _PROPERTIES_LENGTH.size
+            properties_at = body_end + length_bytes
             position += size
             if (
                 body_length < 0

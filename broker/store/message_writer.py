@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -16,7 +17,7 @@ from rewindmq.broker.store.record_check import HOST_FLAGS, RECORD_HEADS
 from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC, TagsCoder
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
 from rewindmq.protocol.properties import PROPERTY_SEPARATOR
-from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1
+from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT
 from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _INT16: Final = struct.Struct(">H")
@@ -28,6 +29,7 @@ _OTHER_FLAGS: Final = ~HOST_FLAGS
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
 # The size and the magic of a record are written last, so a torn record is none.
 _MAGIC_END: Final = 8
+_BODY_LENGTH_BYTES: Final = 4
 
 _PUT_OK: Final = PutStatus.PUT_OK
 _ILLEGAL: Final = PutResult(PutStatus.MESSAGE_ILLEGAL)
@@ -200,22 +202,24 @@ class MessageWriter:
         timestamp: int,
     ) -> tuple[bytes, list[int]]:
         """The records, and the numbers of their consume-queue units one after the other."""
-        pack = head.layout.pack
+        shared = _shared_fields(message, head, timestamp, self.store_host)
+        pack = _batch_head(len(shared)).pack
         pack_length = _INT16.pack
         queue_id = message.queue_id
-        sys_flag = message.sys_flag & _OTHER_FLAGS | head.host_flags
-        born_timestamp = message.born_timestamp
-        born_host = message.born_host
-        store_host = self.store_host
-        reconsume_times = message.reconsume_times
         topic_field = queue.topic_field
         queue_offset = queue.max_offset
         physical_offset = self._log.max_offset
+        # The topic, and the length of the properties: few lengths occur in one batch.
+        between: dict[int, bytes] = {}
         parts: list[bytes | memoryview] = []
         units: list[int] = []
         for entry, size in zip(entries, sizes, strict=True):
             body = entry.body
             properties = entry.properties
+            length = len(properties)
+            topic_and_length = between.get(length)
+            if topic_and_length is None:
+                topic_and_length = between[length] = topic_field + pack_length(length)
             parts += (
                 pack(
                     size,
@@ -225,24 +229,45 @@ class MessageWriter:
                     entry.flag,
                     queue_offset,
                     physical_offset,
-                    sys_flag,
-                    born_timestamp,
-                    born_host,
-                    timestamp,
-                    store_host,
-                    reconsume_times,
-                    0,
+                    shared,
                     len(body),
                 ),
                 body,
-                topic_field,
-                pack_length(len(properties)),
+                topic_and_length,
                 properties,
             )
             units += (physical_offset, size, entry.tags_code)
             physical_offset += size
             queue_offset += 1
         return b"".join(parts), units
+
+
+@cache
+def _batch_head(shared_bytes: int) -> struct.Struct:
+    """A record up to its body, the fields that all records of a batch share being so many bytes in one."""
+    return struct.Struct(f">iIiiiqq{shared_bytes}si")
+
+
+def _shared_fields(message: StoredMessage, head: _Head, timestamp: int, store_host: bytes) -> bytes:
+    """What lies between the log position and the length of the body."""
+    fields = head.layout.pack(
+        0,
+        MAGIC_V1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        message.sys_flag & _OTHER_FLAGS | head.host_flags,
+        message.born_timestamp,
+        message.born_host,
+        timestamp,
+        store_host,
+        message.reconsume_times,
+        0,
+        0,
+    )
+    return fields[SYS_FLAG_AT:-_BODY_LENGTH_BYTES]
 
 
 def _with_shared(entry: BatchEntry, shared: bytes) -> BatchEntry:
