@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -98,16 +99,31 @@ def _heading(client: Client) -> str:
 
 
 def _listed(functions: dict[str, dict[str, str]], notes: _Notes) -> list[str]:
-    rows = [
+    """A row for each test and case; a column for each class of tests, where there are classes."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for function, tests in functions.items():
+        kind, _, name = function.rpartition("::")
+        for parameters, shown in tests.items():
+            rows.setdefault((name, parameters), {})[kind] = shown
+    kinds = sorted({kind for row in rows.values() for kind in row})
+    lines = [
         [
-            function.removeprefix("test_").replace("_", " "),
+            _words(name),
             f"`{parameters}`" if parameters else "",
-            _sign(shown, notes),
+            *(_sign(row.get(kind), notes) for kind in kinds),
         ]
-        for function, tests in functions.items()
-        for parameters, shown in tests.items()
+        for (name, parameters), row in sorted(rows.items())
     ]
-    return _table(["what", "case", ""], rows)
+    return _table(["what", "case", *map(_release, kinds)], lines)
+
+
+def _words(name: str) -> str:
+    return name.removeprefix("test_").replace("_", " ")
+
+
+def _release(kind: str) -> str:
+    """``Test550ResetsByConsumers`` is about 5.5.0."""
+    return re.sub(r"^Test(\d)(\d)(\d)", r"\1.\2.\3", re.sub(r"(?<=.)(?=[A-Z][a-z])", " ", kind)).lower()
 
 
 def _counted(title: str, functions: dict[str, dict[str, str]]) -> str:

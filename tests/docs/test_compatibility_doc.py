@@ -105,7 +105,11 @@ def test_every_result_has_a_sign_on_the_page(document: ModuleType) -> None:
     page = document.render(
         {
             "test_clients": {"test_scenario": tests},
-            "test_mqadmin": {"test_prints_the_same": {"a | b": "works"}},
+            "test_stores": {"test_it_is_read": {"a | b": "works"}},
+            "test_mqadmin": {
+                "Test498::test_prints_the_same": {"topicList": "works", "topicStatus": "fails"},
+                "Test550Resets::test_prints_the_same": {"topicList": "works"},
+            },
             "test_bad_input": {"test_bad_input": {"a": "works", "b": "fails"}},
         }
     )
@@ -119,7 +123,10 @@ def test_every_result_has_a_sign_on_the_page(document: ModuleType) -> None:
         f"| {titles[4]} | ? | ? |",
     ]
     assert "1. it counts differently" in page
-    assert "| prints the same | `a \\| b` | ✓ |" in page
+    assert "| it is read | `a \\| b` | ✓ |" in page
+    assert "| what | case | 4.9.8 | 5.5.0 resets |" in page
+    assert "| prints the same | `topicList` | ✓ | ✓ |" in page
+    assert "| prints the same | `topicStatus` | ✗ | ? |" in page
     assert "| Bad input, answered as the real name server and broker answer it | 2 | 1 |" in page
 
 
