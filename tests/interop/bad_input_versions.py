@@ -120,8 +120,9 @@ def _with_credentials(name: str, fields: dict[str, str]) -> list[Case]:
         25: request(25, fields, "autoCreateTopicEnable=true"),
         30: request(30, {"topic": TOPIC, "queueId": "0"} | fields),
     }
+    # One after the other: 5.x commits for groups only that it knows.
     return [
-        Case(f"{name}: {code}", "namesrv" if code == 105 else "broker", (data,))
+        Case(f"{name}: {code}", "namesrv" if code == 105 else "broker", (data,), group=group)
         for code, data in requests.items()
     ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from interop.bad_input import TOPIC, Case, Reaction, play_all, request, same
+from interop.bad_input import ANSWER_SECONDS, TOPIC, Case, Reaction, play_all, request, same
 from interop.bad_input_bodies import BODIES
 from interop.bad_input_differences import EXPLAINED
 from interop.bad_input_fields import FIELDS, SEND
@@ -78,7 +78,7 @@ async def _fill(server: Server) -> None:
     """One message in the topic that the cases ask about."""
     async with await RawConnection.open(server.broker_address) as connection:
         connection.send(request(10, SEND | {"topic": TOPIC}, b"a message"))
-        answer = await connection.answer()
+        answer = await connection.answer(ANSWER_SECONDS)
         assert answer is not None
         answer.require_success()
 
@@ -113,7 +113,7 @@ def test_the_next_client_is_served(reactions: Reactions, servers: dict[str, Serv
     async def ask(address: str, data: bytes) -> int | None:
         async with await RawConnection.open(address) as connection:
             connection.send(data)
-            answer = await connection.answer()
+            answer = await connection.answer(ANSWER_SECONDS)
             return None if answer is None else answer.code
 
     assert reactions[which]
@@ -159,7 +159,7 @@ def test_the_vip_port_serves_what_the_port_serves(servers: dict[str, Server], wh
                 request(12_345, version=252),
             ):
                 connection.send(data)
-                answer = await connection.answer()
+                answer = await connection.answer(ANSWER_SECONDS)
                 assert answer is not None
                 codes.append(answer.code)
         return codes

@@ -6,6 +6,8 @@ import org.apache.rocketmq.client.ClientConfig;
 final class Setup {
     // On a machine that is busy for a moment, too.
     private static final int PATIENCE_MS = 30_000;
+    // A new group's retry topic is there after its first heartbeat, and found by the next poll only.
+    private static final int POLL_MS = 5_000;
 
     private Setup() {
     }
@@ -14,7 +16,9 @@ final class Setup {
     static void apply(ClientConfig client, Fields fields) {
         client.setNamesrvAddr(fields.text("namesrv"));
         client.setInstanceName(fields.text("name"));
-        client.setVipChannelEnabled(false);
+        // Off unless asked for, in clients whose own default is on, too.
+        client.setVipChannelEnabled(Boolean.getBoolean(ClientConfig.SEND_MESSAGE_WITH_VIP_CHANNEL_PROPERTY));
         client.setMqClientApiTimeout(PATIENCE_MS);
+        client.setPollNameServerInterval(POLL_MS);
     }
 }
