@@ -31,8 +31,8 @@ SCENARIO: Final = Scenario(
     id="R8",
     title="a consumer is shut down during the wait",
     section="E.11",
-    versions="up to 4.9.0; a shutdown waits for the reset since 4.9.1",
-    closed_by="a shutdown that waits (4.9.1), or targets stored at once (F10)",
+    versions="up to 4.8.0; a shutdown waits for the reset since 4.9.0",
+    closed_by="a shutdown that waits (4.9.0), or targets stored at once (F10)",
     cases=cases(
         classic={
             Profile.V42: lost(Loss.L2),

@@ -12,8 +12,7 @@ from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.history import History
 
 HEADER: Final = (
-    "| race | client | resets | claimed | real broker | ours | at the real broker |\n"
-    "|---|---|---|---|---|---|---|"
+    "| race | client | resets | claimed | real broker | ours | what was seen |\n|---|---|---|---|---|---|---|"
 )
 _PLACE: Final = " of broker-a: "
 
@@ -44,8 +43,8 @@ def _line(found: dict[bool, tuple[Cell, Path]]) -> str:
     cell = next(iter(found.values()))[0]
     outcomes = {is_real: _outcome(path) for is_real, (_, path) in found.items()}
     texts = [outcomes[is_real][0] if is_real in outcomes else "" for is_real in (True, False)]
-    figures = outcomes[True][1] if True in outcomes else ""
-    fields = [cell.race, cell.client, str(cell.cluster.mode), losses_text(cell.claimed), *texts, figures]
+    told = outcomes.get(True, outcomes.get(False, ("", "")))[1]
+    fields = [cell.race, cell.client, str(cell.cluster.mode), losses_text(cell.claimed), *texts, told]
     return f"| {' | '.join(fields)} |"
 
 

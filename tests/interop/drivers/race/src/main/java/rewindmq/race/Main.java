@@ -16,6 +16,7 @@ import org.apache.rocketmq.common.MQVersion;
 
 /** Reads what to do, a line each, and answers; ends when there is nothing more to read. */
 public final class Main {
+    private static final int TRIES = 3;
     private static final String LITE = "rewindmq.race.Poller";
     private final Map<String, Actor> actors = new ConcurrentHashMap<>();
     private final Told told;
@@ -87,15 +88,30 @@ public final class Main {
             case "push":
             case "pull":
             case "lite":
-                Actor actor = make(op, order);
-                actors.put(name, actor);
-                actor.start();
+                actors.put(name, start(op, order));
                 return new JsonObject();
             case "stop":
                 actors.remove(name).stop();
                 return new JsonObject();
             default:
                 return actors.get(name).act(order.get("what").getAsString(), order);
+        }
+    }
+
+    /** Where the route is not answered within 3 s the client gives up half started: then another one is made. */
+    private Actor start(String op, JsonObject order) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            Actor actor = make(op, order);
+            try {
+                actor.start();
+                return actor;
+            } catch (IllegalStateException error) {
+                actor.stop();
+                if (attempt == TRIES) {
+                    throw error;
+                }
+                order.addProperty("instance", order.get("instance").getAsString() + "-again");
+            }
         }
     }
 
