@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from interop.servers import RealBroker
 from interop.store_chain import PROFILES, Chain
-from interop.store_fill import CONFIG, QUEUES
+from interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
 from interop.store_members import OurNamesrv
 from interop.store_view import StoreView, view_store, wait_dispatched
 from interop.versions import SERVER_4, SERVER_5
@@ -74,8 +74,8 @@ def outputs(chain: Chain, spark: SparkSession, tmp_path_factory: pytest.TempPath
     directory = tmp_path_factory.mktemp(f"pipeline-{chain.release}")
     indexed = shutil.copytree(chain.real_store, directory / "indexed")
     options = IndexOptions(
-        max_hash_slot_num=500,
-        max_index_num=800,
+        max_hash_slot_num=HASH_SLOTS,
+        max_index_num=INDEX_ENTRIES,
         consume_queue_file_bytes=6_000,
         message_delay_level=str(CONFIG["messageDelayLevel"]),
     )
