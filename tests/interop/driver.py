@@ -19,7 +19,7 @@ _STOP_SECONDS: Final = 30.0
 _LINE_BYTES: Final = 64 << 20
 # What a library may lack though it has the operation; scenarios need them by these names.
 OPTIONS: Final = frozenset(
-    ("sql92", "broadcasting", "trace", "fail_times", "max_reconsume_times", "hold", "reset")
+    ("sql92", "broadcasting", "trace", "fail_times", "max_reconsume_times", "hold", "reset", "new_topic")
 )
 
 

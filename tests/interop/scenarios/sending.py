@@ -141,6 +141,7 @@ async def send_unwritable(stage: Stage) -> Outcome:
     "producer.start",
     "send.sync",
     "consume.concurrent",
+    "new_topic",
 )
 async def send_new_topic(stage: Stage) -> Outcome:
     topic = stage.name("nobody-made")

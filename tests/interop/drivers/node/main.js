@@ -30,7 +30,7 @@ async function main() {
       client: 'ali-ons',
       version,
       ops: Object.keys(ops).sort(),
-      lacks: ['reset', 'trace'],
+      lacks: ['new_topic', 'reset', 'trace'],
     },
   });
   const running = [];
