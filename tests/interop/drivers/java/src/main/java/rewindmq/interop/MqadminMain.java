@@ -1,0 +1,91 @@
+package rewindmq.interop;
+
+import com.google.gson.Gson;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.apache.rocketmq.common.MQVersion;
+import org.apache.rocketmq.tools.command.MQAdminStartup;
+
+/**
+ * Runs commands of the official mqadmin, one after the other: the name server's address is a property of the
+ * whole process, and so is standard output, which the commands print to.
+ *
+ * <p>The lines are those of {@code drivers/README.md}, with {@code mqadmin} as the only operation.
+ */
+public final class MqadminMain {
+    private static final PrintStream LINES = System.out;
+    private static final Gson GSON = new Gson();
+
+    private MqadminMain() {
+    }
+
+    public static void main(String[] arguments) throws IOException, IllegalAccessException {
+        say(ready());
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            JsonObject request = JsonParser.parseString(line).getAsJsonObject();
+            JsonObject answer = new JsonObject();
+            answer.add("id", request.get("id"));
+            answer.add("ok", run(request.getAsJsonArray("args")));
+            say(answer);
+        }
+        // The library leaves threads behind that are no daemons.
+        System.exit(0);
+    }
+
+    private static JsonObject ready() {
+        JsonObject ready = new JsonObject();
+        ready.addProperty("client", "rocketmq-tools");
+        ready.addProperty("version", MQVersion.getVersionDesc(MQVersion.CURRENT_VERSION));
+        ready.add("ops", GSON.toJsonTree(List.of("mqadmin")));
+        JsonObject line = new JsonObject();
+        line.add("ready", ready);
+        return line;
+    }
+
+    private static JsonObject run(JsonArray arguments) throws IllegalAccessException {
+        forgetCommands();
+        ByteArrayOutputStream output = new ByteArrayOutputStream();
+        ByteArrayOutputStream errors = new ByteArrayOutputStream();
+        PrintStream standardErrors = System.err;
+        System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
+        try {
+            MQAdminStartup.main0(GSON.fromJson(arguments, String[].class), null);
+        } catch (Throwable error) {
+            // Otherwise nobody would answer any more.
+            error.printStackTrace();
+        } finally {
+            System.setOut(LINES);
+            System.setErr(standardErrors);
+        }
+        JsonObject answer = new JsonObject();
+        answer.addProperty("output", output.toString(StandardCharsets.UTF_8));
+        answer.addProperty("errors", errors.toString(StandardCharsets.UTF_8));
+        return answer;
+    }
+
+    /** Commands keep clients that start only once; the list of them has another name in each release. */
+    private static void forgetCommands() throws IllegalAccessException {
+        for (Field field : MQAdminStartup.class.getDeclaredFields()) {
+            if (List.class.isAssignableFrom(field.getType())) {
+                field.setAccessible(true);
+                ((List<?>) field.get(null)).clear();
+            }
+        }
+    }
+
+    private static void say(JsonObject line) {
+        LINES.println(GSON.toJson(line));
+        LINES.flush();
+    }
+}

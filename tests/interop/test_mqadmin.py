@@ -1,0 +1,167 @@
+"""The official mqadmin of 4.9.8 and 5.5.0 prints of our cluster what it prints of the real one.
+
+Titles are equal to the last blank; cells are equal where both clusters must have the same, and of the same
+type elsewhere (``mqadmin_text``). Every command of the shared JVMs is signed, as with a ``tools.yml``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interop.mqadmin_cases import CHANGING, LOOKING, RESETTING, V4, V5, V5_CONSUMERS, Case
+from interop.mqadmin_match import KINDS, Match, Side
+from interop.mqadmin_state import LOOK, RESET, RESET_LIVE
+from interop.mqadmin_tool import ACCESS_KEY, MqadminTool, run_process
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="class")
+def match(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Match]:
+    with Match(KINDS[request.cls.kind], tmp_path_factory.mktemp("mqadmin")) as match:
+        yield match
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        assert metafunc.cls is not None
+        cases = [case for case in LOOKING + CHANGING + RESETTING if metafunc.cls.kind in case.matches]
+        metafunc.parametrize("case", cases, ids=[case.line for case in cases])
+
+
+class Prints:
+    """What holds for every match."""
+
+    kind: str
+
+    def test_prints_the_same(self, match: Match, case: Case) -> None:
+        ours, theirs = match.wait(match.compare(case))
+        assert theirs, "the real cluster had something printed"
+        assert ours == theirs
+
+    def test_a_group_that_was_reset_consumes_again(self, match: Match) -> None:
+        """The tables tell of a notice or of a stored offset; this is what they are for."""
+
+        async def rewind(side: Side) -> None:
+            side.state.delivered[RESET_LIVE].clear()
+            await side.run(f"resetOffsetByTime -g {RESET_LIVE} -t {RESET} -s 0")
+            await side.state.wait_delivered(RESET_LIVE)
+
+        async def both() -> None:
+            await asyncio.gather(rewind(match.ours), rewind(match.theirs))
+
+        match.wait(both())
+
+
+class Serves(Prints):
+    """What has nothing to do with who resets."""
+
+    def test_a_brokers_writes_are_stopped_and_allowed_again(self, match: Match) -> None:
+        """The counts are of all topics, which the clusters have different ones of."""
+        lines = (
+            ("wipeWritePerm -b broker-a", f"topicRoute -t {LOOK}"),
+            ("addWritePerm -b broker-a", f"topicRoute -t {LOOK}"),
+        )
+        for line, then in lines:
+            ours, theirs = match.wait(match.compare(Case(line, then=then, only_shape=True)))
+            assert ours == theirs
+            perm = 4 if line.startswith("wipe") else 6
+            printed = match.wait(match.ours.run(then))
+            assert f'"perm":{perm},' in printed.output
+
+    @pytest.mark.parametrize("line", ["getBrokerConfig -b {broker}", "getBrokerConfig -c DefaultCluster"])
+    def test_the_configuration_is_printed_in_the_same_columns(self, match: Match, line: str) -> None:
+        """Key by key: RewindMQ has fewer, and some of its own."""
+        ours, theirs = (
+            [
+                line.replace(side.server.broker_address, "BROKER")
+                for line in printed.output.splitlines()
+                if line
+            ]
+            for side, printed in zip((match.ours, match.theirs), match.wait(match.both(line)), strict=True)
+        )
+        settings = re.compile(r"(\w+) *=  (.*)")
+        tables = [
+            dict(m.groups() for line in lines if (m := settings.fullmatch(line))) for lines in (ours, theirs)
+        ]
+        titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (ours, theirs)]
+        assert titles[0] == titles[1]
+        common = tables[0].keys() & tables[1].keys()
+        assert {"brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"} <= common
+        for key in ("brokerName", "brokerClusterName", "brokerId", "enablePropertyFilter"):
+            assert tables[0][key] == tables[1][key]
+        widths = [{line.index("=") for line in lines if settings.fullmatch(line)} for lines in (ours, theirs)]
+        assert min(widths[0]) == min(widths[1])
+
+    def test_an_index_beyond_the_queue_is_told_of(self, match: Match) -> None:
+        """RocketMQ answers success without a body, and its tool fails with a null pointer."""
+        line = f"queryCq -t {LOOK} -q 0 -i 99 -c 1 -b {{broker}}"
+        ours, theirs = match.wait(match.both(line))
+        assert "NullPointerException" in theirs.errors
+        assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in ours.errors
+
+    @pytest.mark.parametrize(
+        ("line", "status", "words"),
+        [
+            (f"topicRoute -t {LOOK}", 0, "brokerDatas"),
+            ("topicRoute -t nix", 0, "CODE: 17  DESC: No topic route info"),
+            ("topicRoute", 1, "usage: mqadmin topicRoute"),
+        ],
+    )
+    def test_a_process_of_its_own_ends_with_the_same_status(
+        self, match: Match, line: str, status: int, words: str, tmp_path: Path
+    ) -> None:
+        """Without keys, too; a failed command's status is 0 as ever."""
+        for side in (match.ours, match.theirs):
+            arguments = [*line.split(), "-n", side.server.namesrv_address]
+            printed = run_process(match.kind.tool, tmp_path / side.server.name, arguments)
+            assert printed.status == status
+            assert words in printed.output + printed.errors
+
+    def test_the_shared_tools_sign_their_requests(self, match: Match, tmp_path: Path) -> None:
+        """With a ``tools.yml`` beside it; so every comparison above was made of signed requests."""
+
+        async def first_frame() -> bytes:
+            heard = asyncio.get_running_loop().create_future()
+
+            async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                length = int.from_bytes(await reader.readexactly(4), "big")
+                frame = await reader.readexactly(length)
+                if not heard.done():
+                    heard.set_result(frame)
+                writer.close()
+
+            async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+                host, port = server.sockets[0].getsockname()
+                tool = await MqadminTool.start(match.kind.tool, f"{host}:{port}", tmp_path, signs=True)
+                try:
+                    await tool.run("topicList")
+                finally:
+                    await tool.stop()
+            return await heard
+
+        frame = match.wait(first_frame())
+        assert f'"AccessKey":"{ACCESS_KEY}"'.encode() in frame
+        assert b'"Signature":"' in frame
+
+
+class Test498(Serves):
+    kind = V4
+
+    @pytest.mark.parametrize("line", ["getAclConfig -b {broker}", "clusterAclConfigVersion -b {broker}"])
+    def test_commands_of_access_control_are_refused_at_once(self, match: Match, line: str) -> None:
+        """RocketMQ without it does not answer them."""
+        printed = match.wait(match.ours.run(line))
+        assert "CODE: 3  DESC:  request type 5" in printed.errors
+
+
+class Test550(Serves):
+    kind = V5
+
+
+class Test550ResetsByConsumers(Prints):
+    kind = V5_CONSUMERS
