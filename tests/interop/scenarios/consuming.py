@@ -111,9 +111,8 @@ async def push_shared(stage: Stage) -> Outcome:
     members = [await stage.consumer(topic, name, group=group) for name in ("one", "two")]
     rounds = await _until_shared(stage, topic, producer, members)
     seen = {name: len(stage.driver.delivered[name]) for name in members}
-    total = sum(seen.values())
     await stage.send(producer, _by_key(topic, range(rounds, rounds + _EACH)), "send.ordered")
-    await _until_delivered(stage, members, total + _QUEUES * _EACH, _SHARE_SECONDS)
+    await _until_delivered(stage, members, _QUEUES * (rounds + _EACH), _SHARE_SECONDS)
     shares = [
         {message["queue"] for message in stage.driver.delivered[name][seen[name] :]} for name in members
     ]
@@ -183,6 +182,12 @@ async def _until_shared(stage: Stage, topic: str, producer: str, members: Iterab
 
 async def _until_delivered(stage: Stage, members: Iterable[str], count: int, seconds: float) -> None:
     """Until that many different messages have come; some come twice while queues change hands."""
-    await until(
-        lambda: len({m["body"] for name in members for m in stage.driver.delivered[name]}) >= count, seconds
-    )
+    try:
+        await until(lambda: len(_delivered(stage, members)) >= count, seconds)
+    except TimeoutError:
+        text = f"{len(_delivered(stage, members))} of {count} messages in {seconds:g} s"
+        raise TimeoutError(f"{text}: {sorted(_delivered(stage, members))}") from None
+
+
+def _delivered(stage: Stage, members: Iterable[str]) -> set[str]:
+    return {message["body"] for name in members for message in stage.driver.delivered[name]}

@@ -157,7 +157,7 @@ async def failure(attempt: Awaitable[Any]) -> dict[str, Any]:
         answer = await attempt
     except DriverError as error:
         return {"type": error.kind, "code": error.code}
-    for result in answer.get("results", ()):
+    for result in answer.get("results", ()) if isinstance(answer, dict) else ():
         if "error" in result:
             return {"type": result["error"]["type"], "code": result["error"]["code"]}
     raise AssertionError(f"it went well: {answer}")

@@ -25,29 +25,33 @@ async def trace(stage: Stage) -> Outcome:
     (result,) = await stage.send(producer, to_send(topic, ["body"], tags="A", keys="k"))
     await stage.driver.messages(consumer, 1)
     records = await _recorded(stage, result["id"])
-    described = {type(record).__name__: record for record in records}
-    sent, after = described["Pub"], described["SubAfter"]
-    assert isinstance(sent, Pub)
-    assert isinstance(after, SubAfter)
+    (sent,) = (record for record in records if isinstance(record, Pub))
+    afters = [record for record in records if isinstance(record, SubAfter)]
     assert (sent.group, sent.topic, sent.tags, sent.keys) == (producer, topic, "A", "k")
     assert sent.success
-    assert after.success
+    assert all(after.success for after in afters)
     lines = await stage.admin.query_message_trace(result["id"])
     return {
         "kinds": [type(record).__name__ for record in records],
         "sent": (sent.message_type, sent.body_length, sent.region, bool(sent.offset_msg_id)),
-        "consumed": (after.keys, after.context_code),
+        "consumed": [(after.keys, after.context_code) for after in afters],
         "lines": [(line.kind, line.status) for line in lines],
     }
 
 
 async def _recorded(stage: Stage, message_id: str) -> list[TraceRecord]:
-    """The records of one message, once there is one of each kind."""
+    """The records of one message, once there is one of each kind, or after a while.
+
+    Java's consumers of 5.x record nothing of a message without MSG_REGION, which brokers of 4.x do not store.
+    """
     records: list[TraceRecord] = []
-    async with asyncio.timeout(_TRACE_SECONDS):
-        while sorted(type(record).__name__ for record in records) != _KINDS:
-            await asyncio.sleep(_ASK_SECONDS)
-            records = [r for r in await _found(stage, message_id) if r.msg_id == message_id]
+    try:
+        async with asyncio.timeout(_TRACE_SECONDS):
+            while sorted(type(record).__name__ for record in records) != _KINDS:
+                await asyncio.sleep(_ASK_SECONDS)
+                records = [r for r in await _found(stage, message_id) if r.msg_id == message_id]
+    except TimeoutError:
+        pass
     return sorted(records, key=lambda record: type(record).__name__)
 
 

@@ -14,7 +14,7 @@ _ENDS: Final = {
     "committed by check": ("unknown", "commit"),
     "rolled back by check": ("unknown", "rollback"),
 }
-_COMMITTED: Final = ["committed", "committed by check"]
+_COMMITTED: Final = {"committed", "committed by check"}
 _CHECKED: Final = {"committed by check", "rolled back by check"}
 _CHECK_SECONDS: Final = 120.0
 _CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
@@ -36,11 +36,13 @@ async def send_transaction(stage: Stage) -> Outcome:
     results = await stage.send(producer, messages, "send.transaction")
     consumer = await stage.consumer(topic)
     await _checked(stage, producer)
-    delivered = await stage.driver.messages(consumer, len(_COMMITTED), _CHECK_SECONDS)
+    delivered = stage.driver.delivered[consumer]
+    await until(lambda: {message["body"] for message in delivered} >= _COMMITTED, _CHECK_SECONDS)
     # Whatever was rolled back would have come before what is sent now.
     await stage.send(await stage.producer("after"), to_send(topic, ["after"]))
-    delivered = await stage.driver.messages(consumer, len(_COMMITTED) + 1)
-    assert sorted(message["body"] for message in delivered) == sorted([*_COMMITTED, "after"])
+    await until(lambda: delivered[-1]["body"] == "after", _CHECK_SECONDS)
+    # 5.x may ask twice, be told twice, and deliver twice.
+    assert {message["body"] for message in delivered} == {*_COMMITTED, "after"}, delivered
     by_body = {message["body"]: looks(message) for message in delivered}
     by_body["committed"]["properties"] = sorted({*by_body["committed"]["properties"]} - {_CHECK_TIMES})
     checks = stage.driver.checked[producer]
