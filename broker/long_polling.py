@@ -78,6 +78,10 @@ class LongPolling:
         """Keep a pull until there is a reason to answer it."""
         self._held.setdefault((pull.header.topic, pull.header.queue_id), []).append(pull)
 
+    def is_awaited(self, topic: str, queue_id: int) -> bool:
+        """Whether a pull waits for this queue: only then is there an arrival to tell."""
+        return (topic, queue_id) in self._held
+
     def on_arrival(
         self,
         topic: str,

@@ -60,6 +60,7 @@ class MessagePutter:
         self._put_batch = store.put_batch
         self._stats = stats
         self._on_arrival = long_polling.on_arrival
+        self._is_awaited = long_polling.is_awaited
         self._sync_flush = sync_flush
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None
@@ -97,14 +98,15 @@ class MessagePutter:
         count = len(entries)
         self._stats.put_total += count
         self._stats.put_bytes += result.size
-        tag_codes = tuple({entry.tags_code for entry in entries})
-        self._on_arrival(
-            message.topic,
-            message.queue_id,
-            result.queue_offset + count,
-            tag_codes,
-            [entry.properties for entry in entries],
-        )
+        if self._is_awaited(message.topic, message.queue_id):
+            tag_codes = tuple({entry.tags_code for entry in entries})
+            self._on_arrival(
+                message.topic,
+                message.queue_id,
+                result.queue_offset + count,
+                tag_codes,
+                [entry.properties for entry in entries],
+            )
         return result
 
     def _refusal(self, status: PutStatus) -> RequestError:

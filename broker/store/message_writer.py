@@ -155,7 +155,10 @@ class MessageWriter:
         if shared:
             entries = [_with_shared(entry, shared) for entry in entries]
         sizes = [overhead + len(entry.body) + len(entry.properties) for entry in entries]
-        if max([len(entry.properties) for entry in entries]) > MAX_PROPERTIES_BYTES:
+        # Nearly always the whole messages are smaller than what properties may have.
+        if max(sizes) > MAX_PROPERTIES_BYTES and any(
+            len(entry.properties) > MAX_PROPERTIES_BYTES for entry in entries
+        ):
             return _ILLEGAL
         total = sum(sizes)
         if total > self._max_message_bytes or total > self._max_record_bytes:
