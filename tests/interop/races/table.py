@@ -28,7 +28,7 @@ def keep(cell: Cell, history: History, error: BaseException | None, directory: P
 
 
 def table(cells: Iterable[Cell], directories: Sequence[Path]) -> str:
-    """One line for each race, release and mode that was played; of several directories the last one counts."""
+    """One line per race, release and mode that was played; of several directories the last counts."""
     lines: dict[tuple[str, str, str], dict[bool, tuple[Cell, Path]]] = {}
     for cell in cells:
         for directory in directories:
