@@ -9,6 +9,7 @@ import fcntl
 import os
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -19,13 +20,18 @@ _ASK_SECONDS: Final = 0.5
 _HELD: Final = "REWINDMQ_INTEROP_TURN"
 
 _held: list[int] = []
+_asking: Final = threading.Lock()
 
 
 def take_turn() -> None:
     """Wait until fewer than two other runs on this machine have JVMs; nothing where this one has its turn."""
-    if _HELD in os.environ:
-        return
-    os.environ[_HELD] = str(os.getpid())
+    with _asking:
+        if _HELD not in os.environ:
+            _wait()
+            os.environ[_HELD] = str(os.getpid())
+
+
+def _wait() -> None:
     directory = Path(tempfile.gettempdir())
     files = [
         os.open(directory / f"rewindmq-interop-{number}.lock", os.O_RDWR | os.O_CREAT, 0o666)
