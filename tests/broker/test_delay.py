@@ -56,6 +56,8 @@ def test_B25_a_message_of_level_3_is_delivered_10_s_later(simulate: Simulate, pr
         assert 10_000 <= message.store_timestamp - scheduled.store_timestamp <= 10_200
         assert message.commit_log_offset > scheduled.commit_log_offset
         kept = {"DELAY": "3", "REAL_TOPIC": "T", "REAL_QID": "0", "TAGS": "A", "CLUSTER": "DefaultCluster"}
+        if profile == "v53":
+            kept |= {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
         assert message.properties == scheduled.properties == kept
 
     simulate(scenario, profile=profile)

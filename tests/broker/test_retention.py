@@ -22,8 +22,9 @@ from tests.broker.conftest import Peer, SimStage
 ALL = (Profile.V42, Profile.V49, Profile.V53)
 ANY_HOUR = ";".join(map(str, range(24)))
 HOUR = 3_600.0
-# Twenty of these fill a segment.
+# Twenty of these fill a segment; 5.x stores more properties with each.
 BODY = b"x" * 90
+BODIES = dict.fromkeys((Profile.V42, Profile.V49), BODY) | {Profile.V53: b"x" * 51}
 SMALL = {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200}
 
 
@@ -56,7 +57,7 @@ def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile):
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage, profile=profile)
         await peer.create_topic(write=1, read=1)
-        await peer.fill(41, body=BODY)
+        await peer.fill(41, body=BODIES[profile])
         assert segments(stage) == [0, 4_096, 8_192]
         await stage.at(HOUR + 80)
         assert segments(stage) == [8_192]
@@ -76,7 +77,7 @@ def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profil
         peer = await start(stage, profile=profile)
         await peer.create_topic(write=1, read=1)
         await peer.heartbeat()
-        await peer.fill(41, body=BODY)
+        await peer.fill(41, body=BODIES[profile])
         await peer.commit(7)
         await stage.at(HOUR + 80)
         assert await peer.stored_offset() == 7
@@ -101,7 +102,7 @@ def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, statu
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage, profile=profile, store={**SMALL, "mapped_file_size_consume_queue": 6_000})
         await peer.create_topic(write=2, read=2)
-        await peer.fill(20, body=BODY)
+        await peer.fill(20, body=BODIES[profile])
         await peer.fill(1, queue_id=1)
         await stage.at(HOUR + 80)
         store = stage.broker.context.store
