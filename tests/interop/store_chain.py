@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interop.servers import RealBroker
-from interop.store_fill import CONFIG, fill
+from interop.store_fill import CONFIG, ENDED_PER_FILL, fill
 from interop.store_members import OurBroker, OurNamesrv
 from interop.store_view import (
     StoreView,
@@ -25,6 +25,7 @@ from interop.store_view import (
     queue_digest,
     view_store,
     wait_dispatched,
+    wait_ended,
     wait_until,
 )
 from interop.versions import SERVER_4, SERVER_5
@@ -33,8 +34,8 @@ from rewindmq.protocol import fastjson
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
 
-# What 5.5.0 has by default and a 4.x store has not.
-_OF_RELEASE: Final[dict[str, dict[str, object]]] = {
+# What 5.5.0 has by default and a 4.x store has not; it deletes no topic without.
+OF_RELEASE: Final[dict[str, dict[str, object]]] = {
     SERVER_4: {},
     SERVER_5: {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20},
 }
@@ -120,8 +121,9 @@ class _Player:
         self._namesrv = namesrv
         self._directory = chain.directory / name
         self._store = self._directory / "store"
-        self._config = CONFIG | _OF_RELEASE[chain.release]
+        self._config = CONFIG | OF_RELEASE[chain.release]
         self._view = StoreView()
+        self._fills = 0
 
     def play_from_theirs(self) -> None:
         with self._real() as broker:
@@ -154,6 +156,8 @@ class _Player:
     def _fill(self, broker: AnyBroker, label: str, batches: int) -> None:
         asyncio.run(fill(self._namesrv, broker.address, label, batches))
         self._chain.labels[label] = batches
+        self._fills += 1
+        wait_ended(broker.address, ENDED_PER_FILL * self._fills)
         wait_dispatched(broker.address)
         self._view = view_store(broker.address, self._store)
         wait_until("offsets and delay levels are in their files", self._is_persisted)

@@ -49,6 +49,8 @@ CONFIG: Final[dict[str, object]] = {
     "flushDelayOffsetInterval": 1_000,
 }
 _WAITING_LEVEL: Final = 18
+# One transaction is committed, one rolled back, one left undecided.
+ENDED_PER_FILL: Final = 2
 BATCH: Final = 60
 _SECONDS: Final = 300.0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from interop.servers import RealBroker, RealNamesrv
-from interop.store_chain import PROFILES
+from interop.store_chain import OF_RELEASE, PROFILES
 from interop.store_members import OurBroker, OurNamesrv
 
 OURS, THEIRS = "our name server", "a real name server"
@@ -100,7 +100,8 @@ def _start(release: str, kind: str, directory: Path) -> MixedCluster:
     started.callback(namesrv.stop)
 
     def real(folder: str, **keys: object) -> RealBroker:
-        broker = RealBroker(release, namesrv.address, folders[folder], **_CONFIG, **keys)
+        config = _CONFIG | OF_RELEASE[release] | keys
+        broker = RealBroker(release, namesrv.address, folders[folder], **config)
         started.callback(broker.stop)
         return broker
 

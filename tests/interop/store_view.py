@@ -35,6 +35,7 @@ from rewindmq.protocol.header.offset import (
 )
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.remoting.address import parse_address
 
@@ -44,6 +45,7 @@ _PER_PULL: Final = 32
 _END_OF_TIME: Final = 2**62
 _UNIT_BYTES: Final = 20
 _GROUP: Final = "TOOLS_CONSUMER"
+ENDED: Final = (TRANS_OP_HALF_TOPIC, 0)
 _Queue = tuple[str, int]
 B = TypeVar("B", bound=RemotingBody)
 
@@ -241,6 +243,26 @@ def wait_dispatched(address: str) -> None:
     """Until everything in the log is in queues and index, too."""
     # Ours does both at once and does not tell.
     wait_until("the log is dispatched", lambda: runtime_info(address).get("dispatchBehindBytes", "0") == "0")
+
+
+def wait_ended(address: str, count: int) -> None:
+    """Until the queue of ended transactions tells of so many, where it can be read.
+
+    5.5.0 gathers them for up to 3 s (``transactionOpBatchInterval``) and writes one message of several.
+    """
+
+    def are_there() -> bool:
+        with Peer(address) as peer:
+            records = peer.records(*ENDED)
+            return isinstance(records, int) or ended_count(records) >= count
+
+    wait_until(f"{count} transactions have ended", are_there)
+
+
+def ended_count(records: bytes) -> int:
+    """How many half messages the records of that queue name."""
+    bodies = [bytes(message.body).split(b",") for message in decode_records(records)]
+    return sum(bool(piece) for pieces in bodies for piece in pieces)
 
 
 def log_end(address: str) -> int:
