@@ -6,6 +6,7 @@ bodies, record streams, properties texts) never come here.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final, TypeVar
 
 import msgpack
@@ -23,6 +24,7 @@ BodyT = TypeVar("BodyT", bound=RemotingBody)
 
 # msgspec grows a container as elements arrive; msgpack's own reader allocates what the bytes claim.
 _UNPACK: Final = msgspec.msgpack.Decoder().decode
+_SCALARS: Final = (str, int, float, bytes)
 
 
 def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_json: bool = False) -> bytes:
@@ -47,11 +49,12 @@ def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_js
 
 def _plain(value: Any) -> Any:
     """Structs as dicts under their wire names without the None members, sets in order; keys as they are."""
+    if isinstance(value, _SCALARS):
+        return value
     if isinstance(value, msgspec.Struct):
-        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         return {
             wire_name: _plain(member)
-            for name, wire_name in names
+            for name, wire_name in _members(type(value))
             if (member := getattr(value, name)) is not None
         }
     if isinstance(value, dict):
@@ -63,6 +66,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(member) for member in value]
     return value
+
+
+@functools.cache
+def _members(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    return tuple(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
 
 
 def decode_body(command: RemotingCommand, body_type: type[BodyT]) -> BodyT:

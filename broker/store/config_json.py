@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+_ENCODE: Final = msgspec.json.Encoder().encode
+_BARE: Final = (str, int, float)
 
 
 def format_config(value: Any) -> str:
@@ -15,44 +18,24 @@ def format_config(value: Any) -> str:
         value: mappings (keys all str or all int), sequences, str, int, float, bool. Members that are None
             are left out, as fastjson does.
     """
-    parts: list[str] = []
-    _write(value, 1, parts)
-    return "".join(parts)
+    return _text(value, "\n\t")
 
 
-def _write(value: Any, depth: int, parts: list[str]) -> None:
+def _text(value: Any, line: str) -> str:
+    # What a table mostly consists of comes first: whole tables are written for every change.
+    if isinstance(value, _BARE):
+        return _ENCODE(value).decode()
     if isinstance(value, Mapping):
-        members = {key: member for key, member in value.items() if member is not None}
-        _write_members(members, depth, parts)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        _write_items(value, depth, parts)
-    else:
-        parts.append(msgspec.json.encode(value).decode())
+        inner = line + "\t"
+        members = [
+            f"{_key(key, line)}:{_text(member, inner)}" for key, member in value.items() if member is not None
+        ]
+        return "{" + ",".join(members) + (line[:-1] if members else "") + "}"
+    if isinstance(value, Sequence):
+        items = [line + _text(item, line + "\t") for item in value]
+        return "[" + ",".join(items) + (line[:-1] if items else "") + "]"
+    return _ENCODE(value).decode()
 
 
-def _write_members(members: Mapping[Any, Any], depth: int, parts: list[str]) -> None:
-    parts.append("{")
-    separator = ""
-    for key, member in members.items():
-        parts.append(separator)
-        if isinstance(key, int):
-            parts.append(f"{key}:")
-        else:
-            parts.append("\n" + "\t" * depth + msgspec.json.encode(key).decode() + ":")
-        _write(member, depth + 1, parts)
-        separator = ","
-    parts.append(_closing("}", depth) if members else "}")
-
-
-def _write_items(items: Sequence[Any], depth: int, parts: list[str]) -> None:
-    parts.append("[")
-    separator = ""
-    for item in items:
-        parts.append(separator + "\n" + "\t" * depth)
-        _write(item, depth + 1, parts)
-        separator = ","
-    parts.append(_closing("]", depth) if items else "]")
-
-
-def _closing(bracket: str, depth: int) -> str:
-    return "\n" + "\t" * (depth - 1) + bracket
+def _key(key: Any, line: str) -> str:
+    return str(key) if isinstance(key, int) else line + _ENCODE(key).decode()
