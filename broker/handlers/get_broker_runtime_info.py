@@ -14,6 +14,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import CURRENT_VERSION, version_name
 
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _QUEUES = (
     "EndTransactionQueueSize",
     "pullThreadPoolQueueHeadWaitTimeMills",
@@ -76,7 +77,7 @@ def _store(context: BrokerContext) -> dict[str, object]:
     return {
         "commitLogMinOffset": store.min_commit_log_offset,
         "commitLogMaxOffset": store.max_commit_log_offset,
-        "remainHowManyDataToFlush": f"{store.max_commit_log_offset - store.flushed_offset} B",
+        "remainHowManyDataToFlush": _size(store.max_commit_log_offset - store.flushed_offset),
         "dispatchBehindBytes": 0,
         "dispatchMaxBuffer": 0,
         "pageCacheLockTimeMills": 0,
@@ -84,6 +85,12 @@ def _store(context: BrokerContext) -> dict[str, object]:
         "commitLogDiskRatio": disk_ratio,
         "consumeQueueDiskRatio": disk_ratio,
     }
+
+
+def _size(count: int) -> str:
+    """Bytes as ``MixAll#humanReadableByteCount`` words them."""
+    power = (max(count, 1).bit_length() - 1) // 10
+    return f"{count / 1_024**power:.1f} {_UNITS[power]}" if power else f"{count} B"
 
 
 def _duration(milliseconds: int) -> str:

@@ -258,6 +258,32 @@ def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: S
     simulate(scenario)
 
 
+def test_28_tells_what_is_not_flushed_in_units_that_fit(simulate: Simulate) -> None:
+    """As ``MixAll#humanReadableByteCount`` words it."""
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        store = stage.broker.context.store
+
+        async def remaining() -> tuple[str, int]:
+            table = (await ask(peer, RequestCode.GET_BROKER_RUNTIME_INFO, None, KVTable)).table
+            return table["remainHowManyDataToFlush"], store.max_commit_log_offset - store.flushed_offset
+
+        await peer.create_topic()
+        store.flush()
+        assert await remaining() == ("0 B", 0)
+        await peer.fill(1)
+        text, size = await remaining()
+        assert 0 < size < 1_024
+        assert text == f"{size} B"
+        await peer.fill(20)
+        text, size = await remaining()
+        assert size > 2_048
+        assert text == f"{size / 1_024:.1f} KiB"
+
+    simulate(scenario)
+
+
 def test_28_of_5x_says_that_the_broker_is_active(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         table = (await ask(stage.peer(), RequestCode.GET_BROKER_RUNTIME_INFO, None, KVTable)).table
