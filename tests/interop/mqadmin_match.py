@@ -38,10 +38,13 @@ class Kind:
     theirs: dict[str, object]
 
 
+# 5.x without it answers deleteTopic with a null pointer.
+_TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true"}
+
 KINDS: Final = {
     V4: Kind(V4, Profile.V49, {}, SERVER_4, {}),
-    V5: Kind(V5, Profile.V53, {"resetMode": "server"}, SERVER_5, {}),
-    V5_CONSUMERS: Kind(V5, Profile.V53, {}, SERVER_5, {"useServerSideResetOffset": "false"}),
+    V5: Kind(V5, Profile.V53, {"resetMode": "server"}, SERVER_5, _TIMERS),
+    V5_CONSUMERS: Kind(V5, Profile.V53, {}, SERVER_5, _TIMERS | {"useServerSideResetOffset": "false"}),
 }
 
 

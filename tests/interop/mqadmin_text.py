@@ -19,6 +19,17 @@ _TYPES: Final = (
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+@\d+#\d+"), "<client>"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+:\d+"), "<address>"),
     (re.compile(r"\b\d+ms\b"), "<duration>"),
+    # Of the last ten seconds, so it depends on when they are asked.
+    (re.compile(r"^Consume TPS: \d+\.\d\d$"), "Consume TPS: <rate>"),
+    (re.compile(r"(\bV\d+_\d+_\d+ +(PUSH|PULL) +(CLUSTERING|BROADCASTING) +)\d+"), r"\1<rate>"),
+    # The real servers are of releases beside those that ours imitate.
+    (re.compile(r"\bV\d+_\d+_\d+\b"), "<version>"),
+    # 4.x reads 8 MiB behind the first record's start for it, and has none of a shorter log.
+    (re.compile(r"\b(earliestMessageTimeStamp +: )(-1|1[6-9]\d{11})$"), r"\1<ms>"),
+    # Each flushes when it likes.
+    (re.compile(r"\b(remainHowManyDataToFlush +: )(\d+ |\d+\.\d [KM]i)B$"), r"\1<size>"),
+    # Of 10, 60 and 600 s, each from when the broker is so old.
+    (re.compile(r"\b((get|put)\w*Tps +:)[ \d.]*$"), r"\1 <rates>"),
     # Records of 5.x are longer by the properties below.
     (
         re.compile(r"(storeSize|commitLogOffset|physicOffset|physicSize|CommitLog Offset)(=|: +)\d+"),

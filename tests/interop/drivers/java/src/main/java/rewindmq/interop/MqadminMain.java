@@ -24,11 +24,16 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 public final class MqadminMain {
     private static final PrintStream LINES = System.out;
     private static final Gson GSON = new Gson();
+    private static final int THREADS = 1024;
+    private static final long WAKE_MILLIS = 50;
 
     private MqadminMain() {
     }
 
     public static void main(String[] arguments) throws IOException, IllegalAccessException {
+        Thread waker = new Thread(MqadminMain::wakeExecutors, "waker");
+        waker.setDaemon(true);
+        waker.start();
         say(ready());
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
@@ -72,6 +77,27 @@ public final class MqadminMain {
         answer.addProperty("output", output.toString(StandardCharsets.UTF_8));
         answer.addProperty("errors", errors.toString(StandardCharsets.UTF_8));
         return answer;
+    }
+
+    /**
+     * A client that shuts down waits for a thread that looks only every 3 s whether it shall end, if it has nothing
+     * to do: most of the time that commands take. Interrupted, it looks at once.
+     */
+    private static void wakeExecutors() {
+        Thread[] threads = new Thread[THREADS];
+        while (true) {
+            int count = Thread.enumerate(threads);
+            for (int number = 0; number < count; number++) {
+                if (threads[number].getName().equals("NettyEventExecutor")) {
+                    threads[number].interrupt();
+                }
+            }
+            try {
+                Thread.sleep(WAKE_MILLIS);
+            } catch (InterruptedException stopped) {
+                return;
+            }
+        }
     }
 
     /** Commands keep clients that start only once; the list of them has another name in each release. */
