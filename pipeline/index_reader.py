@@ -16,15 +16,13 @@ from rewindmq.broker.store.index_layout import (
     MAX_HASH_SLOT_NUM,
     SLOT,
     SLOT_BYTES,
-    file_bytes,
     key_hash,
 )
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.index_format import ENTRIES, read_header
+from rewindmq.pipeline.index_slots import find_slots, has_slots
 
-# RocketMQ's proportion of entries to slots.
-_ENTRIES_PER_SLOT: Final = 4
 # A key that is on so many messages is not worth following entry by entry.
 _MAX_CHAIN: Final = 20_000
 
@@ -43,7 +41,7 @@ class IndexReader:
         """
         Args:
             size: bytes of the file.
-            slots: 0 to find out from the size, which does not say it for unusual settings.
+            slots: 0 to find out.
 
         Raises:
             PipelineError: the file does not have that many slots, or it cannot be told how many.
@@ -66,18 +64,17 @@ class IndexReader:
     def _find_slots(self, size: int, slots: int) -> int:
         if self.stop == FIRST_ENTRY:
             return slots or MAX_HASH_SLOT_NUM
-        guesses = (slots,) if slots else (_slots_of(size), MAX_HASH_SLOT_NUM)
-        for guess in guesses:
-            if guess > 0 and file_bytes(guess, self.stop) <= size and self._fits(guess):
-                return guess
+        if slots:
+            if has_slots(self._files, self.path, size, self.header, slots):
+                return slots
+            raise PipelineError(
+                f"{self.path} does not have {slots} slots: give maxHashSlotNum as option hashSlots"
+            )
+        if found := find_slots(self._files, self.path, size, self.header):
+            return found
         raise PipelineError(
-            f"{self.path} does not have {guesses[0]} slots: give maxHashSlotNum as option hashSlots"
+            f"{self.path} does not tell how many slots it has: its first entry is in no place that fits"
         )
-
-    def _fits(self, slots: int) -> bool:
-        """Whether the first entry is where so many slots put it: it is the one that the header tells of."""
-        _, position, _, previous = self._entry(FIRST_ENTRY, slots)
-        return position == self.header.begin_phy_offset and previous == 0
 
     def _entry(self, number: int, slots: int) -> tuple[int, int, int, int]:
         at = HEADER_BYTES + slots * SLOT_BYTES + number * ENTRY_BYTES
@@ -106,10 +103,6 @@ class IndexReader:
             # An entry's chain leads to earlier ones only.
             number = previous if previous < number else 0
         return None
-
-
-def _slots_of(size: int) -> int:
-    return (size - HEADER_BYTES) // (SLOT_BYTES + _ENTRIES_PER_SLOT * ENTRY_BYTES)
 
 
 def index_files(files: ReadableFiles, folder: str, slots: int) -> Iterator[IndexReader]:

@@ -26,11 +26,11 @@ class Kind(IntEnum):
 
 
 # "queue" is "topic/queueId", or an index file's name; "number" the queue offset, or an entry's number; "code"
-# the tagsCode, or an entry's hash; "time" the store
-# time, -1 where none is told; "expects" bits of EXPECTS_*; "hashes" those of a record's keys.
+# the tagsCode, or an entry's hash; "time" the store time, -1 where none is told; "expects" bits of EXPECTS_*;
+# "hashes" those of a record's keys, "others" what an entry of it may have besides.
 SCHEMA: Final = (
     "store int, position bigint, kind int, size int, queue string, number bigint, code bigint, time bigint,"
-    " expects int, hashes array<bigint>, note string"
+    " expects int, hashes array<bigint>, others array<bigint>, note string"
 )
 ARROW_SCHEMA: Final = pa.schema(
     [
@@ -44,6 +44,7 @@ ARROW_SCHEMA: Final = pa.schema(
         ("time", pa.int64()),
         ("expects", pa.int32()),
         ("hashes", pa.list_(pa.int64())),
+        ("others", pa.list_(pa.int64())),
         ("note", pa.string()),
     ]
 )
@@ -63,6 +64,7 @@ def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
         "kind": np.full(count, int(kind), np.int32),
         "queue": pa.nulls(count, pa.string()),
         "hashes": pa.nulls(count, pa.list_(pa.int64())),
+        "others": pa.nulls(count, pa.list_(pa.int64())),
         "note": pa.nulls(count, pa.string()),
         **filled,
         **columns,

@@ -54,6 +54,7 @@ def _copy(spark: SparkSession, uri: str) -> DataFrame:
         F.expr("unix_millis(storeTimestamp)").alias("time"),
         F.lit(0).alias("expects"),
         F.lit(None).cast("array<bigint>").alias("hashes"),
+        F.lit(None).cast("array<bigint>").alias("others"),
         F.lit(None).cast("string").alias("note"),
     )
     assert rows.columns == [field.split()[0] for field in SCHEMA.split(", ")]

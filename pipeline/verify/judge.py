@@ -236,16 +236,15 @@ class _Judge:
             "{queue} entry {number} points to {position}, where no record begins",
         )
         entries = entries[self._record[entries] >= 0]
-        lists = self._table.column("hashes").combine_chunks()
-        flat, owner = _flattened(lists)
-        keys = owner << 32 | flat
+        keys, owner = self._hashes("hashes")
+        others, _ = self._hashes("others")
         code = _ints(self._table, "code")
         found = self._record[entries] << 32 | code[entries]
         self._add(
             store,
             "index key",
             entries,
-            ~np.isin(found, keys),
+            ~np.isin(found, keys) & ~np.isin(found, others),
             "{queue} entry {number}: the record at {position} ({record_queue}) has no key with hash {code}",
         )
         wanted = np.isin(owner, indexed)
@@ -259,8 +258,9 @@ class _Judge:
             "record at {position} ({queue}, queue offset {number}): one of its keys has none",
         )
 
-
-def _flattened(lists: Any) -> tuple[_Int64s, _Int64s]:
-    """The hashes of all records, and the row of each."""
-    counts = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
-    return lists.flatten().to_numpy().astype(np.int64), np.repeat(np.arange(len(counts)), counts)
+    def _hashes(self, name: str) -> tuple[_Int64s, _Int64s]:
+        """Of all records in one number each: the row above the hash; and the row of each."""
+        lists = self._table.column(name).combine_chunks()
+        counts = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+        owner: _Int64s = np.repeat(np.arange(len(counts)), counts)
+        return owner << 32 | lists.flatten().to_numpy().astype(np.int64), owner

@@ -33,6 +33,7 @@ _OUTSIDE_QUEUES: Final = (
     int(MessageSysFlag.TRANSACTION_PREPARED),
     int(MessageSysFlag.TRANSACTION_ROLLBACK),
 )
+_TAG_PREFIX: Final = "T#"
 _ROLLBACK: Final = int(MessageSysFlag.TRANSACTION_ROLLBACK)
 
 
@@ -149,14 +150,14 @@ class _LogScan:
         ]
         self._tally.add(task.store, "not dispatched yet", len(block), int(waiting.sum()), examples)
         expects = np.where(in_queue & ~waiting, EXPECTS_UNIT, 0)
-        hashes = pa.nulls(len(block), pa.list_(pa.int64()))
+        hashes = others = pa.nulls(len(block), pa.list_(pa.int64()))
         if task.is_copied:
             expects |= EXPECTS_COPY
         begin, end = task.indexed
         if end > begin:
             indexed = (position >= begin) & (position < end) & (transaction != _ROLLBACK)
             expects |= np.where(indexed, EXPECTS_ENTRIES, 0)
-            hashes = _hashes(columns)
+            hashes, others = _hashes(columns), _tag_hashes(columns)
         return evidence(
             task.store,
             Kind.RECORD,
@@ -168,6 +169,7 @@ class _LogScan:
             time=block.store_timestamp,
             expects=expects.astype(np.int32),
             hashes=hashes,
+            others=others,
         )
 
 
@@ -180,6 +182,15 @@ def _hashes(columns: MessageColumns) -> pa.Array:
     )
     return pa.array(
         [[key_hash(topic, key) for key in index_keys(unique, keys)] for topic, unique, keys in rows],
+        pa.list_(pa.int64()),
+    )
+
+
+def _tag_hashes(columns: MessageColumns) -> pa.Array:
+    """Of the tags, which 5.5.0 has in its index, too, and nobody else."""
+    rows = zip(columns.column("topic").to_pylist(), columns.column("tag").to_pylist(), strict=True)
+    return pa.array(
+        [[key_hash(topic, f"{_TAG_PREFIX}{tags}")] if tags else None for topic, tags in rows],
         pa.list_(pa.int64()),
     )
 

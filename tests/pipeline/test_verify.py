@@ -50,16 +50,23 @@ def intact_store(root: Path) -> None:
     write_index(root)
 
 
-def write_index(root: Path) -> None:
-    """One index file with so few slots that chains are long."""
+def write_index(root: Path, slot_count: int = SLOTS, capacity: int = ENTRIES, *, tags: bool = False) -> None:
+    """One index file with so few slots that chains are long.
+
+    Args:
+        tags: index tags, too, as 5.5.0 does.
+    """
     log = read_log(root)
-    slots, entries = [0] * SLOTS, [bytes(ENTRY.size)]
+    slots, entries = [0] * slot_count, [bytes(ENTRY.size)]
     for message in log:
-        for key in index_keys(message.properties.get("UNIQ_KEY"), message.keys):
+        keys = [*index_keys(message.properties.get("UNIQ_KEY"), message.keys)]
+        if tags and message.tags:
+            keys.append(f"T#{message.tags}")
+        for key in keys:
             value = key_hash(message.topic, key)
             diff = time_diff(message.store_timestamp, log[0].store_timestamp)
-            entries.append(ENTRY.pack(value, message.commit_log_offset, diff, slots[value % SLOTS]))
-            slots[value % SLOTS] = len(entries) - 1
+            entries.append(ENTRY.pack(value, message.commit_log_offset, diff, slots[value % slot_count]))
+            slots[value % slot_count] = len(entries) - 1
     first, last = log[0], log[-1]
     header = HEADER.pack(
         *(first.store_timestamp, last.store_timestamp),
@@ -68,7 +75,7 @@ def write_index(root: Path) -> None:
     )
     data = header + b"".join(map(SLOT.pack, slots)) + b"".join(entries)
     (root / "index").mkdir(exist_ok=True)
-    (root / "index" / "20231114221320000").write_bytes(data.ljust(file_bytes(SLOTS, ENTRIES), b"\0"))
+    (root / "index" / "20231114221320000").write_bytes(data.ljust(file_bytes(slot_count, capacity), b"\0"))
 
 
 def poke(path: Path, at: int, data: bytes) -> None:
@@ -256,6 +263,10 @@ FAULTS: list[tuple[Callable[[Path], None], str, str]] = [
 ]
 
 
+# maxHashSlotNum and maxIndexNum that are not one to four.
+PROPORTIONS = [(1, 900), (97, 1_000), (600, 700), (4_000, 500)]
+
+
 @pytest.fixture(scope="module")
 def reports(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
@@ -269,6 +280,11 @@ def reports(
         if not root.exists():
             shutil.copytree(roots["intact"], root)
             fault(root)
+    for slots, entries in PROPORTIONS:
+        root = roots[f"{slots} slots"] = shutil.copytree(roots["intact"], folder / f"{slots}-slots")
+        write_index(root, slots, entries)
+    root = roots["tags"] = shutil.copytree(roots["intact"], folder / "tags")
+    write_index(root, tags=True)
     for seed in range(6):
         roots[f"random {seed}"] = folder / f"random-{seed}"
         random_store(roots[f"random {seed}"], seed)
@@ -287,6 +303,27 @@ def test_an_intact_store_gives_no_finding(reports: dict[str, tuple[VerifyReport,
     assert checked["index entry has a record"] == checked["index key"] > len(log)
     assert checked["delivery time"] == 18
     assert checked["consumer offset"] == 2
+
+
+@pytest.mark.parametrize("slots", [slots for slots, _ in PROPORTIONS])
+def test_an_index_of_any_proportion_of_slots_is_intact(
+    reports: dict[str, tuple[VerifyReport, Path]], slots: int
+) -> None:
+    report, root = reports[f"{slots} slots"]
+    assert report.findings() == []
+    checked = {check.name: check.checked for check in report.checks}
+    assert checked["index key"] == HEADER.unpack_from(entry_at(root, 0)[0].read_bytes())[5] - 1
+
+
+def test_an_index_may_hold_tags(reports: dict[str, tuple[VerifyReport, Path]]) -> None:
+    """5.5.0 indexes each message's tags under ``T#``; no other release does."""
+    report, _ = reports["tags"]
+    assert report.findings() == []
+    checked, without = (
+        {check.name: check.checked for check in reports[name][0].checks} for name in ("tags", "intact")
+    )
+    assert checked["index key"] > without["index key"]
+    assert checked["key has an index entry"] == without["key has an index entry"]
 
 
 def test_random_stores_are_intact_and_torn_tails_are_noted(

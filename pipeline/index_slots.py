@@ -1,0 +1,133 @@
+"""How many slots an index file has: no header tells, and brokers may be told any number.
+
+The first entry stands behind the slots; what is known of it is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from rewindmq.broker.store.index_layout import (
+    ENTRY,
+    ENTRY_BYTES,
+    FIRST_ENTRY,
+    HEADER_BYTES,
+    MAX_HASH_SLOT_NUM,
+    SLOT,
+    SLOT_BYTES,
+    file_bytes,
+)
+from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.pipeline.index_format import IndexHeader
+
+# RocketMQ's proportion of entries to slots.
+_ENTRIES_PER_SLOT: Final = 4
+# Slots, and so places where entries may begin, that are looked through at a time.
+_CHUNK_SLOTS: Final = 1 << 18
+_ENTRY_SLOTS: Final = ENTRY_BYTES // SLOT_BYTES
+# A chain that is no shorter is not followed to its end.
+_MAX_CHAIN: Final = 20_000
+
+_Words = npt.NDArray[np.int32]
+
+
+def find_slots(files: ReadableFiles, path: str, size: int, header: IndexHeader) -> int:
+    """Slots of a file that has entries; 0 when it cannot be told.
+
+    Args:
+        size: bytes of the file.
+    """
+    file = _File(files, path, size, header)
+    usual = [slots for slots in (_usual_slots(size), MAX_HASH_SLOT_NUM) if file.may_have(slots)]
+    # A number that only may be right comes after those that are: what the header tells of the first entry
+    # stands in other places, too.
+    for slots in chain(usual, file.candidates()):
+        if file.leads_to_first(slots):
+            return slots
+    return usual[0] if usual else 0
+
+
+def has_slots(files: ReadableFiles, path: str, size: int, header: IndexHeader, slots: int) -> bool:
+    """Whether the first entry of the file is where so many slots put it, as far as the header tells."""
+    return _File(files, path, size, header).may_have(slots)
+
+
+def _usual_slots(size: int) -> int:
+    return (size - HEADER_BYTES) // (SLOT_BYTES + _ENTRIES_PER_SLOT * ENTRY_BYTES)
+
+
+class _File:
+    def __init__(self, files: ReadableFiles, path: str, size: int, header: IndexHeader) -> None:
+        self._files = files
+        self._path = path
+        self._size = size
+        self._header = header
+
+    def may_have(self, slots: int) -> bool:
+        """Whether there is an entry that may be the first."""
+        if slots <= 0 or file_bytes(slots, self._header.index_count) > self._size:
+            return False
+        _, position, _, previous = self._entry(slots, FIRST_ENTRY)
+        return position == self._header.begin_phy_offset and previous == 0
+
+    def leads_to_first(self, slots: int) -> bool:
+        """Whether the slot of what may be the first entry leads to it, entry by entry."""
+        hashed, *_ = self._entry(slots, FIRST_ENTRY)
+        if hashed < 0:
+            return False
+        (number,) = SLOT.unpack(
+            self._files.read(self._path, HEADER_BYTES + hashed % slots * SLOT_BYTES, SLOT_BYTES)
+        )
+        for _ in range(_MAX_CHAIN):
+            if not FIRST_ENTRY < number < self._header.index_count:
+                break
+            *_, previous = self._entry(slots, number)
+            # An entry's chain leads to earlier ones only.
+            number = previous if previous < number else 0
+        return bool(number == FIRST_ENTRY)
+
+    def candidates(self) -> Iterator[int]:
+        """Numbers of slots, the lowest first, with which the first and the last entry are what the header
+        tells, and no entry is in the place before the first."""
+        header = self._header
+        most = (self._size - HEADER_BYTES - header.index_count * ENTRY_BYTES) // SLOT_BYTES
+        # The places of the entries end with the file.
+        step = (self._size - HEADER_BYTES) // SLOT_BYTES % _ENTRY_SLOTS
+        further = (header.index_count - 1) * _ENTRY_SLOTS
+        for start in range(0, most + 1, _CHUNK_SLOTS):
+            count = min(_CHUNK_SLOTS, most + 1 - start)
+            unused = self._words(start, count + 2 * _ENTRY_SLOTS)
+            last = self._words(start + further, count + _ENTRY_SLOTS)
+            first = unused[_ENTRY_SLOTS:]
+            fits = _has_position(first, header.begin_phy_offset, count)
+            fits &= _has_position(last, header.end_phy_offset, count)
+            # Key hash, and the entry before it in its slot.
+            fits &= (first[:count] != 0) & (first[4 : 4 + count] == 0)
+            for word in range(_ENTRY_SLOTS):
+                fits &= unused[word : word + count] == 0
+            slots = start + np.flatnonzero(fits)
+            yield from slots[(slots > 0) & (slots % _ENTRY_SLOTS == step)].tolist()
+
+    def _words(self, first: int, count: int) -> _Words:
+        data = self._files.read(self._path, HEADER_BYTES + first * SLOT_BYTES, count * SLOT_BYTES)
+        words: _Words = np.zeros(count, np.int32)
+        found: Any = np.frombuffer(data[: len(data) // SLOT_BYTES * SLOT_BYTES], ">i4")
+        words[: len(found)] = found
+        return words
+
+    def _entry(self, slots: int, number: int) -> tuple[int, int, int, int]:
+        at = HEADER_BYTES + slots * SLOT_BYTES + number * ENTRY_BYTES
+        data = self._files.read(self._path, at, ENTRY_BYTES)
+        return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else (-1, -1, 0, 0)
+
+
+def _has_position(entries: _Words, position: int, count: int) -> npt.NDArray[np.bool_]:
+    """Whether an entry at each of the first ``count`` words would be of that log position."""
+    high, low = np.frombuffer(position.to_bytes(8, signed=True), ">i4")
+    found: npt.NDArray[np.bool_] = (entries[1 : 1 + count] == high) & (entries[2 : 2 + count] == low)
+    return found
