@@ -239,6 +239,16 @@ def wait_until(what: str, holds: Callable[[], bool], seconds: float = 300.0) -> 
         time.sleep(0.1)
 
 
+def consumed(addresses: Iterable[str], topic: str, group: str) -> int:
+    """The sum of a group's offsets in a topic's queues, as the brokers there know them."""
+    total = 0
+    for address in addresses:
+        with Peer(address) as peer:
+            table = peer.table(RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsetSerializeWrapper)
+        total += sum(table.offset_table.get(f"{topic}@{group}", {}).values())
+    return total
+
+
 def wait_dispatched(address: str) -> None:
     """Until everything in the log is in queues and index, too."""
     # Ours does both at once and does not tell.

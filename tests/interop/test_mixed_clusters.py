@@ -14,7 +14,7 @@ from interop.raw import ask
 from interop.store_chain import PROFILES
 from interop.store_command import CommandLine
 from interop.store_mixed import OUR_NAME, OURS, REAL_NAME, THEIRS, MixedCluster, MixedClusters
-from interop.store_view import log_digest, log_end, view_store, wait_dispatched, wait_until
+from interop.store_view import consumed, log_digest, log_end, view_store, wait_dispatched, wait_until
 
 from rewindmq.client import (
     AdminClient,
@@ -92,8 +92,11 @@ async def send(cluster: MixedCluster, topic: str, count: int = COUNT) -> Counter
 
 @dataclass
 class Consuming:
-    """A running consumer and what it was given so far."""
+    """A running consumer of a cluster's topic and what it was given so far."""
 
+    cluster: MixedCluster
+    topic: str
+    group: str
     consumer: PushConsumer
     got: list[MessageExt] = field(default_factory=list)
 
@@ -105,7 +108,15 @@ class Consuming:
             return len(given) == COUNT and min(given.values()) >= times
 
         await wait_for(f"each of {COUNT} messages came {times} times", holds)
-        await self.consumer.persist_offsets()
+        async with asyncio.timeout(SECONDS):
+            # The listener returns after the last message came.
+            while not await asyncio.to_thread(self._is_known):
+                await self.consumer.persist_offsets()
+                await asyncio.sleep(0.1)
+
+    def _is_known(self) -> bool:
+        addresses = (self.cluster.real.address, self.cluster.ours.address)
+        return consumed(addresses, self.topic, self.group) == COUNT
 
 
 @asynccontextmanager
@@ -113,7 +124,7 @@ async def consuming(cluster: MixedCluster, topic: str, group: str) -> AsyncItera
     consumer = PushConsumer(
         group, cluster.namesrv_address, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
     )
-    consuming = Consuming(consumer)
+    consuming = Consuming(cluster, topic, group, consumer)
 
     async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         consuming.got.extend(messages)

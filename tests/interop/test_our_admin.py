@@ -12,7 +12,7 @@ import pytest
 from interop.store_chain import PROFILES
 from interop.store_command import CommandLine
 from interop.store_mixed import CLUSTER, REAL_NAME, THEIRS, MixedClusters
-from interop.store_view import wait_dispatched
+from interop.store_view import consumed, wait_dispatched
 
 from rewindmq.client import (
     AdminClient,
@@ -79,7 +79,11 @@ async def place_at(
     consumer.register_message_listener(listen)
     async with consumer:
         await asyncio.wait_for(read.wait(), SECONDS)
-        await consumer.persist_offsets()
+        async with asyncio.timeout(SECONDS):
+            # The listener returns after the last message came.
+            while await asyncio.to_thread(consumed, [broker], TOPIC, GROUP) < len(sent):
+                await consumer.persist_offsets()
+                await asyncio.sleep(0.1)
         await asyncio.to_thread(wait_dispatched, broker)
         yield Place(release, broker, sent, consumer.config.client_id, CommandLine(namesrv, capsys))
 
