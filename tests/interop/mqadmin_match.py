@@ -84,6 +84,11 @@ class Side:
     async def run(self, line: str) -> Printed:
         return await self.tool.run(*shlex.split(line.format(**self.state.names())))
 
+    async def leave(self) -> None:
+        """The tool and every client end."""
+        await self.tool.stop()
+        await self.state.close()
+
     def comparable(self, printed: Printed, case: Case) -> list[str]:
         names = {text: f"<{name}>" for name, text in self.state.names().items() if text}
         return comparable(
@@ -157,9 +162,8 @@ class Match:
         _close(self._servers)
 
     async def _leave(self) -> None:
-        for side in self._sides:
-            await side.tool.stop()
-            await side.state.close()
+        # Consumers first finish the resets that they were told of, 10 s each.
+        await asyncio.gather(*(side.leave() for side in self._sides))
 
     def __enter__(self) -> Self:
         return self
