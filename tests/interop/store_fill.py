@@ -39,7 +39,6 @@ HASH_SLOTS, INDEX_ENTRIES = 200, 800
 CONFIG: Final[dict[str, object]] = {
     "mappedFileSizeCommitLog": 1 << 18,
     "mappedFileSizeConsumeQueue": 6_000,
-    # As to each other as RocketMQ has them by default: the pipeline's checks go by that.
     "maxHashSlotNum": HASH_SLOTS,
     "maxIndexNum": INDEX_ENTRIES,
     "messageDelayLevel": "1s " * 17 + "2h",
