@@ -19,7 +19,7 @@ from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_id import offset_message_id
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
-from rewindmq.protocol.properties import PGROUP, UNIQ_KEY
+from rewindmq.protocol.properties import PGROUP, UNIQ_KEY, WAIT, with_property
 from rewindmq.protocol.record import encode_record
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,8 @@ class CheckBacks:
         record = encode_record(
             topic=topic,
             stored_body=bytes(copy.body),
-            properties=copy.properties,
+            # Storing it again waits for nobody, and RocketMQ sends what it marked for that.
+            properties=with_property(copy.properties.decode(), WAIT, "false").encode(),
             queue_id=queue_id,
             queue_offset=stored.queue_offset,
             physical_offset=stored.physical_offset,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.broker.client_calls import forward
@@ -297,6 +297,7 @@ class _Channel:
 BODIES = [b"{}", b"[]", b"null", b'{"mqTable":3}', b"\x80"]
 
 
+@settings(deadline=None)
 @given(
     code=st.integers(-(2**31), 2**31 - 1) | st.just(0),
     body=st.none()

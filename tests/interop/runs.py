@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from interop.clients import CLIENTS, Client
+from interop.differences import UNPLAYED
 from interop.driver import Driver
 from interop.scenarios import SCENARIOS, Scenario, Stage
 from interop.scenarios.scenario import Outcome
@@ -29,7 +30,11 @@ QUICK: Final = {
     "messageDelayLevel": "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s",
     "transactionCheckInterval": 1_000,
     "transactionTimeOut": 1_000,
+    # Not every library can have it created by its first record.
+    "traceTopicEnable": "true",
 }
+# So many scenarios of a client go on at once: more would all begin together, which two cores do not carry.
+_AT_ONCE: Final = 12
 SCENARIO_SECONDS: Final = 150.0
 
 SERVERS: Final[dict[str, Callable[[], Server]]] = {
@@ -55,8 +60,9 @@ WAVES: Final[tuple[dict[str, tuple[str, ...]], ...]] = (
     # The codec is all that is new, so each release meets its own.
     {"java-498-rocketmq": ("rewindmq-v49",)},
     {"java-550-rocketmq": ("rewindmq-v53",)},
-    {"go": _BOTH, "node": _BOTH},
-    {"rewindmq-auto": _BOTH, "rewindmq-json": ("rewindmq-v49",), "rewindmq-rocketmq": ("rewindmq-v53",)},
+    {"go": ("rewindmq-v49",), "node": ("rewindmq-v49",)},
+    {"rewindmq-auto": _BOTH},
+    {"rewindmq-json": ("rewindmq-v49",), "rewindmq-rocketmq": ("rewindmq-v53",)},
 )
 
 
@@ -163,17 +169,24 @@ class Runs:
     async def _play(self, client: Client, server: Server) -> Run:
         driver = await client.start(self._directory / f"{client.name}-{server.name}.log")
         run = Run(client, server, driver.version)
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def play(scenario: Scenario, admin: AdminClient) -> None:
+            async with turns:
+                await self._one(run, scenario, driver, admin)
+
         async with AdminClient(server.namesrv_address) as admin:
             try:
-                await asyncio.gather(
-                    *(self._one(run, scenario, driver, admin) for scenario in SCENARIOS.values())
-                )
+                await asyncio.gather(*(play(scenario, admin) for scenario in SCENARIOS.values()))
             finally:
                 await driver.stop()
         return run
 
     async def _one(self, run: Run, scenario: Scenario, driver: Driver, admin: AdminClient) -> None:
-        result = run.results[scenario.feature] = Result(lacking=scenario.needs - driver.ops)
+        lacking = scenario.needs - driver.ops
+        if (reason := UNPLAYED.get((run.client.name, scenario.feature, run.server.name))) is not None:
+            lacking |= {reason}
+        result = run.results[scenario.feature] = Result(lacking=lacking)
         if result.lacking:
             return
         prefix = f"{scenario.feature}-{run.client.name}-{run.server.name.replace('.', '')}"

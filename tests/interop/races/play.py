@@ -28,7 +28,7 @@ _STARTS_AT_A_TIME: Final = 2
 # No schedule of seconds is kept while a machine stands still: what came of that is no race, and played again.
 _STALL_SECONDS: Final = 1.0
 _TICK_SECONDS: Final = 0.1
-_TRIES: Final = 2
+_TRIES: Final = 3
 
 
 @dataclass

@@ -50,6 +50,8 @@ async def push_concurrent(stage: Stage) -> Outcome:
     group = stage.name("group")
     consumer = await stage.consumer(topic, group=group)
     assert sorted(await stage.driver.bodies(consumer, len(first))) == sorted(first)
+    # The suite is told of a message before its listener returns.
+    await stage.committed(topic, group, len(first))
     await stage.driver.do("consume.stop", consumer=consumer)
     await stage.send(producer, to_send(topic, second))
     again = await stage.consumer(topic, "again", group=group)

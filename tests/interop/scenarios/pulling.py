@@ -58,7 +58,8 @@ async def lite_pull(stage: Stage) -> Outcome:
     await stage.send(producer, to_send(topic, second, tags="A"))
     for name in ("polls", "polls-again"):
         consumer = await stage.consumer(topic, name, op="lite.start", group=group, expression="A || B")
-        assert sorted(m["body"] for m in await _poll(stage, consumer, len(second))) == sorted(second)
+        polled = sorted(m["body"] for m in await _poll(stage, consumer, len(second)))
+        assert polled == sorted(second), f"{name}: {polled}"
         await stage.driver.do("lite.stop", consumer=consumer)
     return {"message": looks(messages[0])}
 

@@ -30,28 +30,13 @@ async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[i
                 return {queue.queue_id: offset for queue, offset in result.offset_table.items()}
 
 
-async def _committed(stage: Stage, topic: str, group: str, count: int) -> None:
-    """Until so many messages are committed in all queues together."""
-    async with asyncio.timeout(_RESET_SECONDS):
-        while True:
-            try:
-                stats = await stage.admin.examine_consume_stats(group, topic)
-            except ResponseError:
-                total = 0
-            else:
-                total = sum(wrapper.consumer_offset for wrapper in stats.offset_table.values())
-            if total >= count:
-                return
-            await asyncio.sleep(_ASK_SECONDS)
-
-
 async def _rewound(stage: Stage, op: str) -> Outcome:
     topic = await stage.topic()
     producer = await stage.producer()
     consumer = await stage.consumer(topic, op=op)
     await stage.send(producer, to_send(topic, _BODIES))
     assert sorted(await stage.driver.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
-    await _committed(stage, topic, consumer, len(_BODIES))
+    await stage.committed(topic, consumer, len(_BODIES))
     targets = await _reset(stage, topic, consumer, _BEGINNING)
     delivered = await stage.driver.messages(consumer, 2 * len(_BODIES), _RESET_SECONDS)
     deliveries = by_body(delivered)
@@ -59,7 +44,7 @@ async def _rewound(stage: Stage, op: str) -> Outcome:
     assert all(len({(m["queue"], m["offset"]) for m in times}) == 1 for times in deliveries.values())
     await stage.send(producer, to_send(topic, ["after"]))
     await stage.driver.messages(consumer, 2 * len(_BODIES) + 1, _RESET_SECONDS)
-    await _committed(stage, topic, consumer, len(_BODIES) + 1)
+    await stage.committed(topic, consumer, len(_BODIES) + 1)
     return {"targets": targets}
 
 
@@ -107,7 +92,7 @@ async def reset_skip(stage: Stage) -> Outcome:
     assert await stage.driver.bodies(consumer, 1) == _BODIES[:1]
     targets = await _reset(stage, topic, consumer, _END)
     assert targets == {0: len(_BODIES)}
-    await _committed(stage, topic, consumer, len(_BODIES))
+    await stage.committed(topic, consumer, len(_BODIES))
     # Wakes its pull, whose answer is where 5.x tells of the reset.
     await stage.send(producer, to_send(topic, ["after"]))
     await _forgotten(stage, consumer)
@@ -146,7 +131,7 @@ async def reset_stopped(stage: Stage) -> Outcome:
     consumer = await stage.consumer(topic, group=group)
     await stage.send(producer, to_send(topic, _BODIES))
     assert sorted(await stage.driver.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
-    await _committed(stage, topic, group, len(_BODIES))
+    await stage.committed(topic, group, len(_BODIES))
     await stage.driver.do("consume.stop", consumer=consumer)
     result = await stage.admin.reset_or_write(topic, group, _BEGINNING)
     assert result.is_success, result.failure

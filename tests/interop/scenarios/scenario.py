@@ -8,6 +8,7 @@ same time by one driver against one cluster, each with topics and groups of its 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,10 +18,13 @@ from interop.servers import Server
 
 from rewindmq.client import AdminClient
 from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 
 Outcome = dict[str, Any]
 Message = dict[str, Any]
 
+_TRIES: Final = 6
+_COMMIT_SECONDS: Final = 100.0
 _ROUTE_SECONDS: Final = 90.0
 _READ_SECONDS: Final = 60.0
 _ASK_SECONDS: Final = 0.1
@@ -48,7 +52,11 @@ class Stage:
         """Create a topic and wait until it has a route."""
         topic = self.name(suffix)
         config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
-        await self.admin.create_and_update_topic_config(self.server.broker_address, config)
+        for _ in range(_TRIES):
+            # A JVM that has just been started may take longer than an administrator's patience.
+            with contextlib.suppress(RequestTimeoutError):
+                await self.admin.create_and_update_topic_config(self.server.broker_address, config)
+                break
         await self.wait_route(topic)
         return topic
 
@@ -56,6 +64,20 @@ class Stage:
         """Until the name server knows where a topic is; it tells nobody of new routes."""
         async with asyncio.timeout(_ROUTE_SECONDS):
             while topic not in await self.admin.fetch_all_topic_list():  # noqa: ASYNC110
+                await asyncio.sleep(_ASK_SECONDS)
+
+    async def committed(self, topic: str, group: str, count: int) -> None:
+        """Until so many messages are committed in all queues together."""
+        async with asyncio.timeout(_COMMIT_SECONDS):
+            while True:
+                try:
+                    stats = await self.admin.examine_consume_stats(group, topic)
+                except ResponseError:
+                    total = 0
+                else:
+                    total = sum(wrapper.consumer_offset for wrapper in stats.offset_table.values())
+                if total >= count:
+                    return
                 await asyncio.sleep(_ASK_SECONDS)
 
     async def producer(self, suffix: str = "producer", **options: Any) -> str:
