@@ -38,6 +38,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    from interop.runs import PLAYED_AGAIN
+
+    if PLAYED_AGAIN:
+        terminalreporter.section("played again, since they failed beside others")
+        for line in PLAYED_AGAIN:
+            terminalreporter.line(line)
     if _differences:
         terminalreporter.section(f"{COMMITTED.name} tells something else")
         for line in _differences:
