@@ -81,7 +81,12 @@ def _commits_unchecked(carrier: RequestCode) -> AbstractContextManager[None]:
 
 def _epochs_lost_at_restart() -> AbstractContextManager[None]:
     real = consumer_offset._read_document
-    return _replaced(consumer_offset, _read_document=lambda document: (real(document)[0], {}))
+
+    def read_document(document: Any) -> tuple[Any, Any, Any]:
+        offsets, _, version = real(document)
+        return offsets, {}, version
+
+    return _replaced(consumer_offset, _read_document=read_document)
 
 
 def _second_reset_keeps_epoch() -> AbstractContextManager[None]:
