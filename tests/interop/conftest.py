@@ -38,7 +38,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    from interop.runs import PLAYED_AGAIN
+    from interop.results import PLAYED_AGAIN
 
     if PLAYED_AGAIN:
         terminalreporter.section("played again, since they failed beside others")

@@ -17,6 +17,7 @@ from typing import Final
 from interop.clients import CLIENTS, Client
 from interop.differences import UNPLAYED
 from interop.driver import Driver
+from interop.results import PLAYED_AGAIN
 from interop.scenarios import SCENARIOS, Scenario, Stage
 from interop.scenarios.scenario import Outcome
 from interop.servers import OurServer, RealServer, Server
@@ -35,8 +36,6 @@ QUICK: Final = {
 }
 # So many scenarios of a client go on at once: more would all begin together, which two cores do not carry.
 _AT_ONCE: Final = 12
-# What failed while everything else went on, and how; shown at the session's end.
-PLAYED_AGAIN: Final[list[str]] = []
 SCENARIO_SECONDS: Final = 150.0
 
 SERVERS: Final[dict[str, Callable[[], Server]]] = {
