@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from interop.toolchains import HERE, built, run_tool, tool
+from interop.toolchains import HERE, maven_jars, tool
 
 CLIENT: Final = "4.9.8"
 # The same for both sides: one process drives them in turn.
@@ -37,25 +36,16 @@ class LoadError(Exception):
     """The load could not be put on."""
 
 
-def _jars() -> Path:
-    def build(work: Path, target: Path) -> None:
-        jars = (f"-Drocketmq.version={CLIENT}", f"-DoutputDirectory={target}")
-        run_tool([tool("mvn"), "-q", "-B", *jars, "package", "dependency:copy-dependencies"], work)
-        for jar in (work / "target").glob("*.jar"):
-            shutil.copy(jar, target)
-
-    return built(f"load-{CLIENT}", HERE / "drivers" / "load", build, CLIENT)
-
-
 class JavaLoad:
     """One running driver; its orders are ``tests/interop/drivers/load``'s ``Order``."""
 
     def __init__(self) -> None:
+        jars = maven_jars(f"load-{CLIENT}", HERE / "drivers" / "load", CLIENT)
         self._home = tempfile.TemporaryDirectory(prefix="rewindmq-load-")
         self._log = Path(self._home.name) / "load.log"
         # The client writes its log below the home directory.
         home = f"-Duser.home={self._home.name}"
-        command = [tool("java"), *OPTIONS, home, "-cp", f"{_jars()}/*", "rewindmq.load.Main"]
+        command = [tool("java"), *OPTIONS, home, "-cp", f"{jars}/*", "rewindmq.load.Main"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -65,7 +55,11 @@ class JavaLoad:
                 text=True,
                 env=os.environ | {"JAVA_TOOL_OPTIONS": ""},
             )
-        self._read()
+        try:
+            self._read()
+        except BaseException:
+            self.close()
+            raise
 
     def do(self, op: str, begin: Callable[[], None] = lambda: None, **fields: Any) -> Measured:
         """Carry out one order.
@@ -103,6 +97,10 @@ class JavaLoad:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the driver, in order where it hears."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

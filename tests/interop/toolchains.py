@@ -52,13 +52,13 @@ def missing(reason: str) -> NoReturn:
 
 def server_jars(version: str) -> Path:
     """Directory with the jars of a RocketMQ name server and broker."""
-    return _maven_jars(f"servers-{version}", HERE / "servers", version, (_OLD_NETTY,))
+    return maven_jars(f"servers-{version}", HERE / "servers", version, (_OLD_NETTY,))
 
 
 def java_driver(version: str) -> Path:
     """Directory with the jars of the driver and of the official client and tools of a release."""
     branch = "v4" if version.startswith("4.") else "v5"
-    return _maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", branch))
+    return maven_jars(f"java-{version}", HERE / "drivers" / "java", version, ("-P", branch))
 
 
 def go_driver() -> Path:
@@ -84,7 +84,8 @@ def node_driver() -> Path:
     return built("node", HERE / "drivers" / "node", build) / "main.js"
 
 
-def _maven_jars(name: str, project: Path, version: str, options: tuple[str, ...]) -> Path:
+def maven_jars(name: str, project: Path, version: str, options: tuple[str, ...] = ()) -> Path:
+    """Directory with a project's jar and all it depends on, ``rocketmq.version`` being ``version``."""
     maven = tool("mvn")
     tool("java")
 

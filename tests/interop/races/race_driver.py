@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from interop.driver import Driver
-from interop.toolchains import HERE, built, run_tool, tool
+from interop.toolchains import HERE, maven_jars, tool
 
 _PROJECT: Final = HERE / "drivers" / "race"
 # Lite pull consumers came with it.
@@ -29,17 +28,8 @@ def number(version: str) -> tuple[int, ...]:
 
 def race_driver_jars(version: str) -> Path:
     """Directory with the driver's jar and those of the official client of a release."""
-    maven = tool("mvn")
-    tool("java")
-    options = ["-P", "lite"] if number(version) >= _LITE else []
-
-    def build(work: Path, target: Path) -> None:
-        jars = (f"-Drocketmq.version={version}", f"-DoutputDirectory={target}")
-        run_tool([maven, "-q", "-B", *options, *jars, "package", "dependency:copy-dependencies"], work)
-        for jar in (work / "target").glob("*.jar"):
-            shutil.copy(jar, target)
-
-    return built(f"race-{version}", _PROJECT, build, version)
+    options = ("-P", "lite") if number(version) >= _LITE else ()
+    return maven_jars(f"race-{version}", _PROJECT, version, options)
 
 
 class RaceDriver(Driver):
