@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from interop.raw import ask
-from interop.servers import free_port, rocketmq_home
+from interop.servers import JAVA_17, free_port, rocketmq_home
 from interop.toolchains import server_jars, tool
 from interop.versions import SERVER_4
 
@@ -42,13 +42,6 @@ _G1: Final = (
     "-XX:SoftRefLRUPolicyMSPerMB=0",
     "-XX:-OmitStackTraceInFastThrow",
     "-XX:-UseLargePages",
-)
-# What Java 17 has to be told for a release written for Java 8.
-_JAVA_17: Final = (
-    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",
-    "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 NAMESRV_HEAP: Final = ("-Xms256m", "-Xmx256m")
 # Small, and no page of it touched before it is used: what favours the real broker where starts and idle
@@ -144,10 +137,10 @@ def _start_real(
     deadline = started + _START_SECONDS
     processes.append(_java(jars, "namesrv", "namesrv.NamesrvStartup", NAMESRV_HEAP, directory, home))
     # A broker that finds no name server yet tries again after ten seconds.
-    if not _wait(lambda: _cluster_info(address) is not None, processes, deadline):
+    if not _wait(lambda: _cluster_info(address) is not None, REAL, processes, deadline):
         return None
     processes.append(_java(jars, "broker", "broker.BrokerStartup", heap, directory, home))
-    if not _wait(lambda: _is_registered(address, f"127.0.0.1:{broker}"), processes, deadline):
+    if not _wait(lambda: _is_registered(address, f"127.0.0.1:{broker}"), REAL, processes, deadline):
         return None
     seconds = time.perf_counter() - started
     return Rival(REAL, address, processes[0].pid, processes[1].pid, seconds)
@@ -156,7 +149,7 @@ def _start_real(
 def _java(
     jars: Path, kind: str, main: str, heap: tuple[str, ...], directory: Path, home: Path
 ) -> subprocess.Popen[bytes]:
-    options = [*_G1, *_JAVA_17, *heap, f"-Duser.home={home}", "-cp", f"{jars}/*"]
+    options = [*_G1, *JAVA_17, *heap, f"-Duser.home={home}", "-cp", f"{jars}/*"]
     with (directory / f"{kind}.log").open("wb") as log:
         return subprocess.Popen(
             [tool("java"), *options, f"org.apache.rocketmq.{main}", "-c", str(directory / f"{kind}.conf")],
@@ -167,13 +160,15 @@ def _java(
         )
 
 
-def _wait(is_so: Callable[[], bool], processes: Sequence[subprocess.Popen[bytes]], deadline: float) -> bool:
+def _wait(
+    is_so: Callable[[], bool], who: str, processes: Sequence[subprocess.Popen[bytes]], deadline: float
+) -> bool:
     """Whether it came true; False when a process ended first."""
     while not is_so():
         if any(process.poll() is not None for process in processes):
             return False
         if time.perf_counter() > deadline:
-            raise StartError(f"the real RocketMQ did not serve in {_START_SECONDS:g} s")
+            raise StartError(f"{who} did not serve in {_START_SECONDS:g} s")
         time.sleep(_POLL_SECONDS)
     return True
 
@@ -190,10 +185,11 @@ def rewindmq() -> Iterator[Rival]:
             line = next((line for line in process.stdout if line.startswith(b"{")), None)
             if line is None:
                 raise StartError("our cluster did not start")
+            deadline = started + _START_SECONDS
             ready = json.loads(line)
             address, broker = ready["namesrv"]["address"], ready["brokers"][_BROKER]
-            while not _is_registered(address, broker["address"]):
-                time.sleep(_POLL_SECONDS)
+            if not _wait(lambda: _is_registered(address, broker["address"]), OURS, [process], deadline):
+                raise StartError("our cluster ended while it started")
             seconds = time.perf_counter() - started
             yield Rival(OURS, address, ready["namesrv"]["pid"], broker["pid"], seconds, (process.pid,))
         finally:

@@ -37,15 +37,13 @@ _PORTS: Final = range(20_000, 30_000)
 _START_TRIES: Final = 3
 
 # What Java 17 has to be told for releases written for Java 8.
-_JAVA_OPTIONS: Final = (
+JAVA_17: Final = (
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
     # Without it 4.9.7 can let go of no mapped file: no stop in order, no start after a crash.
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=4",
 )
 
 # Both kinds of broker: what a laptop needs, and no refusal for a machine that is busy for a moment.
@@ -174,7 +172,7 @@ class JavaProcess:
         self._served = threading.Event()
         self._has_served = False
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *_JAVA_OPTIONS]
+        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, "-XX:+UseSerialGC"]
         # Its own logs go to ~/logs otherwise.
         command += [f"-Duser.home={home}", "-cp", f"{jars}/*", main, *arguments]
         self._output = log.open("ab")
@@ -380,9 +378,11 @@ class RealServer:
         self.broker.start()
 
     def close(self) -> None:
-        self.broker.stop()
-        self.namesrv.stop()
-        self._remove()
+        try:
+            self.broker.stop()
+        finally:
+            self.namesrv.stop()
+            self._remove()
 
     def _remove(self) -> None:
         if self._is_temporary:
