@@ -15,7 +15,7 @@ from interop.scenarios import SCENARIOS
 pytestmark = pytest.mark.interop
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     runs = Runs(tmp_path_factory.mktemp("interop"))
     yield runs
