@@ -44,7 +44,6 @@ _LISTED: Final = {
 }
 _COUNTED: Final = {
     "test_bad_input": "Bad input, answered as the real name server and broker answer it",
-    "test_golden_frames": "Frames recorded from real peers",
 }
 _CLIENTS: Final = "test_clients"
 

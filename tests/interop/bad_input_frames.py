@@ -10,7 +10,6 @@ from interop.raw import frame
 
 # 5.x looks at 12 bytes before it decides what a connection speaks: nothing here is shorter, but what says so.
 _MORE: Final = b"\0" * 16
-_UNKNOWN: Final = 12_345
 # The first bytes of TLS 1.2's hello, and of a request to a web server.
 TLS_HELLO: Final = bytes.fromhex("16030100c8010000c40303") + b"\0" * 194
 _HTTP: Final = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -39,7 +39,6 @@ from rewindmq.race.stage.stage import (
     TOPIC,
     ListenerPlan,
     Member,
-    consumer_process,
     reader_process,
 )
 
@@ -386,8 +385,3 @@ def _inferred(event: Event, kind: Kind, offset: int, **more: Any) -> Event:
         **more,
     }
     return Event(event.at, event.process, kind, details)
-
-
-def is_consumer(process: str) -> bool:
-    """Whether a process of the history is a push consumer."""
-    return process.startswith(consumer_process(""))
