@@ -86,8 +86,10 @@ class Side:
 
     async def leave(self) -> None:
         """The tool and every client end."""
-        await self.tool.stop()
-        await self.state.close()
+        try:
+            await self.tool.stop()
+        finally:
+            await self.state.close()
 
     def comparable(self, printed: Printed, case: Case) -> list[str]:
         names = {text: f"<{name}>" for name, text in self.state.names().items() if text}
@@ -119,12 +121,21 @@ class Match:
         self.ours, self.theirs = self._sides
 
     async def _prepare(self, directory: Path) -> None:
-        self._sides += await asyncio.gather(*(self._side(server, directory) for server in self._servers))
+        sides = (self._side(server, directory) for server in self._servers)
+        made = await asyncio.gather(*sides, return_exceptions=True)
+        self._sides += [side for side in made if isinstance(side, Side)]
+        for side in made:
+            if isinstance(side, BaseException):
+                raise side
 
     async def _side(self, server: Server, directory: Path) -> Side:
         state = await State.prepare(server)
         address = server.namesrv_address
-        tool = await MqadminTool.start(self.kind.tool, address, directory / server.name, signs=True)
+        try:
+            tool = await MqadminTool.start(self.kind.tool, address, directory / server.name, signs=True)
+        except BaseException:
+            await state.close()
+            raise
         return Side(server, state, tool)
 
     def wait(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
@@ -155,11 +166,13 @@ class Match:
 
     def close(self) -> None:
         """End everything."""
-        self.wait(self._leave())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        _close(self._servers)
+        try:
+            self.wait(self._leave())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            _close(self._servers)
 
     async def _leave(self) -> None:
         # Consumers first finish the resets that they were told of, 10 s each.

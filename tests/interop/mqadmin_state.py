@@ -90,11 +90,15 @@ class State:
     async def prepare(cls, server: Server) -> Self:
         """Fill an empty cluster."""
         state = cls(server, AdminClient(server.namesrv_address, wire=SerializeType.JSON))
-        await state._make_topics(_TOPICS)
-        await state._fill()
-        await state._make_groups()
-        live = ((LIVE, LOOK), (RESET_LIVE, RESET), (RESET_ONCE, RESET))
-        await asyncio.gather(*(state.consume(group, topic) for group, topic in live))
+        try:
+            await state._make_topics(_TOPICS)
+            await state._fill()
+            await state._make_groups()
+            live = ((LIVE, LOOK), (RESET_LIVE, RESET), (RESET_ONCE, RESET))
+            await asyncio.gather(*(state.consume(group, topic) for group, topic in live))
+        except BaseException:
+            await state.close()
+            raise
         return state
 
     async def close(self) -> None:

@@ -55,9 +55,11 @@ class MixedCluster:
 
     def close(self) -> None:
         brokers = [broker for broker in (self.our_slave, self.real_slave, self.ours, self.real) if broker]
-        with ThreadPoolExecutor() as threads:
-            list(threads.map(lambda broker: broker.stop(), (*self.more, *brokers)))
-        self.namesrv.stop()
+        try:
+            with ThreadPoolExecutor() as threads:
+                list(threads.map(lambda broker: broker.stop(), (*self.more, *brokers)))
+        finally:
+            self.namesrv.stop()
 
 
 class MixedClusters:
@@ -80,9 +82,10 @@ class MixedClusters:
         return cluster
 
     def close(self) -> None:
-        for cluster in self._clusters.values():
-            if isinstance(cluster, MixedCluster):
-                cluster.close()
+        with ExitStack() as exits:
+            for cluster in self._clusters.values():
+                if isinstance(cluster, MixedCluster):
+                    exits.callback(cluster.close)
 
 
 def _start(release: str, kind: str, directory: Path) -> MixedCluster:
