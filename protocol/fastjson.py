@@ -72,7 +72,7 @@ def dumps(value: Any, *, standard: bool = False) -> str:
     """Write as fastjson does: no whitespace, keys in order, members that are None left out.
 
     Args:
-        value: texts, numbers, booleans, None, lists, and dicts whose keys are all texts, all ints or all
+        value: texts, numbers, booleans, None, lists, and dicts whose keys are texts, ints or
             ``MessageQueue``. Floats that are not finite are written like None, as fastjson does.
         standard: strict JSON in ASCII: integer keys quoted, object keys as quoted JSON text, other characters
             as ``\\uXXXX`` (RocketMQ 4.9.4's answer to 105 for clients from version 401 on).
@@ -114,7 +114,7 @@ def _write(value: Any, parts: list[str], standard: bool) -> None:
 
 def _write_object(value: dict[Any, Any], parts: list[str], standard: bool) -> None:
     separator = "{"
-    for key in sorted(value):
+    for key in _in_order(value):
         member = value[key]
         if member is None or (isinstance(member, float) and not math.isfinite(member)):
             continue
@@ -124,6 +124,14 @@ def _write_object(value: dict[Any, Any], parts: list[str], standard: bool) -> No
         _write(member, parts, standard)
         separator = ","
     parts.append("}" if separator == "," else "{}")
+
+
+def _in_order(value: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(value)
+    except TypeError:
+        # Only what a peer wrote so has keys of several kinds, which do not compare.
+        return sorted(value, key=lambda key: (type(key).__name__, key))
 
 
 def _key(key: str | int | MessageQueue, standard: bool) -> str:

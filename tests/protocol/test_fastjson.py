@@ -1,6 +1,7 @@
 """fastjson's departures from JSON, written and read (wire.md 5, 5.5)."""
 
 import math
+import tracemalloc
 
 import msgspec
 import pytest
@@ -70,6 +71,18 @@ def test_bytes_that_are_no_utf8_are_a_body_error(data):
         fastjson.loads(data)
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "/**/", "//\n"])
+def test_blanks_and_comments_take_no_memory_to_pass_over(blank):
+    text = f"{{a:{blank * 20_000}1}}"
+    tracemalloc.start()
+    try:
+        assert fastjson.loads(text) == {"a": 1}
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 500_000
+
+
 @pytest.mark.parametrize("opening", ["[", '{"a":', "{a:", "{{"])
 @pytest.mark.parametrize("levels", [MAX_BODY_DEPTH + 1, 500, 100_000])
 def test_nesting_without_end_is_a_body_error(opening, levels):
@@ -123,10 +136,11 @@ def test_the_tolerant_scanner_agrees_with_strict_json(value):
 @given(text=st.text(st.sampled_from("{}[]:,'\"\\u0a1-.e \n"), max_size=40))
 def test_nonsense_is_a_value_or_a_body_error(text):
     try:
-        fastjson.loads(text)
+        value = fastjson.loads(text)
     except BodyError:
         return
     assert text.strip()
+    assert fastjson.dumps(value)
 
 
 def test_written_form():
@@ -144,6 +158,11 @@ def test_written_form():
     assert fastjson.dumps("😀", standard=True) == '"\\uD83D\\uDE00"'
     assert fastjson.dumps({}) == "{}"
     assert fastjson.dumps([]) == "[]"
+
+
+def test_keys_of_several_kinds_are_written_kind_by_kind():
+    text = '{{"brokerName":"b","queueId":0,"topic":"T"}:1,2:3,"a":4,"b":5}'
+    assert fastjson.dumps(fastjson.loads(text)) == text
 
 
 def test_floats_that_are_not_finite_are_written_as_fastjson_writes_them():

@@ -174,6 +174,8 @@ def test_json_keeps_containers_among_the_ext_fields_as_their_text():
     )
     assert dict(command.ext) == {"a": '{"b":[1,null]}', "c": '["d"]', "e": "1.5", "f": "true"}
     assert command.remark == "5"
+    mixed = JSON.decode_header(b"{code:1,remark:[{b:1,2:3}],extFields:{a:{b:1,2:3}}}")
+    assert (mixed.remark, mixed.ext["a"]) == ('[{2:3,"b":1}]', '{2:3,"b":1}')
     assert JSON.decode_header(b'{"code":1,"remark":"\\ud800"}').remark == "\ufffd"
 
 
