@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from rewindmq.protocol.message_queue import MessageQueue
-
 READY_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 30.0
@@ -44,6 +42,7 @@ class Driver:
     Attributes:
         ops: what it can do, options that its library has among it.
         delivered: by consumer, every message its listeners were given so far, in the order told.
+        checked: by producer, every message whose transaction was checked back so far.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -53,6 +52,7 @@ class Driver:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._told = asyncio.Condition()
+        self._ended: DriverError | None = None
         self._reader = asyncio.create_task(self._read())
         self.ops: frozenset[str] = frozenset()
         self.client = self.version = ""
@@ -78,6 +78,10 @@ class Driver:
         driver = cls(process, log)
         try:
             ready = await asyncio.wait_for(driver._ready, READY_SECONDS)
+        except TimeoutError:
+            await driver.kill()
+            text = f"{command[0]} was not ready in {READY_SECONDS:g} s"
+            raise TimeoutError(f"{text}; the end of its standard error:\n{driver._log_tail()}") from None
         except BaseException:
             await driver.kill()
             raise
@@ -93,9 +97,11 @@ class Driver:
         """Have the driver do something, and wait until it is done.
 
         Raises:
-            DriverError: the client's library refused or failed.
+            DriverError: the client's library refused or failed, or the driver has ended.
             TimeoutError: no answer in ``seconds``.
         """
+        if self._ended is not None:
+            raise self._ended
         self._next += 1
         number = self._next
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -126,12 +132,6 @@ class Driver:
             raise TimeoutError(text) from None
         return list(self.delivered[consumer])
 
-    async def checks(self, producer: str, count: int, seconds: float = REQUEST_SECONDS) -> list[str]:
-        """Bodies of the messages whose transactions were checked back, once there are ``count``."""
-        async with asyncio.timeout(seconds), self._told:
-            await self._told.wait_for(lambda: len(self.checked[producer]) >= count)
-        return [message["body"] for message in self.checked[producer]]
-
     async def stop(self) -> int:
         """End in order, by ending its standard input; returns the exit code."""
         assert self._process.stdin is not None
@@ -155,15 +155,24 @@ class Driver:
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
+        reason = "ended"
         async for line in self._process.stdout:
-            await self._take(json.loads(line))
-        text = self._log.read_text(errors="replace")[-3000:]
-        error = DriverError("driver", None, f"ended; the end of its standard error:\n{text}")
+            try:
+                told = json.loads(line)
+            except ValueError:
+                reason = f"said {line[:200]!r}"
+                break
+            await self._take(told)
+        text = f"{reason}; the end of its standard error:\n{self._log_tail()}"
+        error = self._ended = DriverError("driver", None, text)
         for waiting in (self._ready, *self._waiting.values()):
             if not waiting.done():
                 waiting.set_exception(error)
                 # Nobody may be left to ask for it.
                 waiting.exception()
+
+    def _log_tail(self) -> str:
+        return self._log.read_text(errors="replace")[-3000:]
 
     async def _take(self, line: dict[str, Any]) -> None:
         if "ready" in line:
@@ -183,8 +192,3 @@ class Driver:
         async with self._told:
             list_.extend(messages)
             self._told.notify_all()
-
-
-def queue_fields(queue: MessageQueue) -> dict[str, Any]:
-    """A queue as drivers are told of it."""
-    return {"topic": queue.topic, "broker": queue.broker_name, "queue": queue.queue_id}

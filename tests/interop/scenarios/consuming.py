@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, texts, to_send, until
+from interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, texts, to_send, until, within
 
 _QUEUES: Final = 4
 _EACH: Final = 6
@@ -162,14 +161,18 @@ async def _from(stage: Stage, topic: str, producer: str, start: str) -> list[str
     after = f"after {start}"
     await stage.send(producer, to_send(topic, [after]))
     delivered = stage.driver.delivered[consumer]
-    await until(lambda: bool(delivered) and delivered[-1]["body"] == after, _SHARE_SECONDS)
+    await until(
+        lambda: bool(delivered) and delivered[-1]["body"] == after,
+        _SHARE_SECONDS,
+        lambda: f"{after!r} was not the last of {[message['body'] for message in delivered]}",
+    )
     return [message["body"] for message in delivered]
 
 
 async def _until_shared(stage: Stage, topic: str, producer: str, members: Iterable[str]) -> int:
     """Send rounds until one is shared evenly; returns how many it took."""
     rounds = 0
-    async with asyncio.timeout(_SHARE_SECONDS):
+    async with within(_SHARE_SECONDS, lambda: f"none of {rounds} rounds was shared evenly"):
         while True:
             seen = {name: len(stage.driver.delivered[name]) for name in members}
             await stage.send(producer, _by_key(topic, (rounds,)), "send.ordered")
@@ -184,12 +187,12 @@ async def _until_shared(stage: Stage, topic: str, producer: str, members: Iterab
 
 async def _until_delivered(stage: Stage, members: Iterable[str], count: int, seconds: float) -> None:
     """Until that many different messages have come; some come twice while queues change hands."""
-    try:
-        await until(lambda: len(_delivered(stage, members)) >= count, seconds)
-    except TimeoutError:
-        text = f"{len(_delivered(stage, members))} of {count} messages in {seconds:g} s"
-        raise TimeoutError(f"{text}: {sorted(_delivered(stage, members))}") from None
 
+    def bodies() -> set[str]:
+        return {message["body"] for name in members for message in stage.driver.delivered[name]}
 
-def _delivered(stage: Stage, members: Iterable[str]) -> set[str]:
-    return {message["body"] for name in members for message in stage.driver.delivered[name]}
+    await until(
+        lambda: len(bodies()) >= count,
+        seconds,
+        lambda: f"{len(bodies())} of {count} messages, {sorted(bodies())}",
+    )

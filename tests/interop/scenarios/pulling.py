@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from interop.scenarios.scenario import (
     texts,
     to_send,
     until,
+    within,
 )
 
 _POLL_MS: Final = 1000
@@ -26,7 +26,7 @@ _HOUR_MS: Final = 3_600_000
 
 async def _poll(stage: Stage, consumer: str, count: int) -> list[Message]:
     messages: list[Message] = []
-    async with asyncio.timeout(_POLL_SECONDS):
+    async with within(_POLL_SECONDS, lambda: f"{len(messages)} of {count} messages polled"):
         while len(messages) < count:
             answer = await stage.driver.do("lite.poll", consumer=consumer, timeout_ms=_POLL_MS)
             messages += answer["messages"]
@@ -66,7 +66,7 @@ async def lite_pull(stage: Stage) -> Outcome:
 
 async def _clock_moves() -> None:
     began = time.time_ns() // 1_000_000
-    await until(lambda: time.time_ns() // 1_000_000 > began + 1, _POLL_SECONDS)
+    await until(lambda: time.time_ns() // 1_000_000 > began + 1, _POLL_SECONDS, "the clock stood still")
 
 
 async def _send_apart(stage: Stage, topic: str, bodies: list[str]) -> None:

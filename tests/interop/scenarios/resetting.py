@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from interop.scenarios.scenario import Outcome, Stage, by_body, scenario, texts, to_send
+from interop.scenarios.scenario import Outcome, Stage, by_body, scenario, texts, to_send, within
 
 from rewindmq.client import ResponseError
 
@@ -19,11 +19,13 @@ _ASK_SECONDS: Final = 0.5
 
 async def _reset(stage: Stage, topic: str, group: str, timestamp: int) -> dict[int, int]:
     """Reset, once the group has committed an offset of each queue; the offsets by queue."""
-    async with asyncio.timeout(_RESET_SECONDS):
+    refusal = "nobody answered"
+    async with within(_RESET_SECONDS, lambda: f"no reset, since {refusal}"):
         while True:
             try:
                 result = await stage.admin.reset_offset_by_timestamp(topic, group, timestamp)
-            except ResponseError:
+            except ResponseError as error:
+                refusal = str(error)
                 # The classic reset refuses as long as one queue has none.
                 await asyncio.sleep(_ASK_SECONDS)
             else:
@@ -104,7 +106,7 @@ async def reset_skip(stage: Stage) -> Outcome:
 async def _forgotten(stage: Stage, group: str) -> None:
     """Until the group's one member has thrown away what it had pulled before the reset."""
     (member,) = (await stage.admin.examine_consumer_connection_info(group)).connection_set
-    async with asyncio.timeout(_RESET_SECONDS):
+    async with within(_RESET_SECONDS, f"{member.client_id} forgot nothing"):
         while True:
             info = await stage.admin.get_consumer_running_info(group, member.client_id)
             queues = [

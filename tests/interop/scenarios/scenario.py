@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,13 +62,14 @@ class Stage:
 
     async def wait_route(self, topic: str) -> None:
         """Until the name server knows where a topic is; it tells nobody of new routes."""
-        async with asyncio.timeout(_ROUTE_SECONDS):
+        async with within(_ROUTE_SECONDS, f"no route of {topic}"):
             while topic not in await self.admin.fetch_all_topic_list():  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
 
     async def committed(self, topic: str, group: str, count: int) -> None:
         """Until so many messages are committed in all queues together."""
-        async with asyncio.timeout(_COMMIT_SECONDS):
+        total = 0
+        async with within(_COMMIT_SECONDS, lambda: f"{total} of {count} messages committed by {group}"):
             while True:
                 try:
                     stats = await self.admin.examine_consume_stats(group, topic)
@@ -121,10 +122,11 @@ class Stage:
 
     async def read(self, reader: str, topic: str, count: int) -> list[Message]:
         """The messages of all queues of a topic, once there are so many."""
-        async with asyncio.timeout(_READ_SECONDS):
+        messages: list[Message] = []
+        async with within(_READ_SECONDS, lambda: f"{len(messages)} of {count} messages in {topic}"):
             while True:
                 answer = await self.driver.do("pull.queues", consumer=reader, topic=topic)
-                messages: list[Message] = []
+                messages = []
                 for queue in answer["queues"]:
                     messages += await self._read_queue(reader, queue)
                 if len(messages) >= count:
@@ -185,9 +187,27 @@ async def failure(attempt: Awaitable[Any]) -> dict[str, Any]:
     raise AssertionError(f"it went well: {answer}")
 
 
-async def until(holds: Callable[[], bool], seconds: float) -> None:
-    """Wait until something holds that only the driver's lines change, or the clock."""
-    async with asyncio.timeout(seconds):
+@contextlib.asynccontextmanager
+async def within(seconds: float, reached: str | Callable[[], str]) -> AsyncIterator[None]:
+    """A bound that says how far it came.
+
+    Args:
+        reached: what to say then, or how to find out.
+    """
+    bound = asyncio.timeout(seconds)
+    try:
+        async with bound:
+            yield
+    except TimeoutError as error:
+        if not bound.expired():
+            raise
+        text = reached if isinstance(reached, str) else reached()
+        raise TimeoutError(f"after {seconds:g} s: {text}") from error
+
+
+async def until(holds: Callable[[], bool], seconds: float, reached: str | Callable[[], str]) -> None:
+    """Wait until something holds that only the driver's lines change, or the clock; see ``within``."""
+    async with within(seconds, reached):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(_ASK_SECONDS)
 
