@@ -150,7 +150,7 @@ class RemotingClient(Endpoint):
         greeting = self._greetings.get(address)
         if greeting is None:
             greeting = self._greetings[address] = self.invoke(address, make(), timeout)
-            greeting.add_done_callback(lambda _: self._greetings.pop(address))
+            greeting.add_done_callback(lambda ended: self._forget_greeting(address, ended))
         await asyncio.wait((greeting,), timeout=timeout)
         if not greeting.done() or isinstance(greeting.exception(), RequestTimeoutError):
             raise RequestTimeoutError(f"no word from {address} within {timeout * 1000:.0f} ms")
@@ -234,6 +234,12 @@ class RemotingClient(Endpoint):
         if not attempt.cancelled():
             # Looked at here, because all who waited may have given up.
             attempt.exception()
+
+    def _forget_greeting(self, address: str, greeting: asyncio.Future[RemotingCommand]) -> None:
+        del self._greetings[address]
+        if not greeting.cancelled():
+            # As above.
+            greeting.exception()
 
     def _forget_call(self, call: asyncio.Task[RemotingCommand]) -> None:
         del self._slow_calls[call]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -77,6 +78,28 @@ async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_
     client = stage.client(greeting=lambda: RemotingCommand(GREETING))
     with pytest.raises(RequestTimeoutError, match="within 50 ms"):
         await client.invoke_oneway(address, RemotingCommand(ECHO), 0.05)
+
+
+async def test_a_greeting_that_nobody_waits_for_any_longer_fails_in_silence(
+    stage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    greeted = asyncio.Event()
+
+    async def say_nothing(peer: Any) -> None:
+        while await peer.receive() is not None:
+            greeted.set()
+
+    address = await stage.raw_server(say_nothing)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    oneway = asyncio.ensure_future(client.invoke_oneway(address, RemotingCommand(ECHO)))
+    await greeted.wait()
+    oneway.cancel()
+    await asyncio.wait((oneway,))
+    # The greeting fails with it.
+    await client.close()
+    del oneway
+    gc.collect()
+    assert not caplog.records
 
 
 async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: Any) -> None:
