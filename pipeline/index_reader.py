@@ -73,7 +73,8 @@ class IndexReader:
         if found := find_slots(self._files, self.path, size, self.header):
             return found
         raise PipelineError(
-            f"{self.path} does not tell how many slots it has: its first entry is in no place that fits"
+            f"{self.path} does not tell how many slots it has, its first entry is in no place that fits:"
+            " give maxHashSlotNum as option hashSlots"
         )
 
     def _entry(self, number: int, slots: int) -> tuple[int, int, int, int]:

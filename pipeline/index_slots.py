@@ -30,8 +30,9 @@ _ENTRIES_PER_SLOT: Final = 4
 # Slots, and so places where entries may begin, that are looked through at a time.
 _CHUNK_SLOTS: Final = 1 << 18
 _ENTRY_SLOTS: Final = ENTRY_BYTES // SLOT_BYTES
-# A chain that is no shorter is not followed to its end.
-_MAX_CHAIN: Final = 20_000
+# So many entries, each of one slot and before the one that led to it, are no accident: a key may be on every
+# message.
+_ENOUGH_LINKS: Final = 64
 
 _Words = npt.NDArray[np.int32]
 
@@ -76,20 +77,23 @@ class _File:
         return position == self._header.begin_phy_offset and previous == 0
 
     def leads_to_first(self, slots: int) -> bool:
-        """Whether the slot of what may be the first entry leads to it, entry by entry."""
+        """Whether the slot of what may be the first entry leads to it, as far as the entries are followed."""
         hashed, *_ = self._entry(slots, FIRST_ENTRY)
         if hashed < 0:
             return False
-        (number,) = SLOT.unpack(
-            self._files.read(self._path, HEADER_BYTES + hashed % slots * SLOT_BYTES, SLOT_BYTES)
-        )
-        for _ in range(_MAX_CHAIN):
-            if not FIRST_ENTRY < number < self._header.index_count:
-                break
-            *_, previous = self._entry(slots, number)
-            # An entry's chain leads to earlier ones only.
-            number = previous if previous < number else 0
-        return bool(number == FIRST_ENTRY)
+        slot = hashed % slots
+        (number,) = SLOT.unpack(self._files.read(self._path, HEADER_BYTES + slot * SLOT_BYTES, SLOT_BYTES))
+        for _ in range(_ENOUGH_LINKS):
+            if number == FIRST_ENTRY:
+                return True
+            # Entries may have come after the header was read.
+            if number < FIRST_ENTRY or file_bytes(slots, number + 1) > self._size:
+                return False
+            hashed, _, _, previous = self._entry(slots, number)
+            if hashed % slots != slot or previous >= number:
+                return False
+            number = previous
+        return True
 
     def candidates(self) -> Iterator[int]:
         """Numbers of slots, the lowest first, with which the first and the last entry are what the header
