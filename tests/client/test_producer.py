@@ -13,8 +13,9 @@ from client_stage import Cluster, Inbox, play, until
 from scripted_broker import ScriptedBroker
 
 from rewindmq.client import ClientError, Message, MessageQueue, Producer, SendStatus
+from rewindmq.protocol import frame
 from rewindmq.protocol.code import RequestCode, ResponseCode
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.profile import Profile
@@ -103,6 +104,23 @@ def test_oneway_selector_and_chosen_queue(tmp_path: Path) -> None:
             await producer.send_with_selector(Message("T", b"x"), lambda queues, message, arg: None)
         with pytest.raises(ClientError, match="select message queue threw exception"):
             await producer.send_with_selector(Message("T", b"x"), pick, 99)
+
+    play(scene, tmp_path)
+
+
+def test_a_oneway_message_is_not_lost_at_a_broker_without_msgpack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender would not learn that the broker closed the connection on it."""
+    monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        producer = await cluster.producer()
+        await producer.send_oneway(Message("T", b"oneway"))
+        inbox = Inbox(cluster.world)
+        await cluster.consume(inbox)
+        await until(lambda: inbox.bodies == [b"oneway"])
 
     play(scene, tmp_path)
 
