@@ -328,6 +328,16 @@ async def test_319_lists_the_configuration_as_it_counts(real_stage) -> None:
     assert {"orderMessageEnable=false", "profile=v49"} <= set(lines)
 
 
+async def test_318_counts_at_once(real_stage) -> None:
+    await real_stage.broker.register()
+    put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
+    await real_stage.client.ask(RequestCode.PUT_KV_CONFIG, put)
+    for text, told in ((b"orderMessageEnable=true", "broker-a:4"), (b"orderMessageEnable=false", None)):
+        answer = await real_stage.client.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=text)
+        answer.require_success()
+        assert (await real_stage.client.route("T")).order_topic_conf == told
+
+
 async def test_318_changes_what_can_be_changed_and_nothing_else(real_stage) -> None:
     async def shown() -> list[str]:
         answer = await real_stage.client.ask(RequestCode.GET_NAMESRV_CONFIG)
