@@ -54,6 +54,9 @@ async def lite_pull(stage: Stage) -> Outcome:
     messages = await _poll(stage, consumer, len(first))
     assert sorted(m["body"] for m in messages) == sorted(first)
     await stage.driver.do("lite.commit", consumer=consumer)
+    # A real broker may lose one of a new group's first commits when they come together, each of which makes
+    # the group's table (ConsumerOffsetManager#commitOffset); the client's next persist repairs it.
+    await stage.committed(topic, group, len(first))
     await stage.driver.do("lite.stop", consumer=consumer)
     await stage.send(producer, to_send(topic, second, tags="A"))
     for name in ("polls", "polls-again"):
