@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rewindmq.broker.handlers import query_consume_queue
 from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
 from rewindmq.protocol.body.connection import ProducerConnection, ProducerTableInfo
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
@@ -162,6 +163,20 @@ def test_321_refuses_what_is_not_there(
         header = QueryConsumeQueueRequestHeader(topic, queue_id, index, MAX_CONSUME_QUEUE_ENTRIES + 1)
         answer = await peer.ask(RequestCode.QUERY_CONSUME_QUEUE, header)
         assert (answer.code, answer.remark) == (1, remark)
+
+    simulate(scenario)
+
+
+def test_321_tells_only_so_many_entries_at_once(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_consume_queue, "MAX_CONSUME_QUEUE_ENTRIES", 2)
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        await peer.create_topic()
+        await peer.fill(4)
+        header = QueryConsumeQueueRequestHeader("T", 0, 1, 0x7FFF_FFFF)
+        body = await ask(peer, RequestCode.QUERY_CONSUME_QUEUE, header, QueryConsumeQueueResponseBody)
+        assert len(body.queue_data) == 2
 
     simulate(scenario)
 

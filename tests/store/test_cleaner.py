@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -172,3 +174,10 @@ def test_the_key_index_loses_files_whose_messages_are_gone(box):
     assert len(list((box.root / "index").iterdir())) < before
     assert not store.query_message("T", "k0", 1, 0, 1 << 60).body
     assert store.query_message("T", "k59", 1, 0, 1 << 60).body
+
+
+def test_space_reserved_for_the_administrator_is_neither_used_nor_free(tmp_path, monkeypatch):
+    """As df and RocketMQ (``UtilAll#getDiskPartitionSpaceUsedPercent``) count."""
+    usage = SimpleNamespace(total=100, used=60, free=20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    assert OsDisk().used_ratio(tmp_path) == 0.75
