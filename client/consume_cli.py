@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         choices=("clustering", "broadcasting"),
         default="clustering",
-        help="broadcasting: every member gets everything, and keeps its offsets in ~/.rocketmq_offsets",
+        help="broadcasting: every member gets everything, and keeps its offsets in ~/.rocketmq_offsets "
+        "(default: clustering)",
     )
     model.add_argument(
         "--broadcast", dest="model", action="store_const", const="broadcasting", help="--model broadcasting"
@@ -72,15 +73,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wanted.add_argument("--expression", default="*", help="tags separated by || (default: *)")
     wanted.add_argument("--sql", metavar="CONDITION", help="a condition on properties, such as 'price > 10'")
     parser.add_argument(
-        "-c", "--count", type=positive_int, metavar="N", help="stop after N messages (whole batches)"
+        "-c",
+        "--count",
+        type=positive_int,
+        metavar="N",
+        help="stop after N messages, whole batches (default: never)",
     )
     parser.add_argument(
-        "--batch", type=positive_int, default=1, metavar="N", help="messages per listener call"
+        "--batch", type=positive_int, default=1, metavar="N", help="messages per listener call (default: 1)"
     )
     parser.add_argument(
-        "--instance", default="DEFAULT", metavar="NAME", help="instance name in the client id"
+        "--instance",
+        default="DEFAULT",
+        metavar="NAME",
+        help="instance name in the client id (default: DEFAULT; without --broadcast it is made unique)",
     )
-    parser.add_argument("--profile", choices=list(Profile), default=Profile.V49, help="release to imitate")
+    parser.add_argument(
+        "--profile",
+        choices=list(Profile),
+        default=Profile.V49,
+        help="release to imitate (default: %(default)s)",
+    )
     add_wire_argument(parser)
     parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")

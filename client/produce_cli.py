@@ -49,24 +49,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-n", "--namesrv", metavar="ADDR", help="host:port[;host:port] (default: NAMESRV_ADDR)"
     )
     parser.add_argument("-t", "--topic", required=True)
-    parser.add_argument("-g", "--group", default=_DEFAULT_GROUP, help="producer group")
-    parser.add_argument("-c", "--count", type=positive_int, default=1, metavar="N", help="messages to send")
+    parser.add_argument("-g", "--group", default=_DEFAULT_GROUP, help="producer group (default: %(default)s)")
+    parser.add_argument(
+        "-c", "--count", type=positive_int, default=1, metavar="N", help="messages to send (default: 1)"
+    )
     bodies.add_argument(
         "--body", metavar="TEMPLATE", help="{i} becomes the number (default: Hello RocketMQ {i})"
     )
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first message")
+    parser.add_argument(
+        "--first", type=int, default=0, metavar="N", help="number of the first message (default: 0)"
+    )
     parser.add_argument("--tag", help="one tag")
     parser.add_argument("--keys", metavar="TEMPLATE", help="index keys; {i} becomes the number")
     parser.add_argument("--size", type=positive_int, metavar="BYTES", help="fill bodies up to this size")
-    parser.add_argument("--batch", type=positive_int, default=1, metavar="N", help="messages per request")
+    parser.add_argument(
+        "--batch", type=positive_int, default=1, metavar="N", help="messages per request (default: 1)"
+    )
     parser.add_argument(
         "--transaction",
         choices=("commit", "rollback", "unknown"),
         help="send half messages, and end each of them so; not with --batch",
     )
-    parser.add_argument("--in-flight", type=positive_int, default=1, metavar="N", help="requests at a time")
+    parser.add_argument(
+        "--in-flight", type=positive_int, default=1, metavar="N", help="requests at a time (default: 1)"
+    )
     parser.add_argument("--rate", type=positive_factor, metavar="R", help="at most R messages per second")
-    parser.add_argument("--profile", choices=list(Profile), default=Profile.V49, help="release to imitate")
+    parser.add_argument(
+        "--profile",
+        choices=list(Profile),
+        default=Profile.V49,
+        help="release to imitate (default: %(default)s)",
+    )
     add_wire_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     add_process_arguments(parser)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rewindmq
-from rewindmq.__main__ import COMMANDS, main
+from rewindmq.__main__ import COMMANDS, build_parser, main
 
 TIMEOUT = 20
 
@@ -81,6 +81,19 @@ def test_help_of_a_server_loads_no_event_loop(name: str) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
     assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("name", ["namesrv", "broker", "up", "produce", "consume"])
+def test_help_tells_the_defaults_that_count(name: str) -> None:
+    told = {
+        action.dest: (action.default, str(action.help) % vars(action))
+        for action in build_parser(name)._actions
+        if action.option_strings and isinstance(action.default, (str, int)) and action.default is not False
+    }
+    del told["help"]
+    assert "log_level" in told
+    for option, (default, text) in told.items():
+        assert any(f"default: {default}{end}" in text for end in "),;"), (option, default, text)
 
 
 def test_version() -> None:

@@ -48,7 +48,10 @@ def add_process_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=int, metavar="N", help="make random choices repeatable")
     group.add_argument(
-        "--log-level", choices=LOG_LEVELS, default="info", help="least severe event on stderr (default: info)"
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="least severe event on stderr (default: %(default)s)",
     )
     group.add_argument(
         "--exit-with-parent",
