@@ -45,6 +45,7 @@ class Recorder:
         self.unseen: list[str] = []
 
     def add(self, report: pytest.TestReport) -> None:
+        """Take down what one stage of a test has shown; tests of other directories are passed over."""
         path, _, name = report.nodeid.partition("::")
         shown = _shown(report)
         if Path(path).parent.name != HERE.name or shown is None:

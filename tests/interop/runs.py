@@ -110,6 +110,8 @@ class Result:
 
 @dataclass
 class Run:
+    """One client at one cluster, and what came of each scenario, by feature."""
+
     client: Client
     server: Server
     results: dict[str, Result] = field(default_factory=dict)

@@ -69,7 +69,11 @@ _REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
 
 
 class Server(Protocol):
-    """One running cluster of one master."""
+    """One running cluster of one master.
+
+    Attributes:
+        release: as published; of ours the profile.
+    """
 
     name: str
     release: str
@@ -84,13 +88,17 @@ class Server(Protocol):
     @property
     def store_path(self) -> Path: ...
 
-    def stop_broker(self) -> None: ...
+    def stop_broker(self) -> None:
+        """In order, by SIGTERM."""
 
-    def kill_broker(self) -> None: ...
+    def kill_broker(self) -> None:
+        """By SIGKILL."""
 
-    def start_broker(self) -> None: ...
+    def start_broker(self) -> None:
+        """Again, with its store and at its port; returns when it serves."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End both; a store in a directory of its own is gone then."""
 
 
 class OurServer:

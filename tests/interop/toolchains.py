@@ -118,6 +118,7 @@ def built(name: str, project: Path, build: Callable[[Path, Path], None], *more: 
 
 
 def run_tool(command: list[str], directory: Path) -> None:
+    """Run a build; where it fails, the test does, with the end of what was printed."""
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=_BUILD_SECONDS)
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()
