@@ -52,7 +52,8 @@ class BrokerRules:
             flight without it.
         stores_region: messages are stored with MSG_REGION and TRACE_ON.
         stores_wait: messages are stored with the WAIT that their producer gave them.
-        runtime_extras: what 28 lists only in that release.
+        tells_active: 28 says whether the broker does what only one of its name does; clusterList shows it.
+        runtime_queues: queues that 28 lists only in that release.
         late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
     """
 
@@ -87,7 +88,8 @@ class BrokerRules:
     tells_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
-    runtime_extras: tuple[tuple[str, object], ...] = ()
+    tells_active: bool = False
+    runtime_queues: tuple[str, ...] = ()
 
 
 _V49: Final = BrokerRules()
@@ -129,12 +131,12 @@ RULES: Final = MappingProxyType(
             tells_pull_offset=True,
             stores_region=True,
             stores_wait=True,
-            runtime_extras=(
-                ("ackThreadPoolQueueHeadWaitTimeMills", 0),
-                ("ackThreadPoolQueueSize", 0),
-                ("brokerActive", "true"),
-                ("litePullThreadPoolQueueHeadWaitTimeMills", 0),
-                ("litePullThreadPoolQueueSize", 0),
+            tells_active=True,
+            runtime_queues=(
+                "ackThreadPoolQueueHeadWaitTimeMills",
+                "ackThreadPoolQueueSize",
+                "litePullThreadPoolQueueHeadWaitTimeMills",
+                "litePullThreadPoolQueueSize",
             ),
         ),
     }

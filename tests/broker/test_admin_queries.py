@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.handlers import query_consume_queue
 from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
 from rewindmq.protocol.body.connection import ProducerConnection, ProducerTableInfo
@@ -299,12 +300,17 @@ def test_28_tells_what_is_not_flushed_in_units_that_fit(simulate: Simulate) -> N
     simulate(scenario)
 
 
-def test_28_of_5x_says_that_the_broker_is_active(simulate: Simulate) -> None:
+@pytest.mark.parametrize(("role", "active"), [(BrokerRole.ASYNC_MASTER, "true"), (BrokerRole.SLAVE, "false")])
+def test_28_of_5x_says_whether_the_broker_is_active(
+    simulate: Simulate, role: BrokerRole, active: str
+) -> None:
+    """Only a master delivers delayed messages and checks transactions; clusterList shows it."""
+
     async def scenario(stage: Any) -> None:
         table = (await ask(stage.peer(), RequestCode.GET_BROKER_RUNTIME_INFO, None, KVTable)).table
-        assert (table["brokerActive"], table["ackThreadPoolQueueSize"]) == ("true", "0")
+        assert (table["brokerActive"], table["ackThreadPoolQueueSize"]) == (active, "0")
 
-    simulate(scenario, profile="v53")
+    simulate(scenario, profile="v53", broker_role=role, broker_id=int(role is BrokerRole.SLAVE))
 
 
 def test_an_unknown_code_is_refused_and_the_connection_stays(simulate: Simulate) -> None:
