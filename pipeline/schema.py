@@ -26,7 +26,9 @@ class Column(NamedTuple):
 
 MESSAGES: Final = MappingProxyType(
     {
-        "store": Column("string", "the store's name: the last part of its path"),
+        "store": Column(
+            "string", "the store's name: the last part of its path; of several, what tells their paths apart"
+        ),
         "segment": Column("bigint", "base of the commit log segment"),
         "physicalOffset": Column("bigint", "position in the commit log"),
         "storeSize": Column("int", "bytes of the whole record"),
