@@ -57,6 +57,26 @@ def test_the_index_names_every_race() -> None:
     assert set(_LINK.findall(index)) >= {f"{scenario_id}.md" for scenario_id in SCENARIOS}
 
 
+def test_the_readme_counts_the_races_that_lose_a_reset_of_a_release() -> None:
+    """Lost is L1 or L2; what is late (L0) or comes twice (L3) is not lost."""
+    lost = {
+        mode: sum(
+            any(
+                known is mode and profile in RELEASES and {"L1", "L2"} & losses
+                for (profile, known), losses in scenario.cases.items()
+            )
+            for scenario in SCENARIOS.values()
+        )
+        for mode in ResetMode
+    }
+    readme = (PAGES.parents[1] / "README.md").read_text()
+    counts = (
+        f"in {lost[ResetMode.CLASSIC]} of the [catalogue](docs/race/catalogue.md)'s {len(SCENARIOS)} races"
+    )
+    assert _row(readme, "`classic`")[-1] == counts
+    assert _row(readme, "`server`")[-1] == f"in {lost[ResetMode.SERVER]} of them"
+
+
 def test_the_index_names_what_fenced_mode_does_not_promise_to_older_clients() -> None:
     lost = {
         scenario.id
