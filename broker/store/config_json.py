@@ -7,6 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.message_queue import MessageQueue
+
 _ENCODE: Final = msgspec.json.Encoder().encode
 _BARE: Final = (str, int, float)
 
@@ -15,8 +18,8 @@ def format_config(value: Any) -> str:
     """Tabs, no blank behind the colon, no final newline; integer keys bare and all on one line.
 
     Args:
-        value: mappings (keys all str or all int), sequences, str, int, float, bool. Members that are None
-            are left out, as fastjson does.
+        value: mappings (keys str, int or ``MessageQueue``), sequences, str, int, float, bool. Members that
+            are None are left out, as fastjson does.
     """
     return _text(value, "\n\t")
 
@@ -38,4 +41,9 @@ def _text(value: Any, line: str) -> str:
 
 
 def _key(key: Any, line: str) -> str:
-    return str(key) if isinstance(key, int) else line + _ENCODE(key).decode()
+    if isinstance(key, str):
+        return line + _ENCODE(key).decode()
+    if isinstance(key, int):
+        return str(key)
+    assert isinstance(key, MessageQueue), "nothing else is read as a key"
+    return line + fastjson.dumps({"brokerName": key.broker_name, "queueId": key.queue_id, "topic": key.topic})

@@ -86,6 +86,16 @@ def test_topics_keep_the_version_that_5_x_gave_them(opened):
     assert after["dataVersion"] == {"counter": 6, "stateVersion": 3, "timestamp": now()}
 
 
+def test_whatever_can_be_read_is_kept_so_that_it_can_be_read_again(opened):
+    table = '{{"brokerName":"b","queueId":1,"topic":"T"}:{"x":[1]},7:2,"a":3}'
+    text = TOPICS.removesuffix("}") + f',"someTable":{table}' + "}"
+    file, saved = opened(text)
+    topics = TopicConfigManager(BrokerConfig(), file, now)
+    topics.load()
+    topics.update(TopicConfig("U"))
+    assert saved()["someTable"] == fastjson.loads(table)
+
+
 def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened):
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
