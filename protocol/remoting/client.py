@@ -147,13 +147,18 @@ class RemotingClient(Endpoint):
         Raises:
             RequestTimeoutError: it is still silent. Other failures are left to what follows to find.
         """
-        greeting = self._greetings.get(address)
-        if greeting is None:
-            greeting = self._greetings[address] = self.invoke(address, make(), timeout)
-            greeting.add_done_callback(lambda ended: self._forget_greeting(address, ended))
-        await asyncio.wait((greeting,), timeout=timeout)
-        if not greeting.done() or isinstance(greeting.exception(), RequestTimeoutError):
-            raise RequestTimeoutError(f"no word from {address} within {timeout * 1000:.0f} ms")
+        now = asyncio.get_running_loop().time
+        deadline = now() + timeout
+        while (left := deadline - now()) > 0:
+            greeting = self._greetings.get(address)
+            if greeting is None:
+                greeting = self._greetings[address] = self.invoke(address, make(), left)
+                greeting.add_done_callback(lambda ended: self._forget_greeting(address, ended))
+            done, _ = await asyncio.wait((greeting,), timeout=left)
+            # One that was given up may be that of a request with less time.
+            if done and not isinstance(greeting.exception(), RequestTimeoutError):
+                return
+        raise RequestTimeoutError(f"no word from {address} within {timeout * 1000:.0f} ms")
 
     async def _invoke(self, address: str, command: RemotingCommand, timeout: float) -> RemotingCommand:
         now = asyncio.get_running_loop().time

@@ -80,6 +80,25 @@ async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_
         await client.invoke_oneway(address, RemotingCommand(ECHO), 0.05)
 
 
+async def test_a_oneway_request_waits_as_long_as_it_may_whoever_greeted(stage: Any) -> None:
+    heard: list[int] = []
+
+    async def answer_the_second_greeting(peer: Any) -> None:
+        while (request := await peer.receive()) is not None:
+            heard.append(request.code)
+            if heard.count(GREETING) == 2 and request.code == GREETING:
+                peer.answer(request)
+
+    address = await stage.raw_server(answer_the_second_greeting)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    hasty = asyncio.ensure_future(client.invoke_oneway(address, RemotingCommand(ECHO), 0.05))
+    patient = asyncio.ensure_future(client.invoke_oneway(address, RemotingCommand(ECHO), 10.0))
+    with pytest.raises(RequestTimeoutError, match="within 50 ms"):
+        await hasty
+    await patient
+    await stage.eventually(lambda: heard == [GREETING, GREETING, ECHO])
+
+
 async def test_a_greeting_that_nobody_waits_for_any_longer_fails_in_silence(
     stage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
