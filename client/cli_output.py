@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rich.progress import Progress
 
 # How long a line may lie in the buffer, and how often progress is reported; real seconds.
@@ -156,12 +158,15 @@ def make_report(counted: str, total: int | None, *, as_json: bool) -> Report:
 
 
 class Ticker:
-    """Calls ``action`` every so many real seconds, until stopped."""
+    """Calls ``action`` every so many real seconds, until stopped; sets ``stopping`` when nobody reads."""
 
-    def __init__(self, runtime: Runtime, seconds: float, action: Callable[[], Any]) -> None:
+    def __init__(
+        self, runtime: Runtime, seconds: float, action: Callable[[], Any], stopping: asyncio.Event
+    ) -> None:
         self._timers = runtime.timers
         self._seconds = seconds
         self._action = action
+        self._stopping = stopping
         self._timer: Cancellable = self._timers.call_timeout(seconds, self._tick)
 
     def stop(self) -> None:
@@ -169,4 +174,7 @@ class Ticker:
 
     def _tick(self) -> None:
         self._timer = self._timers.call_timeout(self._seconds, self._tick)
-        self._action()
+        try:
+            self._action()
+        except BrokenPipeError:
+            self._stopping.set()

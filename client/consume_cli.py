@@ -148,8 +148,8 @@ async def _consume(
         route_log(is_silent=False)
         report.event("ready", topic=arguments.topic, group=arguments.group, client_id=consumer.client_id)
         tickers = (
-            Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(tally.received)),
-            Ticker(runtime, FLUSH_SECONDS, flush),
+            Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(tally.received), stopping),
+            Ticker(runtime, FLUSH_SECONDS, flush, stopping),
         )
         flush()
         await stopping.wait()
@@ -186,11 +186,19 @@ class _Listener:
             await asyncio.Event().wait()
         self._tally.note(messages)
         if self._prints:
-            for message in messages:
-                self._report.line(message.body.decode("utf-8", "backslashreplace"))
+            await self._print(messages)
         if self._count is not None and self._tally.received >= self._count:
             self._stopping.set()
         return self._success
+
+    async def _print(self, messages: Sequence[MessageExt]) -> None:
+        try:
+            for message in messages:
+                self._report.line(message.body.decode("utf-8", "backslashreplace"))
+        except BrokenPipeError:
+            # Nobody reads any more: the command ends, and what was not shown is not committed.
+            self._stopping.set()
+            await asyncio.Event().wait()
 
     async def consume_in_order(
         self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext

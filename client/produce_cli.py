@@ -123,7 +123,7 @@ async def _produce(
     async with producer:
         report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
         run = _Run(arguments, runtime, producer, stopping)
-        ticker = Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(run.sent))
+        ticker = Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(run.sent), stopping)
         started = wall_ms()
         try:
             await run.finish()

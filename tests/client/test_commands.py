@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -217,3 +218,27 @@ async def test_bad_options_are_one_line(options: tuple[str, ...], words: str) ->
     assert process.returncode == 1
     assert words in err.decode()
     assert err.decode().count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [("--json", "--events"), ("--print",)], ids=["json", "print"])
+async def test_a_reader_that_leaves_ends_the_command_without_a_word(
+    namesrv_addr: str, options: tuple[str, ...]
+) -> None:
+    """As in ``rewindmq consume ... | head -1``, which once logged a traceback every second, for ever."""
+    await produce(namesrv_addr, 4)
+    reader, writer = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "rewindmq", "consume", "-n", namesrv_addr, "-t", "T", "-g", "G"),
+        *("--from", "first", "--time-scale", "0.1", *options),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=writer,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writer)
+    if "--json" in options:
+        assert b'"ready"' in await asyncio.to_thread(os.read, reader, 65_536)
+    os.close(reader)
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 1
+    assert "Traceback" not in errors.decode()
+    assert "Error" not in errors.decode()
