@@ -113,8 +113,8 @@ class SubscriptionGroupManager:
         """
         if wrapper.data_version != self.data_version:
             check_room("consumer groups", len(wrapper.subscription_group_table) - 1, MAX_GROUPS)
-            self._kept.forget()
             self._replace_all(dict(wrapper.subscription_group_table), wrapper.data_version)
+            self._kept.forget()
 
     def table(self) -> SubscriptionGroupWrapper:
         """All groups as they are."""
@@ -123,12 +123,14 @@ class SubscriptionGroupManager:
     def _replace_all(
         self, groups: dict[str, SubscriptionGroupConfig], version: DataVersion | None = None
     ) -> None:
+        is_own = version is None
         if version is None:
             version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
         content = {
             "dataVersion": {"counter": version.counter, "timestamp": version.timestamp},
             "subscriptionGroupTable": {name: msgspec.to_builtins(group) for name, group in groups.items()},
         }
-        save_or_refuse(self._file, self._kept.added_to(content))
+        # What was kept is not a master's.
+        save_or_refuse(self._file, self._kept.added_to(content) if is_own else content)
         self._groups = groups
         self.data_version = version

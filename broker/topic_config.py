@@ -170,8 +170,8 @@ class TopicConfigManager:
         """
         if wrapper.data_version != self.data_version:
             check_room("topics", len(wrapper.topic_config_table) - 1, MAX_TOPICS)
-            self._kept.forget()
             self._replace_all(dict(wrapper.topic_config_table), wrapper.data_version)
+            self._kept.forget()
 
     def delete(self, topic: str) -> bool:
         """Forget a topic; it is not unregistered, as in RocketMQ. False when there was none.
@@ -213,13 +213,15 @@ class TopicConfigManager:
         return TopicConfigSerializeWrapper(dict(self._topics), self.data_version)
 
     def _replace_all(self, topics: dict[str, TopicConfig], version: DataVersion | None = None) -> None:
+        is_own = version is None
         if version is None:
             version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
         content: dict[str, Any] = {
             "dataVersion": _to_file(version),
             "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},
         }
-        save_or_refuse(self._file, self._kept.added_to(content))
+        # What was kept is not a master's.
+        save_or_refuse(self._file, self._kept.added_to(content) if is_own else content)
         self._topics = topics
         self.data_version = version
         self._tell_compacted()

@@ -17,11 +17,13 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.delay.offsets import DelayOffsets
 from rewindmq.broker.store.config_file import ConfigFile
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.topic_config import TopicConfigManager
 from rewindmq.protocol import fastjson
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.errors import RequestError
 
 VERSION = '"dataVersion":{"counter":5,"stateVersion":3,"timestamp":1795323070816}'
 GROUPS = (
@@ -112,6 +114,22 @@ def test_a_masters_groups_do_not_mix_with_what_was_kept(opened):
     groups.take_over(SubscriptionGroupWrapper({"G": SubscriptionGroupConfig("G")}))
     assert saved()["subscriptionGroupTable"]["G"] == msgspec.to_builtins(SubscriptionGroupConfig("G"))
     assert "forbiddenTable" not in saved()
+
+
+def test_a_masters_groups_that_cannot_be_written_change_nothing(opened, monkeypatch):
+    file, saved = opened(GROUPS)
+    groups = SubscriptionGroupManager(file, now, auto_create=True)
+    groups.load()
+
+    def refuse(value: Any) -> None:
+        raise StoreError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(file, "save", refuse)
+        with pytest.raises(RequestError, match="no space left"):
+            groups.take_over(SubscriptionGroupWrapper({"G": SubscriptionGroupConfig("G")}))
+    groups.update(SubscriptionGroupConfig("H"))
+    assert saved()["forbiddenTable"] == {"G": {"T": 4}}
 
 
 def test_offsets_keep_their_version_and_nothing_that_would_grow_stale(opened, tmp_path):
