@@ -50,7 +50,7 @@ class Broker:
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
         self._server = self._new_server()
         self._vip_server = self._new_server()
-        self._client = RemotingClient(runtime)
+        self._client = RemotingClient(runtime, greeting=_greet_name_server)
         self._ha_master = HaMaster(runtime, config)
         self._schedule = Schedule(runtime.timers)
         self._store: MessageStore | None = None
@@ -217,6 +217,11 @@ class Broker:
                 )
             except ConnectionLostError as error:
                 _log.info("40 for group %s not sent: %s", group.name, error)
+
+
+def _greet_name_server() -> RemotingCommand:
+    """Name servers alone get oneway requests of this client, of new topics; any small answer will do."""
+    return RemotingCommand(RequestCode.GET_NAMESRV_CONFIG)
 
 
 def _refuse_early(connection: Connection, request: RemotingCommand) -> RemotingCommand:

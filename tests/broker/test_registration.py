@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from rewindmq.protocol import frame
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
@@ -106,6 +107,29 @@ def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_an
         wrapper = decode_body(last, RegisterBrokerBody).topic_config_serialize_wrapper
         assert {"T", "N"} <= wrapper.topic_config_table.keys()
         assert wrapper.data_version.counter == 2
+        await recorder.server.close()
+
+    simulate(scenario, start=False)
+
+
+def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes the connection on what it does not know, and nobody tells the sender of a oneway request."""
+    monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
+
+    async def scenario(stage: Any) -> None:
+        recorder = Recorder(stage, "10.0.1.1")
+        await stage.start_broker(namesrv_addr=await recorder.start())
+        await stage.at(5.0)
+        await recorder.server.close()
+        await stage.at(12.0)
+        recorder = Recorder(stage, "10.0.1.1")
+        await recorder.start()
+        await stage.at(15.0)
+        await stage.peer().send("N")
+        await stage.at(16.0)
+        assert recorder.times() == [15.0]
         await recorder.server.close()
 
     simulate(scenario, start=False)
