@@ -13,7 +13,7 @@ from rewindmq.broker.put import MessagePutter
 from rewindmq.broker.send import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send_answer import SendAnswers
 from rewindmq.broker.send_gate import SendGate
-from rewindmq.broker.store.model import BatchEntry, StoredMessage
+from rewindmq.broker.store.model import BatchEntries, StoredMessage
 from rewindmq.protocol.batch import decode_batch
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -76,8 +76,8 @@ class BatchSender:
             body: Any = request.body or b""
             entries = _entries(body, shared)
             if target.needs_keys:
-                for entry in entries:
-                    require_keys(entry.properties.decode("utf-8", "replace"))
+                for _, properties, _, _ in entries:
+                    require_keys(properties.decode("utf-8", "replace"))
             result = self._put_batch(
                 StoredMessage(
                     target.topic,
@@ -98,7 +98,7 @@ class BatchSender:
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 
-def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
+def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
     """The messages with the batch's own properties added; a message's own value wins (``wire.md`` 6.6).
 
     Raises:
@@ -114,7 +114,7 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
     # was found out about one of them.
     known: dict[bytes, tuple[bytes, int]] = {}
     ids_differ = UNIQ_KEY not in shared
-    entries: list[BatchEntry] = []
+    entries: list[tuple[bytes, bytes, int, int]] = []
     for body, properties, flag in messages:
         at = properties.find(_SEPARATOR) if ids_differ and properties.startswith(_ID_MARK) else 0
         rest = properties[at:] if at > 0 else properties
@@ -125,7 +125,7 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> list[BatchEntry]:
                 _refuse_special(0, text)
             found = known[rest] = additions.to(text), tags_code_of(text) if has_tags else 0
         addition, tags_code = found
-        entries.append(BatchEntry(body, properties + addition, tags_code, flag))
+        entries.append((body, properties + addition, tags_code, flag))
     return entries
 
 

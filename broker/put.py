@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
 from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.long_polling import LongPolling
 from rewindmq.broker.stats import BrokerStats
-from rewindmq.broker.store.model import BatchEntry, PutResult, PutStatus, StoredMessage
+from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.protocol.code import ResponseCode
@@ -86,7 +85,7 @@ class MessagePutter:
         )
         return result
 
-    def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
+    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
         """Store all entries, or none.
 
         Raises:
@@ -99,13 +98,13 @@ class MessagePutter:
         self._stats.put_total += count
         self._stats.put_bytes += result.size
         if self._is_awaited(message.topic, message.queue_id):
-            tag_codes = tuple({entry.tags_code for entry in entries})
+            tag_codes = tuple({tags_code for _, _, tags_code, _ in entries})
             self._on_arrival(
                 message.topic,
                 message.queue_id,
                 result.queue_offset + count,
                 tag_codes,
-                [entry.properties for entry in entries],
+                [properties for _, properties, _, _ in entries],
             )
         return result
 

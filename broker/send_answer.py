@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 
 _SUCCESS: Final = ResponseCode.SUCCESS
+_OFFSET_BYTES: Final = 8
 
 
 class SendAnswers:
@@ -34,7 +36,11 @@ class SendAnswers:
     def stored(self, queue_id: int, result: PutResult, physical_offsets: Sequence[int]) -> RemotingCommand:
         """The ids of the messages at ``physical_offsets``, and where the first of them is."""
         prefix = self._id_prefix
-        ids = ",".join([f"{prefix}{offset:016X}" for offset in physical_offsets])
+        if len(physical_offsets) == 1:
+            ids = f"{prefix}{physical_offsets[0]:016X}"
+        else:
+            packed = struct.pack(f">{len(physical_offsets)}q", *physical_offsets)
+            ids = prefix + packed.hex(",", _OFFSET_BYTES).upper().replace(",", "," + prefix)
         header = SendMessageResponseHeader(
             ids, queue_id, result.queue_offset, None, self._region, self._trace_on
         )

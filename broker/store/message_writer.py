@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -12,7 +12,7 @@ from rewindmq.broker.store.commit_log import CommitLog
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue import ConsumeQueue
 from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
-from rewindmq.broker.store.model import BatchEntry, PutResult, PutStatus, StoredMessage
+from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
 from rewindmq.broker.store.record_check import HOST_FLAGS, RECORD_HEADS
 from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC, TagsCoder
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
@@ -141,7 +141,7 @@ class MessageWriter:
             queue.append(physical_offset, size, tags_code, timestamp)
         return PutResult(_PUT_OK, physical_offset, queue_offset, size, timestamp, 1)
 
-    def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
+    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
         """Append the inner messages next to each other with one store timestamp: all of them, or none."""
         queue_id = message.queue_id
         queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
@@ -153,11 +153,13 @@ class MessageWriter:
         shared = message.properties
         overhead = head.body_at + len(queue.topic_field) + _INT16.size
         if shared:
-            entries = [_with_shared(entry, shared) for entry in entries]
-        sizes = [overhead + len(entry.body) + len(entry.properties) for entry in entries]
+            entries = [
+                (body, _with_shared(own, shared), tags_code, flag) for body, own, tags_code, flag in entries
+            ]
+        sizes = [overhead + len(body) + len(properties) for body, properties, _, _ in entries]
         # Nearly always the whole messages are smaller than what properties may have.
         if max(sizes) > MAX_PROPERTIES_BYTES and any(
-            len(entry.properties) > MAX_PROPERTIES_BYTES for entry in entries
+            len(properties) > MAX_PROPERTIES_BYTES for _, properties, _, _ in entries
         ):
             return _ILLEGAL
         total = sum(sizes)
@@ -200,7 +202,7 @@ class MessageWriter:
         message: StoredMessage,
         head: _Head,
         queue: ConsumeQueue,
-        entries: Sequence[BatchEntry],
+        entries: BatchEntries,
         sizes: list[int],
         timestamp: int,
     ) -> tuple[bytes, list[int]]:
@@ -216,9 +218,7 @@ class MessageWriter:
         between: dict[int, bytes] = {}
         parts: list[bytes | memoryview] = []
         units: list[int] = []
-        for entry, size in zip(entries, sizes, strict=True):
-            body = entry.body
-            properties = entry.properties
+        for (body, properties, tags_code, flag), size in zip(entries, sizes, strict=True):
             length = len(properties)
             topic_and_length = between.get(length)
             if topic_and_length is None:
@@ -229,7 +229,7 @@ class MessageWriter:
                     MAGIC_V1,
                     crc32(body) & _CRC_MASK,
                     queue_id,
-                    entry.flag,
+                    flag,
                     queue_offset,
                     physical_offset,
                     shared,
@@ -239,7 +239,7 @@ class MessageWriter:
                 topic_and_length,
                 properties,
             )
-            units += (physical_offset, size, entry.tags_code)
+            units += (physical_offset, size, tags_code)
             physical_offset += size
             queue_offset += 1
         return b"".join(parts), units
@@ -273,9 +273,8 @@ def _shared_fields(message: StoredMessage, head: _Head, timestamp: int, store_ho
     return fields[SYS_FLAG_AT:-_BODY_LENGTH_BYTES]
 
 
-def _with_shared(entry: BatchEntry, shared: bytes) -> BatchEntry:
-    """The inner message with the batch's properties behind its own."""
-    own = entry.properties
+def _with_shared(own: bytes, shared: bytes) -> bytes:
+    """An inner message's properties with the batch's behind them."""
     if own and own[-1] != _SEPARATOR_BYTE:
         own += _SEPARATOR
-    return BatchEntry(entry.body, own + shared, entry.tags_code, entry.flag)
+    return own + shared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, IntEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,13 +39,16 @@ class StoredMessage(msgspec.Struct, gc=False):
     prepared_transaction_offset: int = 0
 
 
-class BatchEntry(msgspec.Struct, frozen=True, gc=False):
-    """One inner message of a batch."""
+class BatchEntry(NamedTuple):
+    """One inner message of a batch. A bare tuple does as well: brokers make one for every message."""
 
     body: bytes | memoryview
     properties: bytes
     tags_code: int = 0
     flag: int = 0
+
+
+BatchEntries = Sequence[tuple[bytes | memoryview, bytes, int, int]]
 
 
 class PutStatus(Enum):

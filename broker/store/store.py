@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ from rewindmq.broker.store.message_query import query_message
 from rewindmq.broker.store.message_reader import EMPTY_QUEUE, MessageReader
 from rewindmq.broker.store.message_writer import MessageWriter
 from rewindmq.broker.store.model import (
-    BatchEntry,
+    BatchEntries,
     Boundary,
     GetResult,
     PutResult,
@@ -196,7 +196,7 @@ class MessageStore:
             return self._put_compacted(message, lambda: self._writer.put(message))
         return self._writer.put(message)
 
-    def put_batch(self, message: StoredMessage, entries: Sequence[BatchEntry]) -> PutResult:
+    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
         """Append the inner messages of a batch, all or none; ``message`` gives what they share."""
         if not self._is_writable:
             return _NOT_WRITABLE
