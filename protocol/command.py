@@ -40,6 +40,9 @@ class CommandHeader(msgspec.Struct, omit_defaults=True, rename="camel", gc=False
 # What msgspec raises on bytes or values that do not fit; nesting beyond the interpreter's depth included.
 DECODE_FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
+# An enum's own look-up costs as much as a dict's.
+_JSON: Final = SerializeType.JSON
+
 HeaderT = TypeVar("HeaderT", bound=CommandHeader)
 BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
@@ -131,7 +134,7 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         """
         try:
             raw = self.raw_ext
-            if raw is not None and self.serialize_type is SerializeType.JSON:
+            if raw is not None and self.serialize_type is _JSON:
                 try:
                     decode = _DECODE_JSON.get(header_type) or _json_decoder(header_type)
                     return decode(raw)  # type: ignore[no-any-return]
