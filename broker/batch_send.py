@@ -34,6 +34,7 @@ from rewindmq.protocol.sysflag import TRANSACTION_MASK
 
 _SEPARATOR: Final = b"\x02"
 _ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()
+_ID_MARK_BYTES: Final = len(_ID_MARK)
 _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
 _TAGS_MARK: Final = "TAGS\x01"
@@ -113,11 +114,12 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
     # Messages of one batch mostly differ in nothing but the id that comes first: by what follows it, what
     # was found out about one of them.
     known: dict[bytes, tuple[bytes, int]] = {}
-    ids_differ = UNIQ_KEY not in shared
+    id_mark = _ID_MARK if UNIQ_KEY not in shared else None
     entries: list[tuple[bytes, bytes, int, int]] = []
     for body, properties, flag in messages:
-        at = properties.find(_SEPARATOR) if ids_differ and properties.startswith(_ID_MARK) else 0
-        rest = properties[at:] if at > 0 else properties
+        first, separator, rest = properties.partition(_SEPARATOR)
+        if not separator or first[:_ID_MARK_BYTES] != id_mark:
+            rest = properties
         found = known.get(rest)
         if found is None:
             text = properties.decode("utf-8", "replace")
