@@ -18,6 +18,8 @@ _CLAIMED: Final[dict[tuple[str, str], frozenset[Loss]]] = {
     # Resets were not serialised, and shutdowns did not wait for them, before 4.9.0 and 4.9.1.
     ("R5", "4.8.0"): frozenset({Loss.L3}),
     ("R8", "4.8.0"): frozenset({Loss.L2}),
+    # Since 5.0.0 only "not found" means that no offset is stored.
+    ("ERR14", "5.1.4"): KEPT,
 }
 # What may come beside: the earlier replay of two overlapping ones passes the later target, which then looks
 # applied before it is; a zombie's commits come before the question where the queue stands, or behind it.
