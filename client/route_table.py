@@ -44,11 +44,16 @@ class RouteTable:
         """
         key = (topic, template_queue_nums)
         lookup = self._lookups.get(key)
-        if lookup is None:
+        # One that has just ended told its route to those who had asked by then.
+        if lookup is None or lookup.done():
             lookup = asyncio.get_running_loop().create_task(self._look_up(topic, template_queue_nums))
             self._lookups[key] = lookup
-            lookup.add_done_callback(lambda _: self._lookups.pop(key, None))
+            lookup.add_done_callback(lambda ended: self._forget_lookup(key, ended))
         return await asyncio.shield(lookup)
+
+    def _forget_lookup(self, key: tuple[str, int | None], ended: asyncio.Task[bool]) -> None:
+        if self._lookups.get(key) is ended:
+            del self._lookups[key]
 
     async def _look_up(self, topic: str, template_queue_nums: int | None) -> bool:
         try:
