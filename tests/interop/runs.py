@@ -154,6 +154,24 @@ class Runs:
             raise run
         return run
 
+    def play_alone(self, client: Client, server: str, feature: str, why: str) -> None:
+        """One scenario once more, at one of our clusters and at its reference, with nothing else going on.
+
+        What comes of that counts.
+        """
+        PLAYED_AGAIN.append(f"{feature} with {client.name} at {server}: {why}")
+        for name in (server, REFERENCE[server]):
+            asyncio.run(self._play_alone(self.run(client, name), SCENARIOS[feature]))
+
+    async def _play_alone(self, run: Run, scenario: Scenario) -> None:
+        log = self._directory / f"{run.client.name}-{run.server.name}-{scenario.feature}.log"
+        driver = await run.client.start(log)
+        async with AdminClient(run.server.namesrv_address) as admin:
+            try:
+                await self._one(run, scenario, driver, admin, "-alone")
+            finally:
+                await driver.stop()
+
     def close(self) -> None:
         with ExitStack() as exits:
             for server in self._servers.values():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from interop.clients import Client
@@ -43,19 +44,39 @@ def test_scenario(
     record_property: Callable[[str, object], None],
 ) -> None:
     """The promises hold, and nothing else differs from what the real cluster does."""
-    outcome = _result(runs, client, server, feature).outcome
-    if (reference := REFERENCE.get(server)) is None:
+    _result(runs, client, server, feature)
+    if server not in REFERENCE:
         return
-    expected = _result(runs, client, reference, feature).outcome
-    different = {}
+    different, reasons = _compare(runs, client, server, feature)
+    if different:
+        # Two cores that start JVMs keep no client's bounds, nor a server's.
+        runs.play_alone(client, server, feature, _text(different))
+        different, reasons = _compare(runs, client, server, feature)
+    for reason in reasons:
+        record_property(EXPLAINED_RESULT, reason)
+    assert not different, _text(different)
+
+
+def _compare(
+    runs: Runs, client: Client, server: str, feature: str
+) -> tuple[dict[str, tuple[Any, Any]], list[str]]:
+    """What differs and is not explained, and the explanations that were needed."""
+    outcome = _result(runs, client, server, feature).outcome
+    expected = _result(runs, client, REFERENCE[server], feature).outcome
+    different: dict[str, tuple[Any, Any]] = {}
+    reasons = []
     for path in differing(outcome, expected):
         explained = EXPLAINED.get((server, feature, path))
         pair = at(outcome, path), at(expected, path)
         if explained is not None and explained.covers(*pair):
-            record_property(EXPLAINED_RESULT, explained.why)
+            reasons.append(explained.why)
         else:
             different[": ".join(path)] = pair
-    assert not different, f"ours, theirs: {json.dumps(different, indent=1, default=str)}"
+    return different, reasons
+
+
+def _text(different: Mapping[str, tuple[Any, Any]]) -> str:
+    return f"ours, theirs: {json.dumps(different, default=str)}"
 
 
 def test_every_explanation_is_needed(runs: Runs) -> None:
