@@ -18,6 +18,7 @@ from rewindmq.client import (
     MessageExt,
     Producer,
     PushConsumer,
+    ResponseError,
     TopicConfig,
     TransactionProducer,
 )
@@ -28,6 +29,8 @@ from rewindmq.client.listener import (
     MessageListenerOrderly,
     ReconsumeLater,
 )
+from rewindmq.protocol.body.stats import OffsetWrapper
+from rewindmq.protocol.message_queue import MessageQueue
 
 QUEUES: Final = 2
 TOPICS: Final = ("plain", "batch", "ordered", "later", "decided", "failing", "large")
@@ -203,12 +206,21 @@ async def _commit(consumer: PushConsumer, namesrv: str, topic: str, least: int) 
         while True:
             await consumer.persist_offsets()
             wanted = consumer.offsets_in_memory(topic)
-            stored = (await admin.examine_consume_stats(consumer.group, topic)).offset_table
+            stored = await _stored(admin, consumer.group, topic)
             if sum(wanted.values()) >= least and all(
-                stored[queue].consumer_offset >= offset for queue, offset in wanted.items()
+                queue in stored and stored[queue].consumer_offset >= offset
+                for queue, offset in wanted.items()
             ):
                 return
             await asyncio.sleep(0.1)
+
+
+async def _stored(admin: AdminClient, group: str, topic: str) -> dict[MessageQueue, OffsetWrapper]:
+    try:
+        return (await admin.examine_consume_stats(group, topic)).offset_table
+    except ResponseError:
+        # The group's retry topic, by which its brokers are found, is not at the name server yet.
+        return {}
 
 
 _Take = Callable[[Sequence[MessageExt]], None]
