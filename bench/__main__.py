@@ -17,7 +17,17 @@ from typing import Any
 
 import uvloop
 
-from bench import cluster_start, consuming, echo, fenced_reset, races, reset_notice, searching, sending
+from bench import (
+    cluster_start,
+    consuming,
+    echo,
+    fenced_reset,
+    hot_path,
+    races,
+    reset_notice,
+    searching,
+    sending,
+)
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row, render, write_json
@@ -181,6 +191,24 @@ def bench_search(rounds: int, scale: float) -> list[Row]:
     return list(rows.values())
 
 
+def bench_hot_path(rounds: int, scale: float) -> list[Row]:
+    """The broker's own processor time, no socket."""
+    rows = {
+        load: Row(f"broker alone: {load.title}", f"us/{load.of}", higher_is_better=False)
+        for load in hot_path.LOADS
+    }
+    next(iter(rows.values())).note = (
+        "frames as the Java client sends them, given to the broker in this process; the least of each round;"
+        " so in the rows below"
+    )
+    passes = max(5, int(100 * scale))
+    for number in range(rounds):
+        for load, row in rows.items():
+            _say(f"hot path, round {number + 1} of {rounds}: {load.title}")
+            row.samples.append(hot_path.microseconds(load, passes))
+    return list(rows.values())
+
+
 def bench_races(rounds: int, scale: float) -> list[Row]:
     """The race laboratory."""
     simulated = Row("race laboratory: R1 simulated, one core", "runs/s")
@@ -214,6 +242,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "reset": bench_reset,
     "fenced": bench_fenced_reset,
     "search": bench_search,
+    "hot-path": bench_hot_path,
     "races": bench_races,
     "pipeline": bench_pipeline,
 }

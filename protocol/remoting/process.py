@@ -44,6 +44,13 @@ class Service(Protocol):
         """Stop in order; also called after a ``start`` that failed or was cancelled."""
 
 
+def tune_collector() -> None:
+    """Leave what start-up made alone, and collect as rarely as a server should."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+
+
 def run_process(
     kind: str,
     make_service: Callable[[Runtime], Service],
@@ -92,9 +99,7 @@ def run_work(
     if options.exit_with_parent:
         _require_pipe_on_stdin()
     runtime = system_runtime(time_scale=options.time_scale, seed=options.seed, probe=probe)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    tune_collector()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_until_stopped(work, runtime, options))

@@ -1,0 +1,238 @@
+"""What the broker's own code takes of the processor for a request of the Java client: no socket.
+
+The broker runs in this process, over a real store. Its connection is given whole reads; what it writes is
+dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import uvloop
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.protocol.batch import encode_batch
+from rewindmq.protocol.body.heartbeat import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    HeartbeatData,
+    MessageModel,
+)
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.frame import FrameDecoder, encode_frame
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.properties import format_properties
+from rewindmq.protocol.remoting.process import tune_collector
+from rewindmq.protocol.remoting.runtime import Listener, TcpNetwork, system_runtime
+from rewindmq.protocol.subscription import build_subscription_data
+from rewindmq.protocol.sysflag import PullSysFlag
+from rewindmq.protocol.version import LanguageCode
+
+_TOPIC: Final = "HotPathTopic"
+_GROUP: Final = "HotPathGroup"
+_QUEUES: Final = 4
+_BATCH: Final = 64
+_PULLED: Final = 32
+_BACKLOG_BATCHES: Final = 80
+_BORN_MS: Final = 1_795_323_546_451
+_RUNS_OF_WARM_UP: Final = 5
+_PEER: Final = ("127.0.0.1", 50_001)
+
+
+def _frame(command: RemotingCommand) -> bytes:
+    command.language = LanguageCode.JAVA
+    return encode_frame(command, SerializeType.JSON)
+
+
+def _properties(number: int) -> dict[str, str]:
+    unique = f"FD00000000000000000000000000000265E34E0E2F2A6D3763{number:06X}"
+    return {"UNIQ_KEY": unique, "WAIT": "true", "TAGS": "TagA"}
+
+
+def _send(code: RequestCode, properties: dict[str, str], body: bytes, number: int) -> bytes:
+    header = SendMessageRequestHeaderV2(
+        producer_group="HotPathProducer",
+        topic=_TOPIC,
+        default_topic="TBW102",
+        default_topic_queue_nums=_QUEUES,
+        queue_id=number % _QUEUES,
+        sys_flag=0,
+        born_timestamp=_BORN_MS + number,
+        flag=0,
+        properties=format_properties(properties),
+        reconsume_times=0,
+        batch=code == RequestCode.SEND_BATCH_MESSAGE,
+        broker_name="broker-a",
+    )
+    return _frame(RemotingCommand(code, header, body, opaque=number))
+
+
+def _one_message(size: int, number: int) -> bytes:
+    return _send(RequestCode.SEND_MESSAGE_V2, _properties(number), bytes(size), number)
+
+
+def _sends(size: int, in_a_read: int, reads: int) -> Iterator[bytes]:
+    for first in range(0, in_a_read * reads, in_a_read):
+        yield b"".join(_one_message(size, first + number) for number in range(in_a_read))
+
+
+def _batches(reads: int) -> Iterator[bytes]:
+    for number in range(reads):
+        ids = range(number * _BATCH, (number + 1) * _BATCH)
+        body = encode_batch([Message(_TOPIC, bytes(100), properties=_properties(each)) for each in ids])
+        yield _send(RequestCode.SEND_BATCH_MESSAGE, {"WAIT": "true"}, body, number)
+
+
+def _pulls(reads: int) -> Iterator[bytes]:
+    """As the push consumer asks, which has told of its subscription in the heartbeat."""
+    in_queue = _BACKLOG_BATCHES // _QUEUES * _BATCH
+    for number in range(reads):
+        offset = number // _QUEUES * _PULLED % in_queue
+        header = PullMessageRequestHeader(
+            consumer_group=_GROUP,
+            topic=_TOPIC,
+            queue_id=number % _QUEUES,
+            queue_offset=offset,
+            max_msg_nums=_PULLED,
+            sys_flag=PullSysFlag.COMMIT_OFFSET | PullSysFlag.SUSPEND,
+            commit_offset=in_queue,
+            suspend_timeout_millis=15_000,
+            sub_version=0,
+            expression_type="TAG",
+        )
+        yield _frame(RemotingCommand(RequestCode.PULL_MESSAGE, header, opaque=number))
+
+
+def _heartbeat() -> bytes:
+    consumer = ConsumerData(
+        group_name=_GROUP,
+        consume_type=ConsumeType.CONSUME_PASSIVELY,
+        message_model=MessageModel.CLUSTERING,
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        subscription_data_set=[build_subscription_data(_TOPIC, "*")],
+    )
+    body = HeartbeatData(client_id="127.0.0.1@1", consumer_data_set=[consumer])
+    return _frame(RemotingCommand(RequestCode.HEART_BEAT, body=body))
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the broker is given.
+
+    Attributes:
+        of: what one unit is.
+        in_a_read: units that one read brings.
+    """
+
+    title: str
+    of: str
+    in_a_read: int
+    make_reads: Callable[[], Iterator[bytes]]
+
+
+LOADS: Final = (
+    Load("310, 100 B, 16 in a read", "message", 16, lambda: _sends(100, 16, 60)),
+    Load("310, 1 KiB, 16 in a read", "message", 16, lambda: _sends(1_024, 16, 40)),
+    Load("310, 100 B, 1 in a read", "message", 1, lambda: _sends(100, 1, 900)),
+    Load("320, 64 x 100 B", "message", _BATCH, lambda: _batches(40)),
+    Load("11, 32 messages of 100 B", "pull", 1, lambda: _pulls(500)),
+)
+
+
+class _Doorway(TcpNetwork):
+    """Lets a connection in that has no socket."""
+
+    def __init__(self) -> None:
+        self.factories: list[Callable[[], asyncio.Protocol]] = []
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
+        self.factories.append(factory)
+        return await super().listen(factory, host, port)
+
+
+class _Sink(asyncio.Transport):
+    """The peer reads everything at once."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": _PEER, "sockname": _PEER})
+        self.written: list[bytes] = []
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        pass
+
+    close = abort
+
+    def take_codes(self) -> set[int]:
+        """The codes of the answers since the last time."""
+        answers = FrameDecoder().feed(b"".join(self.written))
+        self.written.clear()
+        return {answer.code for answer in answers if answer.is_response}
+
+
+@contextmanager
+def _tuned_collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    tune_collector()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def microseconds(load: Load, runs: int) -> float:
+    """Processor time for one unit, user and system, in the least of so many runs over the same reads."""
+    with tempfile.TemporaryDirectory(prefix="rewindmq-bench-") as directory, _tuned_collector():
+        least = uvloop.run(_least_nanoseconds(directory, list(load.make_reads()), runs))
+        return least / 1_000 / load.in_a_read
+
+
+async def _least_nanoseconds(directory: str, reads: Sequence[bytes], runs: int) -> float:
+    network = _Doorway()
+    runtime = replace(system_runtime(), network=network)
+    broker = Broker(runtime, BrokerConfig(store_path_root_dir=directory, listen_port=0))
+    await broker.start()
+    try:
+        connection, sink = network.factories[0](), _Sink()
+        connection.connection_made(sink)
+        for read in (_heartbeat(), *_batches(_BACKLOG_BATCHES)):
+            connection.data_received(read)
+        for _ in range(_RUNS_OF_WARM_UP):
+            for read in reads:
+                connection.data_received(read)
+            await asyncio.sleep(0)
+        assert sink.take_codes() == {ResponseCode.SUCCESS}, "the broker refuses what it is measured with"
+        samples = []
+        for _ in range(runs):
+            started = time.process_time_ns()
+            for read in reads:
+                connection.data_received(read)
+            samples.append((time.process_time_ns() - started) / len(reads))
+            sink.written.clear()
+            await asyncio.sleep(0)
+        connection.connection_lost(None)
+        return min(samples)
+    finally:
+        await broker.close()
+        runtime.workers.close()
