@@ -52,6 +52,7 @@ class BrokerRules:
             flight without it.
         stores_region: messages are stored with MSG_REGION and TRACE_ON.
         stores_wait: messages are stored with the WAIT that their producer gave them.
+        names_messages: a message sent alone without UNIQ_KEY gets one, which its answer names, too.
         tells_active: 28 says whether the broker does what only one of its name does; clusterList shows it.
         runtime_queues: queues that 28 lists only in that release.
         late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
@@ -88,6 +89,7 @@ class BrokerRules:
     tells_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
+    names_messages: bool = False
     tells_active: bool = False
     runtime_queues: tuple[str, ...] = ()
 
@@ -131,6 +133,7 @@ RULES: Final = MappingProxyType(
             tells_pull_offset=True,
             stores_region=True,
             stores_wait=True,
+            names_messages=True,
             tells_active=True,
             runtime_queues=(
                 "ackThreadPoolQueueHeadWaitTimeMills",

@@ -22,12 +22,14 @@ from rewindmq.protocol.properties import (
     DELAY,
     KEYS,
     PROPERTY_SEPARATOR,
+    UNIQ_KEY,
     WAIT,
     find_property,
     format_properties,
     with_property,
 )
 from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.text import java_hash
 
@@ -51,6 +53,7 @@ class MessageSender:
     Args:
         added: properties that every message gets, see ``added_properties``.
         stores_wait: they keep their WAIT; else only those of internal topics do.
+        unique_ids: makes the UNIQ_KEY of messages without (5.3.3 ``SendMessageProcessor#sendMessage``).
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class MessageSender:
         diversions: Diversions,
         *,
         stores_wait: bool,
+        unique_ids: UniqueIdGenerator | None = None,
     ) -> None:
         self._admit = gate.admit
         self._create = gate.create
@@ -71,6 +75,7 @@ class MessageSender:
         self._answers = answers
         self._added = format_properties(added)
         self._stores_wait = stores_wait
+        self._unique_ids = unique_ids
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -88,6 +93,12 @@ class MessageSender:
                 or _TRAN_MARK in text
                 or _TIMER_MARK in text
             )
+            unique_key = None
+            if self._unique_ids is not None:
+                unique_key = find_property(text, UNIQ_KEY)
+                if unique_key is None:
+                    unique_key = self._unique_ids.next()
+                    text = with_property(text, UNIQ_KEY, unique_key)
             if target.needs_keys:
                 require_keys(text)
             if is_special or self._stores_wait:
@@ -120,7 +131,7 @@ class MessageSender:
                 self._create(target.planned)
         except RequestError as error:
             return self._answers.refused(error)
-        response = self._answers.stored(queue_id, result, (result.physical_offset,))
+        response = self._answers.stored(queue_id, result, (result.physical_offset,), unique_key)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 

@@ -33,7 +33,13 @@ class SendAnswers:
             "TRACE_ON": "true" if config.trace_on else "false",
         }
 
-    def stored(self, queue_id: int, result: PutResult, physical_offsets: Sequence[int]) -> RemotingCommand:
+    def stored(
+        self,
+        queue_id: int,
+        result: PutResult,
+        physical_offsets: Sequence[int],
+        transaction_id: str | None = None,
+    ) -> RemotingCommand:
         """The ids of the messages at ``physical_offsets``, and where the first of them is."""
         prefix = self._id_prefix
         if len(physical_offsets) == 1:
@@ -42,7 +48,7 @@ class SendAnswers:
             packed = struct.pack(f">{len(physical_offsets)}q", *physical_offsets)
             ids = prefix + packed.hex(",", _OFFSET_BYTES).upper().replace(",", "," + prefix)
         header = SendMessageResponseHeader(
-            ids, queue_id, result.queue_offset, None, self._region, self._trace_on
+            ids, queue_id, result.queue_offset, transaction_id, self._region, self._trace_on
         )
         return RemotingCommand(_SUCCESS, header)
 

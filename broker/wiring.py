@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from rewindmq.broker.added_properties import added_properties
@@ -64,8 +65,11 @@ from rewindmq.broker.transaction.half import HalfMessages
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 _CONFIG_FOLDER: Final = "config"
+# What follows the address in a store host.
+_PORT_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,15 @@ def wire(
         delay_offsets=delay_offsets,
         retention=retention,
         transaction_ends=TransactionEnds(config, rules, store, putter, clock),
-        sender=MessageSender(added, send_gate, putter, answers, diversions, stores_wait=rules.stores_wait),
+        sender=MessageSender(
+            added,
+            send_gate,
+            putter,
+            answers,
+            diversions,
+            stores_wait=rules.stores_wait,
+            unique_ids=_unique_ids(runtime, store.store_host) if rules.names_messages else None,
+        ),
         batch_sender=BatchSender(added, send_gate, putter, answers),
         puller=puller,
         registration=registration,
@@ -235,6 +247,10 @@ def wire(
     else:
         ha_master.serve(store)
     return Services(context, BackgroundFlush(runtime.workers, store), sync_flush, sync_replica, background)
+
+
+def _unique_ids(runtime: Runtime, store_host: bytes) -> UniqueIdGenerator:
+    return UniqueIdGenerator(runtime, str(ip_address(store_host[:-_PORT_BYTES])))
 
 
 def _wake(long_polling: LongPolling) -> Callable[[Sequence[Arrival]], None]:

@@ -22,7 +22,6 @@ from rewindmq.client.rebalance_service import RebalanceService
 from rewindmq.client.reset import ResettableConsumer, reset_consumer
 from rewindmq.client.route import MASTER_ID
 from rewindmq.client.route_table import RouteTable
-from rewindmq.client.unique_id import UniqueIdGenerator
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
@@ -32,6 +31,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 

@@ -23,7 +23,6 @@ from rewindmq.client.msg_trace.records import (
     SubBefore,
 )
 from rewindmq.client.send_result import SendResult, SendStatus
-from rewindmq.client.unique_id import UniqueIdGenerator
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.properties import (
@@ -36,6 +35,7 @@ from rewindmq.protocol.properties import (
     find_property,
 )
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 if TYPE_CHECKING:
     from rewindmq.client.client_config import ClientConfig

@@ -24,7 +24,7 @@ ANY_HOUR = ";".join(map(str, range(24)))
 HOUR = 3_600.0
 # Twenty of these fill a segment; 5.x stores more properties with each.
 BODY = b"x" * 90
-BODIES = dict.fromkeys((Profile.V42, Profile.V49), BODY) | {Profile.V53: b"x" * 51}
+BODIES = dict.fromkeys((Profile.V42, Profile.V49), BODY) | {Profile.V53: b"x" * 9}
 SMALL = {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -326,10 +327,43 @@ def test_a_message_under_v53_keeps_wait_and_knows_its_region(simulate: Simulate)
         bare.properties.clear()
         await peer.send(body=encode_batch([bare]), properties=batch_given, code=BATCH)
         single, of_batch = await read(peer)
+        del single.properties["UNIQ_KEY"]
         assert single.properties == given | added
         assert of_batch.properties == batch_given | added
 
     simulate(scenario, profile="v53", region_id="there", trace_on=False)
+
+
+@pytest.mark.parametrize("given", [{}, {"UNIQ_KEY": ""}, {"UNIQ_KEY": "", "KEYS": "k"}])
+def test_under_v53_a_message_without_unique_key_gets_one_that_its_answer_names(
+    simulate: Simulate, given: dict[str, str]
+) -> None:
+    """5.3.3 ``SendMessageProcessor#sendMessage``; batches keep what they have."""
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        answers = [
+            (await peer.send(properties=properties)).decode_header(SendMessageResponseHeader)
+            for properties in (given, given, {"UNIQ_KEY": "mine"})
+        ]
+        named = [message.properties["UNIQ_KEY"] for message in await read(peer)]
+        assert [answer.transaction_id for answer in answers] == named
+        assert len(set(named)) == 3
+        assert named[2] == "mine"
+        assert all(re.fullmatch(r"[0-9A-F]{32}", name) for name in named[:2])
+
+    simulate(scenario, profile="v53")
+
+
+def test_under_v49_a_message_without_unique_key_stays_without(simulate: Simulate) -> None:
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        answer = (await peer.send(properties={})).decode_header(SendMessageResponseHeader)
+        assert answer.transaction_id is None
+        (message,) = await read(peer)
+        assert "UNIQ_KEY" not in message.properties
+
+    simulate(scenario, profile="v49")
 
 
 def test_batch_properties_yield_to_a_message_s_own(simulate: Simulate) -> None:

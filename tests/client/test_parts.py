@@ -14,7 +14,6 @@ from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.route import PublishInfo, publish_queues, subscribe_queues, template_route
 from rewindmq.client.start_offset import start_offset
-from rewindmq.client.unique_id import UniqueIdGenerator
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.sysflag import Perm
@@ -22,18 +21,6 @@ from rewindmq.race.sim import World
 
 ADDRESS = "127.0.0.1:9876"
 Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
-
-
-def test_unique_ids_have_javas_layout_and_differ() -> None:
-    runtime = World().runtime()
-    ids = [UniqueIdGenerator(runtime, "10.1.2.3").next() for _ in range(2)]
-    generator = UniqueIdGenerator(runtime, "10.1.2.3")
-    ids += [generator.next() for _ in range(1000)]
-    assert len(set(ids)) == 1002
-    assert all(len(text) == 32 and text.startswith("0A010203") and text == text.upper() for text in ids)
-    # 14 November 2023, 22:13:20: 13 days, 22:13:20 into the month.
-    assert int(ids[-1][20:28], 16) == ((13 * 24 + 22) * 3600 + 13 * 60 + 20) * 1000
-    assert len(UniqueIdGenerator(runtime, "::1").next()) == 56
 
 
 def test_client_ids() -> None:

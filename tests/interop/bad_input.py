@@ -34,14 +34,14 @@ _FAILED: Final = re.compile(r"^[a-z]+(\.[A-Za-z_$0-9]+)+(Exception|Error)\b|^[A-
 # Of these only that they are there.
 _OF_THE_MOMENT: Final = frozenset(
     (
-        *("msgId", "queueId", "queueOffset", "recallHandle"),
+        *("msgId", "queueId", "queueOffset", "recallHandle", "transactionId"),
         *("version", "indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"),
     )
 )
 # What 5.x adds to its answers, and clients do without: docs/differences.md.
 _ADDITIONS: Final = frozenset(
     (
-        *("IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2", "groupSysFlag", "topicSysFlag", "transactionId"),
+        *("IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2", "groupSysFlag", "topicSysFlag"),
         *("enableActingMaster", "stateVersion", "attributes"),
     )
 )

@@ -1,4 +1,4 @@
-"""The producer's unique message id, property UNIQ_KEY (``wire.md`` 6.7)."""
+"""The unique message id, property UNIQ_KEY (``wire.md`` 6.7): the producer's, or that of a broker of 5.x."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class UniqueIdGenerator:
     address, 56 with an IPv6 one.
     """
 
-    def __init__(self, runtime: Runtime, client_ip: str) -> None:
+    def __init__(self, runtime: Runtime, ip: str) -> None:
         self._now_ms = runtime.clock.now_ms
         prefix = (
-            ip_address(client_ip).packed
+            ip_address(ip).packed
             + (os.getpid() & 0xFFFF).to_bytes(2, "big")
             + runtime.random.getrandbits(32).to_bytes(4, "big")
         )
