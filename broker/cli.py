@@ -42,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", "--config", type=Path, metavar="FILE", help="property file: brokerName=broker-a ..."
     )
     parser.add_argument(
+        "--strict", action="store_true", help="refuse a file with unknown keys, instead of ignoring them"
+    )
+    parser.add_argument(
         "-p", "--port", type=port_number, metavar="PORT", help="0 takes a free one (default: 10911)"
     )
     parser.add_argument("--host", metavar="HOST", help="interface to listen on (default: 127.0.0.1)")
@@ -78,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     namesrv_addr = arguments.namesrv_addr
     config = read_broker_config(
         arguments.config,
+        is_strict=arguments.strict,
         fallback_namesrv_addr=os.environ.get("NAMESRV_ADDR"),
         namesrv_addr=None if namesrv_addr == _FROM_STDIN else namesrv_addr,
         listen_port=arguments.port,

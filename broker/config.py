@@ -209,28 +209,35 @@ def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
 
 
 def read_broker_config(
-    path: Path | None, *, fallback_namesrv_addr: str | None = None, **overrides: object
+    path: Path | None,
+    *,
+    is_strict: bool = False,
+    fallback_namesrv_addr: str | None = None,
+    **overrides: object,
 ) -> BrokerConfig:
     """The configuration of a file, overlaid by what the command line says.
 
     Args:
+        is_strict: unknown keys are an error; else they are ignored with a warning, as RocketMQ ignores them.
         fallback_namesrv_addr: name servers to use when neither names any.
         overrides: checked values by field name; None means not given.
 
     Raises:
         ConfigError: one line that names file, line and key.
     """
-    fields = {} if path is None else _fields_of(path)
+    fields = {} if path is None else _fields_of(path, is_strict=is_strict)
     fields.update({name: value for name, value in overrides.items() if value is not None})
     if fallback_namesrv_addr:
         fields.setdefault("namesrv_addr", fallback_namesrv_addr)
     return BrokerConfig(**fields)
 
 
-def _fields_of(path: Path) -> dict[str, Any]:
+def _fields_of(path: Path, *, is_strict: bool) -> dict[str, Any]:
     fields, not_of_broker = load_properties(BrokerConfig, path)
     store_fields, not_of_store = load_properties(StoreConfig, path)
     unknown = [key for key in not_of_broker if key in not_of_store]
+    if unknown and is_strict:
+        raise ConfigError(f"{path}: {_no_such_key(unknown[0])}")
     if unknown:
         _log.warning("%s: ignored unknown keys: %s", path, ", ".join(unknown))
     try:
@@ -244,3 +251,13 @@ def _fields_of(path: Path) -> dict[str, Any]:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     return fields
+
+
+def _no_such_key(key: str) -> str:
+    from difflib import get_close_matches
+
+    known = [
+        field.encode_name for kind in (BrokerConfig, StoreConfig) for field in msgspec.structs.fields(kind)
+    ]
+    similar = get_close_matches(key, known, n=1)
+    return f"there is no key {key}" + (f": did you mean {similar[0]}?" if similar else "")

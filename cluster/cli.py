@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 NAMESRV_PORT: Final = 9876
 _WATCH_SECONDS: Final = 0.5
+# Keys of broker.conf that no two brokers share, or that others must agree with.
+_OPTION_OF: Final = {
+    "brokerName": "--brokers",
+    "brokerId": "--slaves",
+    "namesrvAddr": "--port",
+    "listenPort": "--broker-port",
+    "bindAddress": "--host",
+    "storePathRootDir": "--dir",
+    "flushDiskType": "--flush",
+    "profile": "--profile",
+}
 
 EPILOG: Final = """\
 examples:
@@ -30,6 +41,7 @@ examples:
   rewindmq up --brokers 3 --dir ./rewindmq-data keep stores, configurations and logs
   rewindmq up -p 0 --ready-json                 any free ports, one line of JSON says which
   rewindmq up --flush SYNC_FLUSH --time-scale 0.05
+  rewindmq up --profile v53 --set resetMode=server
 
 Ctrl-C or SIGTERM stops all members. Exit codes: 0 stopped, 1 a member could not start, 2 wrong usage.
 """
@@ -86,6 +98,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="release to imitate (default: v49)",
     )
     parser.add_argument(
+        "--set",
+        dest="settings",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of broker.conf, of all brokers; may be repeated",
+    )
+    parser.add_argument(
         "--log-level", choices=LOG_LEVELS, default="info", help="of the members' log files (default: info)"
     )
     parser.add_argument("--ready-json", action="store_true", help="print one line of JSON, and no table")
@@ -109,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         time_scale=arguments.time_scale,
         profile=Profile(arguments.profile),
-        broker_config={"flushDiskType": arguments.flush},
+        broker_config={"flushDiskType": arguments.flush, **dict(arguments.settings)},
         log_level=arguments.log_level,
     )
     for number in stop_signals():
@@ -126,6 +147,15 @@ def _broker_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_BROKERS):
         raise argparse.ArgumentTypeError(f"must be 1 to {MAX_BROKERS}, not {text!r}")
     return int(text)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not (key and equals):
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text!r}")
+    if key in _OPTION_OF:
+        raise argparse.ArgumentTypeError(f"{key} is what {_OPTION_OF[key]} is for")
+    return key, value
 
 
 def _request_stop(number: int, frame: FrameType | None) -> None:

@@ -266,7 +266,7 @@ class LocalCluster:
         return [NAMESRV, *place, "--profile", self._profile, *self._process_options]
 
     def _broker_arguments(self, name: str, namesrv_address: str) -> list[str]:
-        place = ["-n", namesrv_address, "-c", str(self._config_path(name))]
+        place = ["-n", namesrv_address, "-c", str(self._config_path(name)), "--strict"]
         events = self._events_directory
         if events is not None:
             place += ["--events", str(events / f"{name}.jsonl")]

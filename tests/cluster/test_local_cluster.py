@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -213,6 +214,66 @@ def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, pr
         "rewindmq up: namesrv did not start (exit code 1): "
         f"rewindmq namesrv: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     )
+    assert processes_of(tmp_path) == []
+
+
+def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
+    settings = ["--set", "resetMode=server", "--set", "regionId = x=y ", "--set", "resetMode=fenced"]
+    command = ["up", "-p", "0", "--dir", str(tmp_path), "--ready-json", *settings]
+    with subprocess.Popen(
+        [sys.executable, "-m", "rewindmq", *command], stdout=subprocess.PIPE, text=True
+    ) as process:
+        ready = json.loads(process.stdout.readline())
+        namesrv = ready["namesrv"]["address"]
+        tables = [
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "rewindmq",
+                    "admin",
+                    "getBrokerConfig",
+                    "-n",
+                    namesrv,
+                    "-b",
+                    each["address"],
+                ],
+                capture_output=True,
+                text=True,
+                timeout=20,
+            ).stdout
+            for each in ready["brokers"].values()
+        ]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert len(tables) == 2
+    for table in tables:
+        assert re.search(r"^resetMode +=  fenced$", table, re.MULTILINE)
+        assert re.search(r"^regionId +=  x=y$", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("setting", "status", "words"),
+    [
+        ("resetMode", 2, "argument --set: must be KEY=VALUE, not 'resetMode'"),
+        ("=server", 2, "argument --set: must be KEY=VALUE, not '=server'"),
+        ("listenPort=1", 2, "argument --set: listenPort is what --broker-port is for"),
+        ("resetMode=other", 1, "resetMode = 'other': must be one of classic, server, fenced"),
+        ("resetmode=server", 1, "there is no key resetmode: did you mean resetMode?"),
+        ("zzz=1", 1, "there is no key zzz"),
+    ],
+)
+def test_up_refuses_a_bad_setting_in_one_line(
+    tmp_path: Path, processes_of, setting: str, status: int, words: str
+) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(tmp_path), "--set", setting],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (result.returncode, result.stdout) == (status, "")
+    assert words in result.stderr.splitlines()[-1]
     assert processes_of(tmp_path) == []
 
 
