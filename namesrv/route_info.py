@@ -105,9 +105,8 @@ class RouteInfoManager:
 
         live = self._live.get(address)
         changed = live is None or live.data_version != registration.data_version
-        if registration.broker_id == MASTER_ID and (changed or first):
-            for topic, queue_data in registration.queues.items():
-                self._topic_queues.setdefault(topic, {})[registration.broker_name] = queue_data
+        if registration.broker_id == MASTER_ID:
+            self._take_topics(registration, every=changed or first)
         self._live[address] = LiveBroker(
             now,
             registration.data_version,
@@ -120,6 +119,15 @@ class RouteInfoManager:
         else:
             self._filter_servers.pop(address, None)
         return self._master_of(broker, registration.broker_id)
+
+    def _take_topics(self, registration: Registration, *, every: bool) -> None:
+        if not (every or self._rules.adds_unknown_topics):
+            return
+        name = registration.broker_name
+        for topic, queue_data in registration.queues.items():
+            routes = self._topic_queues.setdefault(topic, {})
+            if every or name not in routes:
+                routes[name] = queue_data
 
     def unregister(self, broker_name: str, broker_id: int, address: str) -> None:
         """Forget one id of a broker (104); the id goes even when another address holds it by now."""

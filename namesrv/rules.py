@@ -26,6 +26,8 @@ class NamesrvRules:
         one_id_per_address: a registration takes its address away from any other id of the broker.
         refuses_single_topic: a first registration with exactly one topic is refused, because 5.x brokers
             register further topics one by one and the whole table has to come first.
+        adds_unknown_topics: a registration under the version held already adds the topics that the broker had
+            none of; its brokers may announce two new topics under the version of the second.
         announced_expiry: the broker's own ``heartbeatTimeoutMillis`` replaces the 120 s.
         faq_url: where the remark about an unknown topic points.
     """
@@ -35,15 +37,16 @@ class NamesrvRules:
     checks_body_crc: bool
     one_id_per_address: bool
     refuses_single_topic: bool
+    adds_unknown_topics: bool
     announced_expiry: bool
     faq_url: str
 
 
 RULES: Final = MappingProxyType(
     {
-        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, FAQ_URL),
-        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, FAQ_URL),
+        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, False, FAQ_URL),
+        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, False, FAQ_URL),
         # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
-        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, FAQ_URL_5),
+        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, True, FAQ_URL_5),
     }
 )

@@ -50,12 +50,14 @@ class Peer:
         cluster: str = "DefaultCluster",
         topics: tuple[str, ...] = ("T", "TBW102"),
         version: tuple[int, int] = (1, 1),
+        queues: int = 4,
         crc: int | None = None,
         ha_address: str = "",
         expiry_ms: int | None = None,
     ) -> RemotingCommand:
         table = {
-            topic: TopicConfig(topic_name=topic, read_queue_nums=4, write_queue_nums=4) for topic in topics
+            topic: TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+            for topic in topics
         }
         wrapper = TopicConfigSerializeWrapper(
             topic_config_table=table, data_version=DataVersion(timestamp=version[0], counter=version[1])

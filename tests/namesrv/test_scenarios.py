@@ -117,7 +117,24 @@ def test_A05_same_version_refreshes_and_leaves_topics_alone(simulate: Simulate, 
         # Without the refresh it would be gone by 130 in every profile.
         await stage.at(130.1)
         await stage.client.route()
-        assert (await stage.client.find_route("A")).code == ResponseCode.TOPIC_NOT_EXIST
+
+    simulate(scenario, profile=profile)
+
+
+@every_profile
+def test_a_new_topic_under_a_known_version_is_taken_by_5x_alone(simulate: Simulate, profile: Profile) -> None:
+    """Two topics that a broker makes at the same moment are announced in turn, both with the version of the
+    second: ``RouteInfoManager#isTopicConfigChanged``, since 5.0.0. What is known already stays as it is."""
+
+    async def scenario(stage) -> None:
+        await stage.broker.register(topics=("T", "U"))
+        await stage.broker.register(topics=("A",), version=(1, 2))
+        await stage.broker.register(topics=("B", "T"), version=(1, 2), queues=1)
+        await stage.client.route("A")
+        expected = ResponseCode.SUCCESS if profile is Profile.V53 else ResponseCode.TOPIC_NOT_EXIST
+        assert (await stage.client.find_route("B")).code == expected
+        (queue_data,) = (await stage.client.route("T")).queue_datas
+        assert queue_data.read_queue_nums == 4
 
     simulate(scenario, profile=profile)
 
