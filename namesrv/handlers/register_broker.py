@@ -1,9 +1,10 @@
 """103 REGISTER_BROKER: a broker says where it is and which topics it has.
 
 Kept: steps 1 to 7 of ``RouteInfoManager#registerBroker``; a slave learns its master; the answer's body is
-the namespace ORDER_TOPIC_CONFIG where it exists; 5.x takes topics that it does not know under any version. 4.2.0 does not look at the checksum. Refused, with code 1
-and nothing changed: a body that does not match its checksum or does not decode, names and addresses that
-cannot be any, more of them than the tables may hold, and (5.3.3) a first registration of exactly one topic.
+the namespace ORDER_TOPIC_CONFIG where it exists. 4.2.0 does not look at the checksum. 5.x takes topics that
+it does not know under a known version, too. Refused, with code 1 and nothing changed: a body that does not
+match its checksum or does not decode, names and addresses that cannot be any, more of them than the tables
+may hold, and (5.3.3) a first registration of exactly one topic.
 Not kept: registrations of brokers before 3.0.11, which had another body; 5.x's comparison of state
 versions when an id changes its address, and its static topics.
 """
