@@ -59,7 +59,8 @@ def store_chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain | 
     return play_chains(tmp_path_factory.mktemp("stores"))
 
 
-@pytest.fixture(scope="session")
+# Not of the session: idle real brokers take a third of a core from the races that come later.
+@pytest.fixture(scope="module")
 def mixed_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedClusters]:
     """Clusters of both kinds of broker."""
     from interop.store_mixed import MixedClusters
