@@ -20,6 +20,8 @@ from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
 
 _UNFINISHED = "failed"
+# Steps of the same millisecond, in the only order that they can have had.
+_ORDER = ("Pub", "EndTransaction", "Sub")
 
 
 class TraceLine(NamedTuple):
@@ -64,7 +66,7 @@ async def query_message_trace(remote: AdminRemote, message_id: str, topic: str) 
             lines.append(TraceLine("Sub", record.group, host, record.timestamp, cost, status))
         elif isinstance(record, EndTransaction):
             lines.append(TraceLine("EndTransaction", record.group, host, record.timestamp, 0, record.state))
-    return sorted(lines, key=lambda line: line.timestamp)
+    return sorted(lines, key=lambda line: (line.timestamp, _ORDER.index(line.kind)))
 
 
 def _records(message: MessageExt, message_id: str) -> list[TraceRecord]:

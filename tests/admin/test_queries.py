@@ -11,6 +11,14 @@ from rewindmq.client import (
     Producer,
     PushConsumer,
 )
+from rewindmq.client.msg_trace.records import (
+    DEFAULT_TRACE_TOPIC,
+    EndTransaction,
+    Pub,
+    SubAfter,
+    SubBefore,
+    encode,
+)
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -151,5 +159,26 @@ def test_a_trace_shows_the_send_and_every_call_of_a_group(play):
         with pytest.raises(ResponseError) as refused:
             await stage.run("queryMsgTraceById -i nothing")
         assert refused.value.code == 208
+
+    play(scenario)
+
+
+def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play):
+    """Whatever order their records arrived in: clients send them when they like."""
+    at = 1_700_000_000_000
+    ended = EndTransaction(at, "R", "senders", "T", "ID", "", "k", "", 0, "TX", "COMMIT_MESSAGE", False)
+    steps = (
+        SubBefore(at, "R", "readers", "REQUEST", "ID", 0, "k"),
+        SubAfter("REQUEST", "ID", 1, True, "k"),
+        ended,
+        Pub(at, "R", "senders", "T", "ID", "", "k", "", 1, 1, 0, "", True),
+    )
+
+    async def scenario(stage):
+        async with Producer("tracers", stage.namesrv, runtime=stage.world.runtime("10.0.9.2")) as producer:
+            for step in steps:
+                await producer.send(Message(DEFAULT_TRACE_TOPIC, encode(step).encode(), keys="ID"))
+        lines = await (await stage.admin()).query_message_trace("ID")
+        assert [line.kind for line in lines] == ["Pub", "EndTransaction", "Sub"]
 
     play(scenario)
