@@ -216,6 +216,7 @@ def wire(
             answers,
             diversions,
             stores_wait=rules.stores_wait,
+            refuses_no_body=rules.refuses_no_body,
             unique_ids=_unique_ids(runtime, store.store_host) if rules.names_messages else None,
         ),
         batch_sender=BatchSender(added, send_gate, putter, answers),

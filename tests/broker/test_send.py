@@ -355,6 +355,23 @@ def test_under_v53_a_message_without_unique_key_gets_one_that_its_answer_names(
     simulate(scenario, profile="v53")
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_5x_refuses_a_message_without_body(simulate: Simulate, profile: str) -> None:
+    """5.3.3 ``HookUtils#checkBeforePutMessage``; a frame does not tell an empty body from none."""
+
+    async def scenario(stage: Any) -> None:
+        peer = stage.peer()
+        answer = await peer.send(body=b"", properties={"TAGS": "A"})
+        if profile == "v53":
+            assert_refused(answer, ResponseCode.MESSAGE_ILLEGAL, "the message is illegal: it has no body")
+            assert stage.broker.context.store.max_commit_log_offset == 0
+        else:
+            answer.require_success()
+            assert [message.body for message in await read(peer)] == [b""]
+
+    simulate(scenario, profile=profile)
+
+
 def test_under_v49_a_message_without_unique_key_stays_without(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = stage.peer()
