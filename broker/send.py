@@ -53,7 +53,7 @@ class MessageSender:
     Args:
         added: properties that every message gets, see ``added_properties``.
         stores_wait: they keep their WAIT; else only those of internal topics do.
-        refuses_no_body: 13 to a message without (5.3.3 ``HookUtils#checkBeforePutMessage``).
+        refuses_no_body: 13 to a message without; 5.3.3 fails at it.
         unique_ids: makes the UNIQ_KEY of messages without (5.3.3 ``SendMessageProcessor#sendMessage``).
     """
 

@@ -357,7 +357,8 @@ def test_under_v53_a_message_without_unique_key_gets_one_that_its_answer_names(
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_5x_refuses_a_message_without_body(simulate: Simulate, profile: str) -> None:
-    """5.3.3 ``HookUtils#checkBeforePutMessage``; a frame does not tell an empty body from none."""
+    """5.3.3 ``AbstractSendMessageProcessor#msgContentCheck`` fails at it; a frame does not tell an empty body
+    from none."""
 
     async def scenario(stage: Any) -> None:
         peer = stage.peer()

@@ -186,3 +186,8 @@ def _alike(mine: Any, other: Any) -> bool:
     if other["remark"] == "(failed)" and mine["remark"]:
         return mine | {"remark": ""} == other | {"remark": ""}
     return mine == other
+
+
+def in_short(reaction: Reaction) -> str:
+    """The codes of the answers, and what became of the connection."""
+    return " ".join(str(step["code"]) if isinstance(step, dict) else step for step in reaction)

@@ -82,10 +82,12 @@ class MixedClusters:
         return cluster
 
     def close(self) -> None:
-        with ExitStack() as exits:
-            for cluster in self._clusters.values():
-                if isinstance(cluster, MixedCluster):
-                    exits.callback(cluster.close)
+        """All at the same time: a real broker takes some 10 s."""
+        running = [cluster for cluster in self._clusters.values() if isinstance(cluster, MixedCluster)]
+        with ThreadPoolExecutor(max(1, len(running))) as closers:
+            closing = [closers.submit(cluster.close) for cluster in running]
+        for one in closing:
+            one.result()
 
 
 def _start(release: str, kind: str, directory: Path) -> MixedCluster:
