@@ -45,10 +45,17 @@ class BatchSender:
 
     Args:
         added: properties that every message gets, see ``added_properties``.
+        names_batch: the answer names the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
     """
 
     def __init__(
-        self, added: Mapping[str, str], gate: SendGate, putter: MessagePutter, answers: SendAnswers
+        self,
+        added: Mapping[str, str],
+        gate: SendGate,
+        putter: MessagePutter,
+        answers: SendAnswers,
+        *,
+        names_batch: bool = False,
     ) -> None:
         self._admit = gate.admit
         self._create = gate.create
@@ -56,6 +63,7 @@ class BatchSender:
         self._answer_when_durable = putter.answer_when_durable
         self._answers = answers
         self._added = added
+        self._names_batch = names_batch
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
@@ -72,6 +80,7 @@ class BatchSender:
             _refuse_special(header.sys_flag, text)
             shared = parse_properties(text)
             waits = shared.get(WAIT) != "false"
+            name = shared.get(UNIQ_KEY) if self._names_batch else None
             shared |= self._added
             # A received body is bytes.
             body: Any = request.body or b""
@@ -95,7 +104,7 @@ class BatchSender:
                 self._create(target.planned)
         except RequestError as error:
             return self._answers.refused(error)
-        response = self._answers.stored(queue_id, result, result.physical_offsets)
+        response = self._answers.stored(queue_id, result, result.physical_offsets, name)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 

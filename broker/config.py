@@ -16,6 +16,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.property_file import property_fields
 from rewindmq.protocol.remoting.property_loader import load_properties
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.sysflag import PERM_READ_WRITE
@@ -237,7 +238,7 @@ def _fields_of(path: Path, *, is_strict: bool) -> dict[str, Any]:
     store_fields, not_of_store = load_properties(StoreConfig, path)
     unknown = [key for key in not_of_broker if key in not_of_store]
     if unknown and is_strict:
-        raise ConfigError(f"{path}: {_no_such_key(unknown[0])}")
+        raise ConfigError(f"{path}: {'; '.join(map(_no_such_key, unknown))}")
     if unknown:
         _log.warning("%s: ignored unknown keys: %s", path, ", ".join(unknown))
     try:
@@ -256,8 +257,6 @@ def _fields_of(path: Path, *, is_strict: bool) -> dict[str, Any]:
 def _no_such_key(key: str) -> str:
     from difflib import get_close_matches
 
-    known = [
-        field.encode_name for kind in (BrokerConfig, StoreConfig) for field in msgspec.structs.fields(kind)
-    ]
+    known = [*property_fields(BrokerConfig), *property_fields(StoreConfig)]
     similar = get_close_matches(key, known, n=1)
-    return f"there is no key {key}" + (f": did you mean {similar[0]}?" if similar else "")
+    return f"there is no key {key}" + (f", did you mean {similar[0]}?" if similar else "")

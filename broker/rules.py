@@ -52,8 +52,8 @@ class BrokerRules:
             flight without it.
         stores_region: messages are stored with MSG_REGION and TRACE_ON.
         stores_wait: messages are stored with the WAIT that their producer gave them.
-        names_messages: a message sent alone without UNIQ_KEY gets one, which its answer names, too.
-        refuses_no_body: a message sent alone has to have a body.
+        names_messages: a message sent alone without UNIQ_KEY gets one; answers to sends name it, or a
+            batch's own.
         tells_active: 28 says whether the broker does what only one of its name does; clusterList shows it.
         runtime_queues: queues that 28 lists only in that release.
         late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
@@ -91,7 +91,6 @@ class BrokerRules:
     stores_region: bool = False
     stores_wait: bool = False
     names_messages: bool = False
-    refuses_no_body: bool = False
     tells_active: bool = False
     runtime_queues: tuple[str, ...] = ()
 
@@ -136,7 +135,6 @@ RULES: Final = MappingProxyType(
             stores_region=True,
             stores_wait=True,
             names_messages=True,
-            refuses_no_body=True,
             tells_active=True,
             runtime_queues=(
                 "ackThreadPoolQueueHeadWaitTimeMills",

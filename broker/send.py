@@ -53,7 +53,6 @@ class MessageSender:
     Args:
         added: properties that every message gets, see ``added_properties``.
         stores_wait: they keep their WAIT; else only those of internal topics do.
-        refuses_no_body: 13 to a message without; 5.3.3 fails at it.
         unique_ids: makes the UNIQ_KEY of messages without (5.3.3 ``SendMessageProcessor#sendMessage``).
     """
 
@@ -66,7 +65,6 @@ class MessageSender:
         diversions: Diversions,
         *,
         stores_wait: bool,
-        refuses_no_body: bool = False,
         unique_ids: UniqueIdGenerator | None = None,
     ) -> None:
         self._admit = gate.admit
@@ -77,7 +75,6 @@ class MessageSender:
         self._answers = answers
         self._added = format_properties(added)
         self._stores_wait = stores_wait
-        self._refuses_no_body = refuses_no_body
         self._unique_ids = unique_ids
 
     def send(
@@ -89,8 +86,6 @@ class MessageSender:
             target, queue_id = self._admit(header, request.version, remote_address)
             # A received body is bytes.
             body: Any = request.body or b""
-            if not body and self._refuses_no_body:
-                raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "the message is illegal: it has no body")
             text = header.properties or ""
             is_special = (
                 header.sys_flag & _SPECIAL_FLAGS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 
 NAMESRV_PORT: Final = 9876
 _WATCH_SECONDS: Final = 0.5
-# Keys of broker.conf that no two brokers share, or that others must agree with.
-_OPTION_OF: Final = {
+_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
+# Keys of broker.conf that no two brokers share, or that an option sets.
+_SET_BY: Final = {
     "brokerName": "--brokers",
     "brokerId": "--slaves",
     "namesrvAddr": "--port",
     "listenPort": "--broker-port",
+    "haListenPort": "each broker, to any free port",
+    "haMasterAddress": "--slaves",
     "bindAddress": "--host",
     "storePathRootDir": "--dir",
     "flushDiskType": "--flush",
@@ -151,10 +155,11 @@ def _broker_count(text: str) -> int:
 
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = (part.strip() for part in text.partition("="))
-    if not (key and equals):
+    # The key is written into a file as it is.
+    if not equals or _KEY.fullmatch(key) is None:
         raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text!r}")
-    if key in _OPTION_OF:
-        raise argparse.ArgumentTypeError(f"{key} is what {_OPTION_OF[key]} is for")
+    if key in _SET_BY:
+        raise argparse.ArgumentTypeError(f"{key} is set by {_SET_BY[key]}")
     return key, value
 
 

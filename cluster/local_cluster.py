@@ -41,7 +41,7 @@ class LocalCluster:
         time_scale: factor on every scheduled wait of every member.
         profile: the release that all members imitate.
         broker_config: further keys of ``broker.conf``, the same for each broker, as
-            ``{"flushDiskType": "SYNC_FLUSH"}``.
+            ``{"flushDiskType": "SYNC_FLUSH"}``; with one that there is not, ``start`` fails.
         events_directory: each broker appends the named points it passes to ``<its name>.jsonl`` there (see
             ``rewindmq broker --events``); None: none does.
         start_seconds: how long each member may take to serve once its turn to be waited for has come.

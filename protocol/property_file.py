@@ -47,6 +47,15 @@ def parse_properties_file(text: str) -> list[Property]:
     return entries
 
 
+def property_fields(config_type: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """The fields that a file may set, by their keys; a part with keys of its own is none."""
+    return {
+        field.encode_name: field
+        for field in msgspec.structs.fields(config_type)
+        if not (isinstance(field.type, type) and issubclass(field.type, msgspec.Struct))
+    }
+
+
 def convert_properties(
     config_type: type[msgspec.Struct], entries: Iterable[Property], source: str
 ) -> LoadedConfig:
@@ -59,7 +68,7 @@ def convert_properties(
     Raises:
         ConfigError: a value does not fit its key; the text names file, line and key.
     """
-    known = {field.encode_name: field for field in msgspec.structs.fields(config_type)}
+    known = property_fields(config_type)
     fields: dict[str, Any] = {}
     unknown = []
     for entry in entries:
