@@ -8,7 +8,7 @@ from explore_settings import setting_of
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.search import Search
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.computing]
 
 
 @pytest.mark.parametrize("mode", list(ResetMode))

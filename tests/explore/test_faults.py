@@ -38,6 +38,7 @@ def test_a_fault_is_found(name: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.computing
 @pytest.mark.parametrize("name", SLOW)
 def test_a_fault_that_takes_long_is_found(name: str) -> None:
     find(name, *SLOW[name])

@@ -17,6 +17,8 @@ from rewindmq.race.explore.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.tree import Tree
 from rewindmq.race.history import History
 
+LONG = (pytest.mark.long, pytest.mark.computing)
+
 
 def outcome_of(outcome: Outcome) -> tuple[object, ...]:
     """What each host went through, in its own order, and what was broken."""
@@ -60,10 +62,10 @@ def reduced(setting: Setting) -> list[Outcome]:
 @pytest.mark.parametrize(
     ("mode", "late", "window"),
     [
-        pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=pytest.mark.long),
+        pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=LONG),
         (ResetMode.CLASSIC, 1, 4.0),
         (ResetMode.SERVER, 1, 4.0),
-        pytest.param(ResetMode.FENCED, 1, 5.5, marks=pytest.mark.long),
+        pytest.param(ResetMode.FENCED, 1, 5.5, marks=LONG),
     ],
 )
 def test_a_reduced_search_comes_to_every_outcome(mode: ResetMode, late: int, window: float) -> None:

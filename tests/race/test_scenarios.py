@@ -46,6 +46,7 @@ def test_every_case_comes_out_as_documented(scenario_id: str, profile: Profile, 
 
 @pytest.mark.parametrize(("scenario_id", "profile", "mode"), CASES)
 @pytest.mark.long
+@pytest.mark.computing
 def test_every_case_comes_out_as_documented_with_more_seeds(
     scenario_id: str, profile: Profile, mode: ResetMode
 ) -> None:
@@ -55,6 +56,7 @@ def test_every_case_comes_out_as_documented_with_more_seeds(
 
 @pytest.mark.parametrize(("scenario_id", "profile", "mode"), SHOWN)
 @pytest.mark.long
+@pytest.mark.computing
 def test_1_000_of_1_000_seeds_come_out_as_documented(
     scenario_id: str, profile: Profile, mode: ResetMode
 ) -> None:
