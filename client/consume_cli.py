@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -144,7 +145,7 @@ async def _consume(
     # What keeps it from starting is this command's to say.
     route_log(is_silent=True)
     async with consumer:
-        _require_name_server(consumer, arguments.topic)
+        _tell_of_the_route(consumer, arguments.topic)
         route_log(is_silent=False)
         report.event("ready", topic=arguments.topic, group=arguments.group, client_id=consumer.client_id)
         tickers = (
@@ -238,14 +239,20 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
     return consumer
 
 
-def _require_name_server(consumer: PushConsumer, topic: str) -> None:
+def _tell_of_the_route(consumer: PushConsumer, topic: str) -> None:
     """An unknown topic may come into being; a name server that is not there is a mistake.
 
     Raises:
         RemotingError: no name server answered.
     """
-    from rewindmq.protocol.errors import RemotingError
+    from rewindmq.protocol.code import ResponseCode
+    from rewindmq.protocol.errors import RemotingError, ResponseError
 
     failure = consumer.instance.routes.failures.get(topic)
     if isinstance(failure, RemotingError):
         raise failure
+    if isinstance(failure, ResponseError) and failure.code == ResponseCode.TOPIC_NOT_EXIST:
+        text = (
+            f"there is no topic {topic} yet; waiting for it (rewindmq admin topicList names those there are)"
+        )
+        print(f"rewindmq consume: {text}", file=sys.stderr, flush=True)

@@ -173,6 +173,21 @@ async def test_sigterm_ends_a_consumer_with_its_summary(namesrv_addr: str) -> No
     assert (events[-1]["event"], events[-1]["received"]) == ("summary", 12)
 
 
+async def test_a_topic_that_nobody_has_is_told_of_and_waited_for(namesrv_addr: str) -> None:
+    consumer = await start(
+        *("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--count", "1"),
+        *("--json", "--time-scale", "0.01"),
+    )
+    await next_event(consumer, "ready")
+    await produce(namesrv_addr, 1)
+    code, events, errors = await finish(consumer)
+    assert (code, events[-1]["received"]) == (0, 1)
+    assert errors == (
+        "rewindmq consume: there is no topic T yet; waiting for it"
+        " (rewindmq admin topicList names those there are)\n"
+    )
+
+
 async def test_bodies_are_printed_for_people(namesrv_addr: str) -> None:
     await produce(namesrv_addr, 2, "--body", "number {i}", "--first", "5")
     process = await start(
