@@ -26,8 +26,7 @@ run_groups() {
     fi
     if [ -n "$long" ]; then
         note "$PYTHON" -m pytest -m "long and not computing" "$@"
-        note wait "$beside"
-        cat "$beside_log"
+        note finish_beside
     fi
     exit "$worst"
 }
@@ -42,6 +41,14 @@ note() {
     0) [ "$worst" -ne "$NO_TESTS" ] || worst=0 ;;
     *) worst=$code ;;
     esac
+}
+
+# Its code is that of what ran beside; shows what that said, whatever the code.
+finish_beside() {
+    local code=0
+    wait "$beside" || code=$?
+    cat "$beside_log"
+    return "$code"
 }
 
 # However the script ends, what it started ends, too.

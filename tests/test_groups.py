@@ -64,6 +64,8 @@ def run(
         (PASSED, FAILED, PASSED, FAILED),
         (PASSED, PASSED, FAILED, FAILED),
         (PASSED, PASSED, BROKEN, BROKEN),
+        # What pytest says of a file that it cannot import, too.
+        (PASSED, PASSED, INTERRUPTED, INTERRUPTED),
         # Arguments may leave a group without tests, but not all of them.
         (NONE, PASSED, NONE, PASSED),
         (NONE, NONE, PASSED, PASSED),
