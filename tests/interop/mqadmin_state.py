@@ -216,8 +216,11 @@ class State:
         await self.wait_delivered(group)
         await self.wait_route(retry_topic(group))
         async with asyncio.timeout(_WAIT_SECONDS):
-            # The consumer commits now and then; nobody is told.
-            while not await self._has_committed(consumer, topic):  # noqa: ASYNC110
+            # The consumer commits now and then, and learns of its retry topic 30 s later where the broker
+            # was slow to register it; nobody is told.
+            while not (  # noqa: ASYNC110
+                await self._has_committed(consumer, topic) and await _has_retry_queue(consumer)
+            ):
                 await asyncio.sleep(_ASK_SECONDS)
         return consumer
 
@@ -233,3 +236,8 @@ class State:
         table = (await self.admin.examine_consume_stats(consumer.group, topic)).offset_table
         offsets = [entry.consumer_offset for queue, entry in table.items() if queue.topic == topic]
         return offsets == [_CONSUMED] * QUEUES
+
+
+async def _has_retry_queue(consumer: PushConsumer) -> bool:
+    queues = (await consumer.running_info()).mq_table
+    return any(queue.topic == retry_topic(consumer.group) for queue in queues)
