@@ -86,6 +86,7 @@ class ClientInstance:
     """See the module. Made and shared by ``instance_registry``.
 
     Attributes:
+        config: of the client that it was made for.
         callbacks: what runs answers of pulls and requests from brokers.
         monitor: the lock Java takes on the instance object: resets hold it in profiles that serialise them,
             and consumers that start or stop wait for it.
@@ -93,6 +94,7 @@ class ClientInstance:
 
     def __init__(self, runtime: Runtime, config: ClientConfig) -> None:
         self.runtime = runtime
+        self.config = config
         self.client_id = config.client_id
         self.switches = config.switches
         self.remoting = RemotingClient(

@@ -18,6 +18,10 @@ from rewindmq.protocol.errors import ConfigError
 _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPES: Final = {character: letter for letter, character in _ESCAPED.items()}
+# What would end a key, or begin a comment where it comes first.
+_KEY_SPECIAL: Final = re.compile(r"[\\=:#!\s]")
+_VALUE_SPECIAL: Final = re.compile(r"[\\\n\r]")
 _TRAILING_BACKSLASHES: Final = re.compile(r"\\*$")
 
 
@@ -95,9 +99,13 @@ def format_properties_file(values: dict[str, object]) -> str:
     lines = []
     for key, value in values.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-        lines.append(f"{key}={escaped}\n")
+        lines.append(f"{_KEY_SPECIAL.sub(_escape, key)}={_VALUE_SPECIAL.sub(_escape, text)}\n")
     return "".join(lines)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match.group()
+    return f"\\{_ESCAPES.get(character, character)}"
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

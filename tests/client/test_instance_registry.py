@@ -3,9 +3,12 @@
 import gc
 import weakref
 
+import pytest
+
 from rewindmq.client.client_config import make_config
 from rewindmq.client.instance import ClientInstance
 from rewindmq.client.instance_registry import get_or_create_instance
+from rewindmq.protocol.command import SerializeType
 from rewindmq.race.sim import World
 
 
@@ -22,6 +25,27 @@ def test_clients_with_one_id_share_an_instance_and_others_do_not() -> None:
         assert get_or_create_instance(here, other) is not instance
 
     world.run(main())
+
+
+def test_whoever_shares_an_instance_with_other_settings_is_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+
+    async def main() -> None:
+        here = world.runtime("here")
+        first = make_config("namesrv:9876", instance_name="a")
+        instance = get_or_create_instance(here, first)
+        get_or_create_instance(here, first)
+        other = make_config("elsewhere:9876", instance_name="a", wire=SerializeType.JSON)
+        assert get_or_create_instance(here, other) is instance
+
+    world.run(main())
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "client id 127.0.0.1@a is shared with a client of another namesrv_addrs, wire, which counts;"
+        " give this one an instance_name of its own"
+    )
 
 
 def test_a_loop_whose_clients_were_never_shut_down_is_let_go() -> None:
