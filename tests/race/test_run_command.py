@@ -196,10 +196,12 @@ def test_a_run_as_json_and_as_a_page(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 def test_a_terminal_without_lines_and_dots_gets_the_rest() -> None:
+    # Lines are cut where it says how wide it is.
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     for arguments in (["list"], ["run", "R1"]):
         done = subprocess.run(
             [sys.executable, "-m", "rewindmq", "race", *arguments],
-            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+            env={**environment, "PYTHONIOENCODING": "ascii"},
             capture_output=True,
             text=True,
             timeout=60,
