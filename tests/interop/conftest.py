@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     from interop.results import PLAYED_AGAIN
 
     if PLAYED_AGAIN:
-        terminalreporter.section("played again, since they failed or differed at first")
+        terminalreporter.section("played again alone, since they failed or differed beside others")
         for line in PLAYED_AGAIN:
             terminalreporter.line(line)
     if _differences:

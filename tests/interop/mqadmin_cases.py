@@ -57,7 +57,6 @@ class Case:
         then: a command that shows what came of it.
         ends_route: what came of it is that a topic has no route.
         only_shape, is_unordered, ignored: see ``comparable``.
-        is_once: it prints something else when it is run again.
     """
 
     line: str
@@ -67,7 +66,6 @@ class Case:
     only_shape: bool = False
     is_unordered: bool = False
     ignored: tuple[str, ...] = ()
-    is_once: bool = False
 
 
 LOOKING: Final = (
@@ -139,12 +137,7 @@ CHANGING: Final = (
         "updateSubGroup -c DefaultCluster -g mq-made-2 -r 3 -s true -m true -d true",
         then="getConsumerConfig -g mq-made-2",
     ),
-    Case(
-        f"deleteTopic -c DefaultCluster -t {DOOMED}",
-        then=f"topicRoute -t {DOOMED}",
-        ends_route=True,
-        is_once=True,
-    ),
+    Case(f"deleteTopic -c DefaultCluster -t {DOOMED}", then=f"topicRoute -t {DOOMED}", ends_route=True),
     Case(f"deleteSubGroup -b {{broker}} -g {DOOMED_GROUP} -r true"),
     Case(
         f"cloneGroupOffset -s {OFFLINE} -d {CLONED} -t {LOOK} -o false", then=f"consumerProgress -g {CLONED}"
@@ -154,13 +147,11 @@ CHANGING: Final = (
     Case(
         f"sendMessage -t {SENT_TO} -p hello -b broker-a -i 3 -k from-tool -c TagT",
         then=f"queryMsgByKey -t {SENT_TO} -k from-tool",
-        is_once=True,
     ),
     Case(
         "sendMessage -t mq-made-by-sending -p hello",
         only_shape=True,
         then="topicRoute -t mq-made-by-sending -l",
-        is_once=True,
     ),
     Case(f"checkMsgSendRT -t {SENT} -a 3 -s 16", only_shape=True),
     Case("updateKvConfig -s space -k key -v value"),
@@ -199,8 +190,3 @@ RESETTING: Final = (
     Case(f"resetOffsetByTime -g {QUEUE}-group -t {QUEUE} -s 0 -b {{broker}} -q 2 -o 99", (V5,)),
     Case(f"resetOffsetByTime -g {RESET_OFFLINE} -t {RESET} -s -1 -c DefaultCluster", (V5,)),
 )
-
-
-def may_run_again(case: Case) -> bool:
-    """Whether a second run of it has to print the same; a reset is told to consumers, which go on from it."""
-    return not case.is_once and case not in RESETTING

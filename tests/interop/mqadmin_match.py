@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from interop.mqadmin_cases import V4, V5, V5_CONSUMERS, Case, may_run_again
+from interop.mqadmin_cases import V4, V5, V5_CONSUMERS, Case
 from interop.mqadmin_state import State
 from interop.mqadmin_text import comparable
 from interop.mqadmin_tool import MqadminTool, Printed
-from interop.results import PLAYED_AGAIN
 from interop.servers import OurServer, RealServer, Server
 from interop.toolchains import java_driver
 from interop.versions import SERVER_4, SERVER_5
@@ -51,17 +50,6 @@ KINDS: Final = {
 
 def _lacks_route(lines: list[str]) -> bool:
     return any("CODE: 17" in line for line in lines)
-
-
-def _lost_connection(lines: list[str]) -> bool:
-    return any("RemotingSendRequestException" in line for line in lines)
-
-
-def _difference(ours: list[str], theirs: list[str]) -> str:
-    """The lines that only one of them has."""
-    only_ours = [line for line in ours if line not in theirs]
-    only_theirs = [line for line in theirs if line not in ours]
-    return f"ours {only_ours}, theirs {only_theirs}"
 
 
 def _start(kind: Kind) -> list[Server]:
@@ -160,23 +148,7 @@ class Match:
         return ours, theirs
 
     async def compare(self, case: Case) -> tuple[list[str], list[str]]:
-        """The lines of a command, and of the one that shows what came of it: ours, theirs.
-
-        Where they differ, what a second run prints counts, if there can be one: the client of 5.5.0 now and
-        then closes a connection that it has just made under its own first request (``checkMsgSendRT`` then
-        tells of a failed send), at the real broker as at ours: 2 and 3 of 1,864 runs each.
-        """
-        started = asyncio.get_running_loop().time()
-        ours, theirs = await self._compare_once(case)
-        if ours != theirs and (may_run_again(case) or _lost_connection(ours) or _lost_connection(theirs)):
-            seconds = asyncio.get_running_loop().time() - started
-            PLAYED_AGAIN.append(
-                f"mqadmin {self.kind.tool} {case.line}: after {seconds:.1f} s {_difference(ours, theirs)}"
-            )
-            ours, theirs = await self._compare_once(case)
-        return ours, theirs
-
-    async def _compare_once(self, case: Case) -> tuple[list[str], list[str]]:
+        """The lines of a command, and of the one that shows what came of it: ours, theirs."""
         ours, theirs = await self._lines(case.line, case)
         if case.then and ours == theirs:
             loop = asyncio.get_running_loop()

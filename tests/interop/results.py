@@ -25,7 +25,7 @@ LACKS: Final = "lacks "
 # A test that passed thanks to an explanation says so by ``record_property(EXPLAINED, why)``.
 EXPLAINED: Final = "explained"
 
-# Scenarios and commands that failed or differed at first, and how; shown at the session's end.
+# Scenarios that failed or differed while everything else went on, and how; shown at the session's end.
 PLAYED_AGAIN: Final[list[str]] = []
 
 # Module, test, parameters ("" for none), what came of it.
