@@ -9,12 +9,13 @@ import sys
 import pytest
 
 PROGRAM = """
-import asyncio, sys, threading
+import asyncio, os, sys, threading
 from rewindmq.protocol.remoting.process import run_work
 from rewindmq.protocol.remoting.process_options import ProcessOptions
 
 def block():
-    print("blocked", flush=True)
+    # Not by print: who is told may end the process before this thread has let go of the stream's lock.
+    os.write(1, b"blocked\\n")
     threading.Event().wait()
 
 async def work(runtime, stopping):
