@@ -216,11 +216,9 @@ class State:
         await self.wait_delivered(group)
         await self.wait_route(retry_topic(group))
         async with asyncio.timeout(_WAIT_SECONDS):
-            # The consumer commits now and then, and learns of its retry topic 30 s later where the broker
-            # was slow to register it; nobody is told.
-            while not (  # noqa: ASYNC110
-                await self._has_committed(consumer, topic) and await _has_retry_queue(consumer)
-            ):
+            # The consumer commits now and then, its retry topic last where the broker was slow to register
+            # it; nobody is told.
+            while not await self._has_committed(consumer, topic):  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
         return consumer
 
@@ -233,11 +231,7 @@ class State:
 
     async def _has_committed(self, consumer: PushConsumer, topic: str) -> bool:
         await consumer.persist_offsets()
-        table = (await self.admin.examine_consume_stats(consumer.group, topic)).offset_table
+        table = (await self.admin.examine_consume_stats(consumer.group)).offset_table
         offsets = [entry.consumer_offset for queue, entry in table.items() if queue.topic == topic]
-        return offsets == [_CONSUMED] * QUEUES
-
-
-async def _has_retry_queue(consumer: PushConsumer) -> bool:
-    queues = (await consumer.running_info()).mq_table
-    return any(queue.topic == retry_topic(consumer.group) for queue in queues)
+        has_retries = any(queue.topic == retry_topic(consumer.group) for queue in table)
+        return has_retries and offsets == [_CONSUMED] * QUEUES

@@ -161,14 +161,14 @@ class Runs:
         """
         PLAYED_AGAIN.append(f"{feature} with {client.name} at {server}: {why}")
         for name in (server, REFERENCE[server]):
-            asyncio.run(self._play_alone(self.run(client, name), SCENARIOS[feature]))
+            asyncio.run(self._play_alone(self.run(client, name), SCENARIOS[feature], "-alone"))
 
-    async def _play_alone(self, run: Run, scenario: Scenario) -> None:
-        log = self._directory / f"{run.client.name}-{run.server.name}-{scenario.feature}.log"
+    async def _play_alone(self, run: Run, scenario: Scenario, suffix: str) -> None:
+        log = self._directory / f"{run.client.name}-{run.server.name}-{scenario.feature}{suffix}.log"
         driver = await run.client.start(log)
         async with AdminClient(run.server.namesrv_address) as admin:
             try:
-                await self._one(run, scenario, driver, admin, "-alone")
+                await self._one(run, scenario, driver, admin, suffix)
             finally:
                 await driver.stop()
 
@@ -219,19 +219,20 @@ class Runs:
                 # The page names it.
                 assert client.version in ("", driver.version), f"{client.name} is {driver.version}"
                 await asyncio.gather(*(play(scenario, admin) for scenario in SCENARIOS.values()))
-                await self._play_again(run, driver, admin)
             finally:
                 await driver.stop()
+        await self._play_again(run)
         return run
 
-    async def _play_again(self, run: Run, driver: Driver, admin: AdminClient) -> None:
-        # Two cores that start JVMs keep no client's bounds. What fails with nothing else going on, fails.
-        for feature, result in run.results.items():
+    async def _play_again(self, run: Run) -> None:
+        # Two cores that start JVMs keep no client's bounds, and a library that a dozen scenarios share may
+        # be left in a bad way by one. What fails in a process of its own with nothing else going on, fails.
+        for feature, result in list(run.results.items()):
             if result.error is not None:
                 PLAYED_AGAIN.append(
                     f"{feature} with {run.client.name} at {run.server.name}: {result.error!r}"
                 )
-                await self._one(run, SCENARIOS[feature], driver, admin, "-again")
+                await self._play_alone(run, SCENARIOS[feature], "-again")
 
     async def _one(
         self, run: Run, scenario: Scenario, driver: Driver, admin: AdminClient, suffix: str = ""

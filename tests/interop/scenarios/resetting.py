@@ -8,6 +8,7 @@ from typing import Final
 from interop.scenarios.scenario import Outcome, Stage, by_body, scenario, texts, to_send, within
 
 from rewindmq.client import ResponseError
+from rewindmq.protocol.code import ResponseCode
 
 _BODIES: Final = texts(16)
 _END: Final = -1
@@ -103,6 +104,19 @@ async def reset_skip(stage: Stage) -> Outcome:
     return {"targets": targets}
 
 
+async def _left(stage: Stage, group: str) -> None:
+    """Until the broker knows no member of the group: a member would be told of the reset, and only that."""
+    async with within(_RESET_SECONDS, f"{group} still has a member"):
+        while True:
+            try:
+                await stage.admin.examine_consumer_connection_info(group)
+            except ResponseError as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                return
+            await asyncio.sleep(_ASK_SECONDS)
+
+
 async def _forgotten(stage: Stage, group: str) -> None:
     """Until the group's one member has thrown away what it had pulled before the reset."""
     (member,) = (await stage.admin.examine_consumer_connection_info(group)).connection_set
@@ -135,6 +149,7 @@ async def reset_stopped(stage: Stage) -> Outcome:
     assert sorted(await stage.driver.bodies(consumer, len(_BODIES))) == sorted(_BODIES)
     await stage.committed(topic, group, len(_BODIES))
     await stage.driver.do("consume.stop", consumer=consumer)
+    await _left(stage, group)
     result = await stage.admin.reset_or_write(topic, group, _BEGINNING)
     assert result.is_success, result.failure
     again = await stage.consumer(topic, "again", group=group)
