@@ -45,6 +45,8 @@ _NOT_SHOWN: Final = (
     r"commitLogDirCapacity|commitLogDiskRatio_|remainTransientStoreBufferNumbs",
     r"getTransferr?edTps|brokerVersion ",
 )
+# Shown once the consumer has heard of it and, of offsets, has committed: up to a minute after its start.
+_RETRY_QUEUE: Final = ("^%RETRY%",)
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,10 @@ LOOKING: Final = (
     Case("brokerStatus -c DefaultCluster", only_shape=True, ignored=_NOT_SHOWN),
     Case("consumerProgress", is_unordered=True),
     *(
-        Case(f"consumerProgress -g {group}")
+        Case(f"consumerProgress -g {group}", ignored=_RETRY_QUEUE)
         for group in (LIVE, OFFLINE, HALF, NO_OFFSETS, NO_RETRY_TOPIC, "nix")
     ),
-    Case(f"consumerProgress -g {LIVE} -s true"),
+    Case(f"consumerProgress -g {LIVE} -s true", ignored=_RETRY_QUEUE),
     Case(f"consumerProgress -g {LIVE} -t {LOOK}", matches=(V5,)),
     Case(f"consumerConnection -g {LIVE}"),
     Case(f"consumerConnection -g {LIVE} -b {{broker}}"),
@@ -99,7 +101,7 @@ LOOKING: Final = (
     Case("producer -b {broker}", is_unordered=True),
     Case(f"consumerStatus -g {LIVE}"),
     Case(f"consumerStatus -g {LIVE} -s"),
-    Case(f"consumerStatus -g {LIVE} -i {{client}}", only_shape=True),
+    Case(f"consumerStatus -g {LIVE} -i {{client}}", only_shape=True, ignored=_RETRY_QUEUE),
     Case(f"consumerStatus -g {LIVE} -i 127.0.0.1@nobody"),
     Case(f"consumerStatus -g {OFFLINE}"),
     Case(f"queryMsgByOffset -t {LOOK} -b broker-a -i 0 -o 1", is_unordered=True),

@@ -216,8 +216,7 @@ class State:
         await self.wait_delivered(group)
         await self.wait_route(retry_topic(group))
         async with asyncio.timeout(_WAIT_SECONDS):
-            # The consumer commits now and then, its retry topic last where the broker was slow to register
-            # it; nobody is told.
+            # The consumer commits now and then; nobody is told.
             while not await self._has_committed(consumer, topic):  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
         return consumer
@@ -231,7 +230,6 @@ class State:
 
     async def _has_committed(self, consumer: PushConsumer, topic: str) -> bool:
         await consumer.persist_offsets()
-        table = (await self.admin.examine_consume_stats(consumer.group)).offset_table
+        table = (await self.admin.examine_consume_stats(consumer.group, topic)).offset_table
         offsets = [entry.consumer_offset for queue, entry in table.items() if queue.topic == topic]
-        has_retries = any(queue.topic == retry_topic(consumer.group) for queue in table)
-        return has_retries and offsets == [_CONSUMED] * QUEUES
+        return offsets == [_CONSUMED] * QUEUES
