@@ -66,6 +66,10 @@ class World:
                 for incarnation in self._dead:
                     incarnation.bury()
 
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass; takes no real time. Only inside ``run``."""
+        await asyncio.sleep(seconds)
+
     def runtime(
         self, host: str = "10.0.0.1", *, probe: Probe | None = None, stall: Stall | None = None
     ) -> Runtime:
