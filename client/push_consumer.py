@@ -215,6 +215,11 @@ class PushConsumer(EpochConsumer):
             await self.trace.dispatcher.shutdown()
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
+
+    def _let_go(self) -> None:
+        self.consume_service.cancel()
+        if self.trace is not None:
+            self.trace.dispatcher.abort()
         self.rebalancer.drop_all()
         for chain in list(self._chains.values()):
             self.drop_queue(chain.queue, chain.process_queue)

@@ -7,9 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from client_stage import until
-from scripted_broker import ScriptedBroker
-from scripted_stage import ALL, play, succeed
 
 from rewindmq.client import (
     ConsumeOrderlyContext,
@@ -30,6 +27,9 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.client_stage import until
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_stage import ALL, play, succeed
 
 # A rebalance, a refresh of the locks and the longest delay of a pull; a stuck queue is replaced after 120 s.
 SOON = 50.0
