@@ -29,7 +29,6 @@ from tests.client.client_stage import until
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.scripted_stage import OK, consumer_of, play, succeed
 
-
 # A producer knows brokers from the template's route.
 TOPICS = {"T": 1, DEFAULT_TOPIC: 1}
 
