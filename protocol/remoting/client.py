@@ -225,8 +225,10 @@ class RemotingClient(Endpoint):
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
-        self._dialled[connection] = address
-        self._by_address[address] = connection
+        # It may be lost by now, and nobody would take it out again; its first request fails.
+        if not connection.is_closed:
+            self._dialled[connection] = address
+            self._by_address[address] = connection
         return connection
 
     async def _dial(self, connection: Connection, host: str, port: int) -> None:
