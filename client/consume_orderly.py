@@ -226,13 +226,13 @@ class ConsumeOrderlyService:
         except BaseException as error:
             if ends_the_caller(error):
                 raise
-            _log.warning(
-                "consumeMessage exception, group %s, %s", self._consumer.group, batch.queue, exc_info=True
-            )
+            self._consumer.errors.raised(batch.queue, batch.messages, error)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         try:
             return ConsumeOrderlyStatus(result)  # type: ignore[arg-type]
         except ValueError:
+            if result is not None:
+                self._consumer.errors.answered(batch.queue, batch.messages, result, ConsumeOrderlyStatus)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
     async def _listen(self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> object:

@@ -221,16 +221,18 @@ class ConsumeConcurrentlyService:
                 if self._is_async
                 else await self._consumer.runtime.workers.run(self._listener, messages)
             )
-            result = await answer if isinstance(answer, Awaitable) else answer
+            result: object = await answer if isinstance(answer, Awaitable) else answer
         except BaseException as error:
             if ends_the_caller(error):
                 raise
-            _log.warning("consumeMessage exception, group %s, %s", self._consumer.group, queue, exc_info=True)
+            self._consumer.errors.raised(queue, messages, error)
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         if isinstance(result, ReconsumeLater):
             return result
+        if result is not None and result != ConsumeConcurrentlyStatus.RECONSUME_LATER:
+            self._consumer.errors.answered(queue, messages, result, ConsumeConcurrentlyStatus)
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
