@@ -6,8 +6,10 @@ import asyncio
 import gc
 import io
 import shlex
+import signal
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import pytest
@@ -19,17 +21,30 @@ from tests.support.scheduling import SPARK_GROUP
 _LOG_LINES: Final = 40
 _LOG_FILES: Final = 12
 _TASKS: Final = 40
-_TIMEOUT_TEXT: Final = "from pytest-timeout"
+_STUCK_TASKS: Final = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, object]:
+    """Take down the tasks when the time is over: the event loop cancels them before the test has failed."""
+    result = yield
+    fail = signal.getsignal(signal.SIGALRM)
+
+    def take_down_and_fail(number: int, frame: FrameType | None) -> None:
+        item.stash[_STUCK_TASKS] = pending_tasks()
+        if callable(fail):
+            fail(number, frame)
+
+    signal.signal(signal.SIGALRM, take_down_and_fail)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:
-        if call.excinfo is not None and _TIMEOUT_TEXT in str(call.excinfo.value):
-            report.sections.append(("pending tasks", pending_tasks()))
+        if _STUCK_TASKS in item.stash:
+            report.sections.append(("pending tasks", item.stash[_STUCK_TASKS]))
         report.sections += [(f"log {path.name}", text) for path, text in log_ends(_directories(item))]
     return report
 
@@ -54,7 +69,7 @@ def rerun_command(nodeid: str, config: pytest.Config) -> str:
     test, at, group = nodeid.rpartition("@")
     is_grouped = at and (group == SPARK_GROUP or group.endswith(".py"))
     words = ["./scripts/test", test if is_grouped else nodeid, "-m", ""]
-    if config.getoption("--full"):
+    if config.getoption("--full", default=False):
         words.append("--full")
     return shlex.join(words)
 
