@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from client_records import record
-
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
@@ -31,12 +29,14 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageR
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from tests.client.client_records import record
 
 _HEADERS: dict[int, Any] = {
     RequestCode.GET_ROUTEINFO_BY_TOPIC: GetRouteInfoRequestHeader,
     RequestCode.QUERY_CONSUMER_OFFSET: QueryConsumerOffsetRequestHeader,
     RequestCode.UPDATE_CONSUMER_OFFSET: UpdateConsumerOffsetRequestHeader,
     RequestCode.PULL_MESSAGE: PullMessageRequestHeader,
+    RequestCode.LITE_PULL_MESSAGE: PullMessageRequestHeader,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: GetConsumerListByGroupRequestHeader,
 }
 
@@ -76,6 +76,7 @@ class ScriptedBroker:
                 ResponseCode.SUCCESS, SearchOffsetResponseHeader(self.max_offset)
             ),
             RequestCode.PULL_MESSAGE: self._pull,
+            RequestCode.LITE_PULL_MESSAGE: self._pull,
         }
         served = {*self.handlers, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
         self._server = RemotingServer(runtime, {code: self._noting(code) for code in served})
