@@ -39,7 +39,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_async_use_from_start_to_end(scratch: Path, watch, brokers_at) -> None:
+async def test_async_use_from_start_to_end(scratch: Path, watch: Watch, brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2) as cluster:
         watched = watch([cluster.namesrv.pid, *(broker.pid for broker in cluster.brokers.values())])
         known = await brokers_at(cluster.namesrv_address, {"broker-a", "broker-b"})
@@ -53,7 +53,7 @@ async def test_async_use_from_start_to_end(scratch: Path, watch, brokers_at) -> 
     assert entries(scratch) == []
 
 
-def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch) -> None:
+def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch: Watch) -> None:
     directory = tmp_path / "kept"
     with LocalCluster(
         brokers=1, directory=directory, broker_config={"flushDiskType": "SYNC_FLUSH"}
@@ -73,7 +73,7 @@ def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch) -> None:
         _ = cluster.namesrv_address
 
 
-async def test_a_killed_broker_comes_back_at_its_port(brokers_at) -> None:
+async def test_a_killed_broker_comes_back_at_its_port(brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
         address, pid = cluster.brokers["broker-a"].address, cluster.brokers["broker-a"].pid
         await cluster.kill("broker-a")
@@ -88,7 +88,7 @@ async def test_a_killed_broker_comes_back_at_its_port(brokers_at) -> None:
         assert known["broker-a"] == address
 
 
-async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at) -> None:
+async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
         await cluster.stop("broker-b")
         await brokers_at(cluster.namesrv_address, {"broker-a"})
@@ -99,7 +99,7 @@ async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at) -> None:
         await brokers_at(address, {"broker-a"})
 
 
-def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch) -> None:
+def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch: Watch) -> None:
     watched = []
 
     def interrupted() -> None:
@@ -113,7 +113,7 @@ def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch) -> No
     assert entries(scratch) == []
 
 
-def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, processes_of) -> None:
+def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, processes_of: ProcessesOf) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ClusterError) as caught, LocalCluster(brokers=1, broker_port=port):
@@ -127,7 +127,7 @@ def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, proces
     assert entries(scratch) == []
 
 
-async def test_a_cancelled_start_leaves_nothing(scratch: Path, processes_of) -> None:
+async def test_a_cancelled_start_leaves_nothing(scratch: Path, processes_of: ProcessesOf) -> None:
     cluster = LocalCluster(brokers=2)
     starting = asyncio.ensure_future(cluster.__aenter__())
     await asyncio.to_thread(until, lambda: processes_of(scratch))
@@ -146,7 +146,7 @@ def test_unknown_members_and_counts_are_refused() -> None:
         LocalCluster().kill("broker-a")
 
 
-def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch) -> None:
+def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> None:
     code = (
         "import sys, time\n"
         "from rewindmq.cluster import LocalCluster\n"
@@ -165,7 +165,7 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch, processes_of) -> None:
+def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf) -> None:
     command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path / "data"), "--ready-json"]
     with subprocess.Popen(
         [sys.executable, "-m", "rewindmq", *command],
@@ -200,7 +200,7 @@ def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
-def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, processes_of) -> None:
+def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, processes_of: ProcessesOf) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = subprocess.run(
@@ -260,7 +260,7 @@ def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
     ],
 )
 def test_up_refuses_a_bad_setting_in_one_line(
-    tmp_path: Path, processes_of, setting: str, status: int, words: str
+    tmp_path: Path, processes_of: ProcessesOf, setting: str, status: int, words: str
 ) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(tmp_path), "--set", setting],

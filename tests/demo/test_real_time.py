@@ -29,7 +29,7 @@ async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
     delivered: list[float] = []
     runtime = system_runtime(probe=lambda point, details: moments.setdefault(point, time.monotonic()))
 
-    async def listener(messages):
+    async def listener(messages: list[MessageExt]):
         delivered.extend(time.monotonic() for _ in messages)
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 

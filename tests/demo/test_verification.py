@@ -23,7 +23,7 @@ TIMES = [100, 200, 200, 200, 300, 400]
 @pytest.mark.parametrize(
     ("timestamp", "old", "new"), [(50, 0, 0), (240, 3, 4), (250, 3, 4), (260, 4, 4), (500, 5, 6)]
 )
-def test_expected_targets_of_both_search_rules(timestamp, old, new) -> None:
+def test_expected_targets_of_both_search_rules(timestamp: int, old: int, new: int) -> None:
     assert (nearest(TIMES, timestamp), lower_bound(TIMES, timestamp)) == (old, new)
 
 
@@ -31,7 +31,7 @@ def test_an_empty_queue_is_left_at_its_start() -> None:
     assert (nearest([], 5), lower_bound([], 5)) == (0, 0)
 
 
-def deliver(queue, *offsets, consumer="consumer-1", at_ms=0):
+def deliver(queue: MessageQueue, *offsets: int, consumer: str = "consumer-1", at_ms: int = 0):
     return [Delivery(consumer, queue, offset, 0, at_ms) for offset in offsets]
 
 
@@ -51,7 +51,7 @@ def test_each_kind_of_wrong_delivery_is_counted() -> None:
     st.integers(0, 9),
     st.integers(0, 9),
 )
-def test_the_counts_always_add_up(pairs, start, end) -> None:
+def test_the_counts_always_add_up(pairs: list[tuple[MessageQueue, int]], start: int, end: int) -> None:
     expected = {A: range(start, 10), B: range(end)}
     result = compare([Delivery("c", queue, offset, 0, 0) for queue, offset in pairs], expected)
     total = sum(map(len, expected.values()))
@@ -61,7 +61,7 @@ def test_the_counts_always_add_up(pairs, start, end) -> None:
     assert sum(result.per_queue.values()) == len(set(pairs) & wanted)
 
 
-def event(point, at_ms, queue=None, *, offset=None, address=None, consumer="consumer-1"):
+def event(point: Point, at_ms: int, queue: MessageQueue | None = None, *, offset: int | None = None, address: str | None = None, consumer: str = "consumer-1"):
     return Event(consumer, point, at_ms, queue, offset, address)
 
 
