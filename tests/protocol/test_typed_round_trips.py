@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import pkgutil
+from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -79,6 +80,12 @@ def values(info: inspect.Type) -> st.SearchStrategy[Any]:
     raise NotImplementedError(info)
 
 
+@cache
+def values_of(cls: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
+    """Kept: Hypothesis looks through a new strategy before it draws from it."""
+    return values(inspect.type_info(cls))
+
+
 def test_there_is_something_to_try() -> None:
     assert len(HEADERS) > 60
     assert len(BODIES) > 40
@@ -88,7 +95,7 @@ def test_there_is_something_to_try() -> None:
 @settings(max_examples=15)
 @given(data=st.data())
 def test_headers(header_type: type[CommandHeader], data: st.DataObject) -> None:
-    header = data.draw(values(inspect.type_info(header_type)))
+    header = data.draw(values_of(header_type))
     for codec in HEADER_CODECS.values():
         received = codec.decode_header(codec.encode_header(RemotingCommand(1, header)))
         assert received.decode_header(header_type) == header
@@ -98,7 +105,7 @@ def test_headers(header_type: type[CommandHeader], data: st.DataObject) -> None:
 @settings(max_examples=15)
 @given(data=st.data())
 def test_bodies(body_type: type[RemotingBody], data: st.DataObject) -> None:
-    body = data.draw(values(inspect.type_info(body_type)))
+    body = data.draw(values_of(body_type))
     for serialize_type in SerializeType:
         for standard in (False, True):
             encoded = encode_body(body, serialize_type, standard_json=standard)
@@ -121,6 +128,7 @@ JUNK = st.recursive(
 )
 
 
+@cache
 def near_misses(cls: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
     """Objects with the members of a body or header, and anything at all in them."""
     names = st.sampled_from((*cls.__struct_encode_fields__, "else"))
@@ -166,7 +174,7 @@ def test_a_body_with_anything_in_it_is_taken_or_a_body_error(
 def test_a_damaged_body_is_taken_or_a_body_error(
     data: st.DataObject, body_type: type[RemotingBody], serialize_type: SerializeType
 ) -> None:
-    raw = bytearray(encode_body(data.draw(values(inspect.type_info(body_type))), serialize_type))
+    raw = bytearray(encode_body(data.draw(values_of(body_type)), serialize_type))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(raw)))
         raw[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))

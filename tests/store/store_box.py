@@ -20,6 +20,19 @@ from rewindmq.protocol.text import java_hash
 SMALL = StoreConfig(mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=6_000)
 
 
+class UnsyncedDisk(OsDisk):
+    """Leaves it to the kernel when to write: for the many stores of a property test."""
+
+    def sync(self, path: Path) -> None:
+        pass
+
+    def write(self, path: Path, data: bytes) -> None:
+        path.write_bytes(data)
+
+    def replace(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+
 class StoreBox:
     """One store directory that can be opened, closed, and copied as a crash would leave it."""
 

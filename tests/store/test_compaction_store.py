@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import (
@@ -28,7 +28,7 @@ from rewindmq.broker.store.compaction_layout import UNIT, UNIT_BYTES
 from rewindmq.broker.store.disk import Disk, OsDisk
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import decode_records
-from tests.store.store_box import StoreBox
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 TOPIC = "Prices"
 # 10 units a file, the last for the end mark; 2300 bytes of records.
@@ -454,7 +454,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(steps=st.lists(STEPS, max_size=40))
 def test_any_sequence_serves_the_messages_that_no_compaction_removed(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
@@ -466,7 +465,7 @@ def test_any_sequence_serves_the_messages_that_no_compaction_removed(
     next_offset = 0
 
     def start() -> MessageStore:
-        store = MessageStore(root, COMPACTED, lambda: 1_700_000_000_000)
+        store = MessageStore(root, COMPACTED, lambda: 1_700_000_000_000, UnsyncedDisk())
         store.open()
         store.set_compaction_topics([TOPIC])
         return store

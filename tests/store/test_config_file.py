@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import StoreError
@@ -230,7 +230,6 @@ def test_nested_values_are_laid_out_like_fastjson(path: Path) -> None:
     assert config.load(lambda document: document["topicConfigTable"]["T"]["topicName"]) == "T"
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.dictionaries(
         st.text(max_size=8), st.dictionaries(st.integers(0, 99), st.integers(-1, 2**63 - 1)), max_size=5

@@ -18,6 +18,7 @@ from rewindmq.broker.store import (
     StoreConfig,
     StoredMessage,
 )
+from tests.store.store_box import UnsyncedDisk
 
 CONFIG = StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=400)
 QUEUES = [("T", 0), ("T", 1), ("SCHEDULE_TOPIC_XXXX", 0)]
@@ -42,7 +43,7 @@ DAMAGES = st.lists(
 
 
 def make_store(root: Path) -> MessageStore:
-    store = MessageStore(root, CONFIG, lambda: 1_000)
+    store = MessageStore(root, CONFIG, lambda: 1_000, UnsyncedDisk())
     store.open()
     return store
 
@@ -71,7 +72,7 @@ def read_everything(store: MessageStore) -> None:
         assert record is None or int.from_bytes(record[28:36], "big") == position
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(damages=DAMAGES, abort=st.booleans())
 def test_damaged_files(
     tmp_path_factory: pytest.TempPathFactory, damages: list[tuple[str, float, bytes]], abort: bool

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage, StoreError
@@ -20,7 +20,7 @@ from rewindmq.broker.store.mapped_file import MapPool
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.text import java_hash
-from tests.store.store_box import StoreBox
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 SLOTS, ENTRIES = 7, 12
 INDEXED = StoreConfig(
@@ -276,7 +276,6 @@ MESSAGES = st.lists(st.tuples(st.lists(KEYS, max_size=3), st.integers(0, 2_500))
 QUERIES = st.tuples(KEYS, st.integers(0, 5), st.integers(-1, 60_000), st.integers(-1, 60_000))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(messages=MESSAGES, queries=st.lists(QUERIES, min_size=1, max_size=8), stops=st.lists(st.booleans()))
 def test_put_and_query_equal_a_plain_reference(
     tmp_path_factory: pytest.TempPathFactory,
@@ -290,7 +289,7 @@ def test_put_and_query_equal_a_plain_reference(
     clock = [start]
     config = msgspec.structs.replace(INDEXED, max_hash_slot_num=SLOTS, max_index_num=ENTRIES)
     root = folder / "first"
-    store = MessageStore(root, config, lambda: clock[0])
+    store = MessageStore(root, config, lambda: clock[0], UnsyncedDisk())
     store.open()
     plain = PlainIndex()
     for number, (keys, milliseconds) in enumerate(messages):
@@ -308,7 +307,7 @@ def test_put_and_query_equal_a_plain_reference(
                 shutil.copytree(root, folder / str(number))
                 root = folder / str(number)
             store.close()
-            store = MessageStore(root, config, lambda: clock[0])
+            store = MessageStore(root, config, lambda: clock[0], UnsyncedDisk())
             store.open()
     update(store)
     for key, count, begin, end in queries:

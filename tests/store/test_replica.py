@@ -17,7 +17,7 @@ from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMe
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.replica import Arrival
 from rewindmq.protocol.record import decode_records
-from tests.store.store_box import StoreBox
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 messages = st.lists(
@@ -27,7 +27,7 @@ messages = st.lists(
 
 
 def open_store(root: Path, config: StoreConfig = SMALL) -> MessageStore:
-    store = MessageStore(root, config, lambda: 1_700_000_000_000)
+    store = MessageStore(root, config, lambda: 1_700_000_000_000, UnsyncedDisk())
     store.open()
     return store
 
@@ -61,7 +61,7 @@ def files(store: MessageStore, root: Path) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(wanted=messages, pieces=st.lists(st.integers(1, 3_000), min_size=1, max_size=30), data=st.data())
 def test_a_log_split_into_any_pieces_makes_an_identical_store(
     wanted: list[tuple[str, int, int]], pieces: list[int], data: st.DataObject

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig, StoredMessage
-from rewindmq.broker.store.disk import OsDisk
-from tests.store.store_box import StoreBox
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 LOWER, UPPER = Boundary.LOWER, Boundary.UPPER
 NEAREST, BOUNDARY = SearchMode.NEAREST, SearchMode.BOUNDARY
@@ -143,7 +142,6 @@ def test_v49_when_every_unit_of_the_chosen_file_has_expired(box: StoreBox) -> No
     assert store.search_offset("T", 0, 10_500, LOWER, BOUNDARY) == store.min_offset("T", 0)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     steps=st.lists(st.integers(0, 3), min_size=1, max_size=60),
     probes=st.lists(st.integers(-2, 190), min_size=1, max_size=10),
@@ -157,7 +155,7 @@ def test_boundaries_equal_a_linear_scan(
         tmp_path_factory.mktemp("store"),
         StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=200),
         lambda: now,
-        OsDisk(),
+        UnsyncedDisk(),
     )
     store.open()
     for step in steps:
