@@ -1,6 +1,7 @@
 """The import table of docs/architecture.md, kept by reading every module's imports."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,10 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Every module a file imports, wherever in the file; ``from a import b`` counts as ``a`` and ``a.b``."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
@@ -81,7 +83,7 @@ def imports_of(path: Path) -> set[str]:
             assert node.module is not None
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 MODULES = modules()
