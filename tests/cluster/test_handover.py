@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import WAIT_SECONDS
+
 
 @pytest.fixture
 def broker_command(tmp_path: Path) -> list[str]:
@@ -29,7 +31,7 @@ def broker_command(tmp_path: Path) -> list[str]:
 def test_a_bad_first_line_is_a_one_line_error(
     broker_command: list[str], given: bytes, complaint: str
 ) -> None:
-    result = subprocess.run(broker_command, input=given, capture_output=True, timeout=20)
+    result = subprocess.run(broker_command, input=given, capture_output=True, timeout=WAIT_SECONDS)
     assert (result.returncode, result.stdout) == (1, b"")
     assert result.stderr.decode().startswith(f"rewindmq broker: {complaint}")
     assert result.stderr.count(b"\n") == 1
@@ -40,11 +42,14 @@ def test_a_broker_serves_though_its_name_server_is_not_there(broker_command: lis
     with subprocess.Popen(
         broker_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.write(b"127.0.0.1:1\nmore\n")
         process.stdin.flush()
         ready = json.loads(process.stdout.readline())
         assert (ready["ready"], ready["pid"]) == ("broker", process.pid)
         process.stdin.close()
         process.stdin = None
-        assert process.wait(20) == 0
+        assert process.wait(WAIT_SECONDS) == 0
         assert b"not registered at name server 127.0.0.1:1" in process.stderr.read()

@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from rewindmq.cluster import ClusterError, LocalCluster
+from tests.cluster.cluster_stage import BrokersAt, ProcessesOf, Watch
+from tests.support.processes import WAIT_SECONDS, Watched
 
 # 30 s between two registrations become 0.6 s.
 FAST = 0.02
@@ -100,7 +102,7 @@ async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at: BrokersA
 
 
 def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch: Watch) -> None:
-    watched = []
+    watched: list[Watched] = []
 
     def interrupted() -> None:
         with LocalCluster(brokers=1) as cluster:
@@ -158,6 +160,7 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as parent:
+        assert parent.stdout is not None
         watched = watch(map(int, parent.stdout.readline().split()))
         parent.kill()
     watched.wait_gone()
@@ -165,7 +168,9 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf) -> None:
+def test_up_ends_with_all_members(
+    tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf
+) -> None:
     command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path / "data"), "--ready-json"]
     with subprocess.Popen(
         [sys.executable, "-m", "rewindmq", *command],
@@ -173,11 +178,13 @@ def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         ready = json.loads(process.stdout.readline())
         assert (ready["ready"], ready["pid"], ready["directory"]) == ("cluster", process.pid, command[6])
         watched = watch([ready["namesrv"]["pid"], ready["brokers"]["broker-a"]["pid"]])
         process.send_signal(number)
-        assert process.wait(20) == (-number if number is signal.SIGKILL else 0)
+        assert process.wait(WAIT_SECONDS) == (-number if number is signal.SIGKILL else 0)
         assert process.stderr.read() == ""
     watched.wait_gone()
     assert processes_of(tmp_path) == []
@@ -190,6 +197,8 @@ def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         lines = [process.stdout.readline().rstrip("\n") for _ in range(6)]
         assert lines[0].split() == ["member", "address", "pid", "log"]
         (_, namesrv, _, _), (broker, _, pid, log) = lines[1].split(), lines[2].split()
@@ -197,17 +206,19 @@ def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr.readline() == f"rewindmq up: {broker} has ended, see {log}\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(WAIT_SECONDS) == 0
 
 
-def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, processes_of: ProcessesOf) -> None:
+def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = subprocess.run(
             [sys.executable, "-m", "rewindmq", "up", "-p", str(port), "--dir", str(tmp_path)],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=WAIT_SECONDS,
         )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
@@ -221,7 +232,7 @@ def broker_config(namesrv: str, broker: str) -> str:
     """What ``getBrokerConfig`` prints."""
     command = ["admin", "getBrokerConfig", "-n", namesrv, "-b", broker]
     return subprocess.run(
-        [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=20
+        [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=WAIT_SECONDS
     ).stdout
 
 
@@ -231,13 +242,14 @@ def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "rewindmq", *command], stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
         try:
             ready = json.loads(process.stdout.readline())
             namesrv = ready["namesrv"]["address"]
             tables = [broker_config(namesrv, broker["address"]) for broker in ready["brokers"].values()]
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(WAIT_SECONDS) == 0
     assert len(tables) == 2
     for table in tables:
         assert re.search(r"^resetMode +=  fenced$", table, re.MULTILINE)
@@ -266,7 +278,7 @@ def test_up_refuses_a_bad_setting_in_one_line(
         [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(tmp_path), "--set", setting],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=WAIT_SECONDS,
     )
     assert (result.returncode, result.stdout) == (status, "")
     lines = result.stderr.splitlines()
@@ -282,7 +294,7 @@ def test_up_into_something_that_is_no_directory(tmp_path: Path) -> None:
         [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(blocker)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=WAIT_SECONDS,
     )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"rewindmq up: {blocker}: File exists\n"

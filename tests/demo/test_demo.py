@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rewindmq.__main__ import main
+from tests.support.processes import WAIT_SECONDS, Watched
 
 RESETS = ["reset to the start", "reset into the middle", "skip accumulation"]
 STEPS = [
@@ -44,7 +44,8 @@ def run_demo(tmp_path: Path, *options: str, seconds: float) -> tuple[dict[str, A
         timeout=seconds,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(report.read_text()), done.stdout
+    told: dict[str, Any] = json.loads(report.read_text())
+    return told, done.stdout
 
 
 def is_alive(pid: int) -> bool:
@@ -140,11 +141,13 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
         (signal.SIGINT, signal.SIGINT, signal.SIGTERM),
     ],
 )
-def test_a_signal_leaves_no_process_and_no_directory(tmp_path: Path, signals: tuple[signal.Signals, ...]) -> None:
+def test_a_signal_leaves_no_process_and_no_directory(
+    tmp_path: Path, signals: tuple[signal.Signals, ...]
+) -> None:
     with demo_at_work(tmp_path) as (demo, children):
         for number in signals:
             demo.send_signal(number)
-        _, error = demo.communicate(timeout=30)
+        _, error = demo.communicate(timeout=WAIT_SECONDS)
     assert (demo.returncode, error) == (130, "")
     assert not any(is_alive(pid) for pid in children)
     assert list(tmp_path.iterdir()) == []
@@ -154,7 +157,7 @@ def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path)
     with demo_at_work(tmp_path) as (demo, children):
         consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(consumers[0], signal.SIGKILL)
-        _, error = demo.communicate(timeout=30)
+        _, error = demo.communicate(timeout=WAIT_SECONDS)
     assert demo.returncode == 1
     assert re.fullmatch(r"rewindmq demo: consumer-[12] ended with exit code -9: .*\n", error)
     assert not any(is_alive(pid) for pid in children)
@@ -162,14 +165,10 @@ def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path)
 
 
 def test_no_process_outlives_a_killed_demo(tmp_path: Path) -> None:
-    with demo_at_work(tmp_path) as (demo, children):
+    with demo_at_work(tmp_path) as (demo, children), closing(Watched(children)) as watched:
         demo.kill()
-        demo.communicate(timeout=30)
-        for _ in range(500):
-            if not any(is_alive(pid) for pid in children):
-                break
-            select.select([], [], [], 0.02)
-    assert not any(is_alive(pid) for pid in children)
+        demo.communicate(timeout=WAIT_SECONDS)
+        watched.wait_gone()
 
 
 def _children(pid: int) -> list[int]:
@@ -183,7 +182,9 @@ def test_a_used_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith(f"rewindmq demo: {tmp_path} is not empty")
 
 
-def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_written_is_found_out_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["demo", "--report", str(tmp_path / "no" / "report.json")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
 

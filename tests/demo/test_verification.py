@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewindmq.cluster.demo.display import result_lines
 from rewindmq.cluster.demo.expectation import lower_bound, nearest
-from rewindmq.cluster.demo.journal import Delivery, Event, Journal, compare
+from rewindmq.cluster.demo.journal import Delivery, Entry, Event, Journal, compare
 from rewindmq.cluster.demo.report import Figure, Report
 from rewindmq.cluster.demo.timeline import AdminStep, build_timeline
 from rewindmq.protocol.message_queue import MessageQueue
@@ -31,7 +31,9 @@ def test_an_empty_queue_is_left_at_its_start() -> None:
     assert (nearest([], 5), lower_bound([], 5)) == (0, 0)
 
 
-def deliver(queue: MessageQueue, *offsets: int, consumer: str = "consumer-1", at_ms: int = 0):
+def deliver(
+    queue: MessageQueue, *offsets: int, consumer: str = "consumer-1", at_ms: int = 0
+) -> list[Delivery]:
     return [Delivery(consumer, queue, offset, 0, at_ms) for offset in offsets]
 
 
@@ -61,7 +63,15 @@ def test_the_counts_always_add_up(pairs: list[tuple[MessageQueue, int]], start: 
     assert sum(result.per_queue.values()) == len(set(pairs) & wanted)
 
 
-def event(point: Point, at_ms: int, queue: MessageQueue | None = None, *, offset: int | None = None, address: str | None = None, consumer: str = "consumer-1"):
+def event(
+    point: Point,
+    at_ms: int,
+    queue: MessageQueue | None = None,
+    *,
+    offset: int | None = None,
+    address: str | None = None,
+    consumer: str = "consumer-1",
+) -> Event:
     return Event(consumer, point, at_ms, queue, offset, address)
 
 
@@ -85,7 +95,7 @@ def test_deliveries_are_counted_from_any_mark() -> None:
 
 
 def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
-    entries = [
+    entries: list[Entry] = [
         event(Point.RESET_NOTICE_RECEIVED, 1002, address="host:1"),
         event(Point.SUSPENDED, 1003),
         event(Point.QUEUE_DROPPED, 1004, A),
@@ -134,11 +144,10 @@ def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
 
 
 def test_a_wrong_figure_fails_the_report_and_is_named() -> None:
-    report = Report({})
-    assert not report.is_ok
-    report.figures += [Figure("send", "acknowledged", 10, 10), Figure("wait", "ms", 10, 11, at_least=True)]
-    assert report.is_ok
-    report.figures.append(Figure("consume", "delivered exactly once", 10, 9))
+    right = [Figure("send", "acknowledged", 10, 10), Figure("wait", "ms", 10, 11, at_least=True)]
+    assert not Report({}).is_ok
+    assert Report({}, figures=right).is_ok
+    report = Report({}, figures=[*right, Figure("consume", "delivered exactly once", 10, 9)])
     assert not report.is_ok
     assert report.to_json()["ok"] is False
     lines = result_lines(report)
