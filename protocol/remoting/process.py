@@ -117,7 +117,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def read_parent_line() -> str:
+def read_parent_line(descriptor: int = _STDIN) -> str:
     """Wait for the first line the parent writes to standard input, before the event loop runs.
 
     This is how a parent hands over what it did not know when it launched this process, so that members of
@@ -128,7 +128,7 @@ def read_parent_line() -> str:
     """
     line = bytearray()
     while len(line) <= _MAX_LINE_BYTES:
-        byte = os.read(_STDIN, 1)
+        byte = os.read(descriptor, 1)
         if not byte:
             raise RewindMQError("standard input ended before its first line")
         if byte == b"\n":

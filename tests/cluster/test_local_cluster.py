@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,7 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.__main__ import main
+from rewindmq.broker.config import read_broker_config
+from rewindmq.client import AdminClient
 from rewindmq.cluster import ClusterError, LocalCluster
+from rewindmq.protocol.errors import ConfigError
 from tests.cluster.cluster_stage import BrokersAt, ProcessesOf, Watch
 from tests.support.processes import WAIT_SECONDS, Watched
 
@@ -228,12 +231,9 @@ def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(
     assert processes_of(tmp_path) == []
 
 
-def broker_config(namesrv: str, broker: str) -> str:
-    """What ``getBrokerConfig`` prints."""
-    command = ["admin", "getBrokerConfig", "-n", namesrv, "-b", broker]
-    return subprocess.run(
-        [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=WAIT_SECONDS
-    ).stdout
+async def configurations(addresses: list[str]) -> list[dict[str, str]]:
+    async with AdminClient("127.0.0.1:1") as admin:
+        return [await admin.get_broker_config(address) for address in addresses]
 
 
 def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
@@ -245,45 +245,58 @@ def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
         assert process.stdout is not None
         try:
             ready = json.loads(process.stdout.readline())
-            namesrv = ready["namesrv"]["address"]
-            tables = [broker_config(namesrv, broker["address"]) for broker in ready["brokers"].values()]
+            addresses = [broker["address"] for broker in ready["brokers"].values()]
+            tables = asyncio.run(configurations(addresses))
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_SECONDS) == 0
-    assert len(tables) == 2
-    for table in tables:
-        assert re.search(r"^resetMode +=  fenced$", table, re.MULTILINE)
-        assert re.search(r"^regionId +=  x=y$", table, re.MULTILINE)
+    assert [(table["resetMode"], table["regionId"]) for table in tables] == [("fenced", "x=y")] * 2
 
 
 @pytest.mark.parametrize(
-    ("setting", "status", "words"),
+    ("setting", "words"),
     [
-        ("resetMode", 2, "argument --set: must be KEY=VALUE, not 'resetMode'"),
-        ("=server", 2, "argument --set: must be KEY=VALUE, not '=server'"),
-        ("#resetMode=server", 2, "argument --set: must be KEY=VALUE, not '#resetMode=server'"),
-        ("brokerName x=y", 2, "argument --set: must be KEY=VALUE, not 'brokerName x=y'"),
-        ("listenPort=1", 2, "argument --set: listenPort is set by --broker-port"),
-        ("haListenPort=1", 2, "argument --set: haListenPort is set by each broker, to any free port"),
-        ("resetMode=other", 1, "resetMode = 'other': must be one of classic, server, fenced"),
-        ("resetmode=server", 1, "there is no key resetmode, did you mean resetMode?"),
-        ("zzz=1", 1, "there is no key zzz"),
-        ("store=1", 1, "there is no key store"),
+        ("resetMode", "argument --set: must be KEY=VALUE, not 'resetMode'"),
+        ("=server", "argument --set: must be KEY=VALUE, not '=server'"),
+        ("#resetMode=server", "argument --set: must be KEY=VALUE, not '#resetMode=server'"),
+        ("brokerName x=y", "argument --set: must be KEY=VALUE, not 'brokerName x=y'"),
+        ("listenPort=1", "argument --set: listenPort is set by --broker-port"),
+        ("haListenPort=1", "argument --set: haListenPort is set by each broker, to any free port"),
     ],
 )
-def test_up_refuses_a_bad_setting_in_one_line(
-    tmp_path: Path, processes_of: ProcessesOf, setting: str, status: int, words: str
-) -> None:
+def test_up_takes_no_such_setting(capsys: pytest.CaptureFixture[str], setting: str, words: str) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["up", "-p", "0", "--set", setting])
+    assert refused.value.code == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("resetmode=server", "there is no key resetmode, did you mean resetMode?"),
+        ("resetMode=other", "resetMode = 'other': must be one of classic, server, fenced"),
+        ("zzz=1", "there is no key zzz"),
+        ("store=1", "there is no key store"),
+    ],
+)
+def test_a_broker_of_a_cluster_takes_no_such_line(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(line + "\n")
+    with pytest.raises(ConfigError) as refused:
+        read_broker_config(path, is_strict=True)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_up_says_in_one_line_what_a_broker_does_not_take(tmp_path: Path, processes_of: ProcessesOf) -> None:
+    command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path), "--set", "resetmode=server"]
     result = subprocess.run(
-        [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(tmp_path), "--set", setting],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
+        [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=WAIT_SECONDS
     )
-    assert (result.returncode, result.stdout) == (status, "")
-    lines = result.stderr.splitlines()
-    assert words in lines[-1]
-    assert status == 2 or len(lines) == 1
+    assert (result.returncode, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert "there is no key resetmode, did you mean resetMode?" in line
     assert processes_of(tmp_path) == []
 
 

@@ -134,8 +134,9 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
 
 @pytest.mark.parametrize(
     "signals",
+    # The last one stands for all in the default group: every start is six processes.
     [
-        (signal.SIGINT,),
+        pytest.param((signal.SIGINT,), marks=pytest.mark.long),
         pytest.param((signal.SIGTERM,), marks=pytest.mark.long),
         pytest.param((signal.SIGHUP,), marks=pytest.mark.long),
         (signal.SIGINT, signal.SIGINT, signal.SIGTERM),
@@ -164,6 +165,8 @@ def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+# The lifeline that ends them is tested with a killed cluster, too (tests/cluster).
+@pytest.mark.long
 def test_no_process_outlives_a_killed_demo(tmp_path: Path) -> None:
     with demo_at_work(tmp_path) as (demo, children), closing(Watched(children)) as watched:
         demo.kill()

@@ -445,7 +445,7 @@ def test_a_disk_that_gives_no_room_costs_no_message(box: StoreBox) -> None:
 )
 def test_sizes_that_no_file_can_have_are_refused(keys: dict[str, int], said: str) -> None:
     with pytest.raises(StoreError, match=said):
-        msgspec.structs.replace(COMPACTED, **keys)
+        msgspec.structs.replace(StoreConfig(), **keys)
 
 
 STEPS = st.one_of(

@@ -495,7 +495,7 @@ def test_a_damaged_header_drops_the_index(box: StoreBox) -> None:
 )
 def test_settings_that_no_index_file_can_have_are_refused(keys: dict[str, int], said: str) -> None:
     with pytest.raises(StoreError, match=said):
-        msgspec.structs.replace(INDEXED, **keys)
+        msgspec.structs.replace(StoreConfig(), **keys)
 
 
 def test_a_disk_that_is_full_costs_the_query_alone(box: StoreBox) -> None:
