@@ -175,8 +175,9 @@ async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: 
     try:
         if await _start_unless(stopping, service):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
-            print(json.dumps(ready, separators=(",", ":")), flush=True)
+            # The log comes first: a parent that has read the ready line finds something in it.
             _log.info("%s serves at %s", kind, service.address)
+            print(json.dumps(ready, separators=(",", ":")), flush=True)
             await stopping.wait()
             _log.info("%s stops", kind)
     finally:

@@ -92,7 +92,7 @@ def test_there_is_something_to_try() -> None:
 
 
 @pytest.mark.parametrize("header_type", HEADERS, ids=lambda cls: cls.__name__)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_headers(header_type: type[CommandHeader], data: st.DataObject) -> None:
     header = data.draw(values_of(header_type))
@@ -102,7 +102,7 @@ def test_headers(header_type: type[CommandHeader], data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("body_type", BODIES, ids=lambda cls: cls.__name__)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_bodies(body_type: type[RemotingBody], data: st.DataObject) -> None:
     body = data.draw(values_of(body_type))

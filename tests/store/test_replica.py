@@ -61,7 +61,7 @@ def files(store: MessageStore, root: Path) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(wanted=messages, pieces=st.lists(st.integers(1, 3_000), min_size=1, max_size=30), data=st.data())
 def test_a_log_split_into_any_pieces_makes_an_identical_store(
     wanted: list[tuple[str, int, int]], pieces: list[int], data: st.DataObject
