@@ -117,7 +117,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def read_parent_line() -> str:
+def read_parent_line(descriptor: int = _STDIN) -> str:
     """Wait for the first line the parent writes to standard input, before the event loop runs.
 
     This is how a parent hands over what it did not know when it launched this process, so that members of
@@ -128,7 +128,7 @@ def read_parent_line() -> str:
     """
     line = bytearray()
     while len(line) <= _MAX_LINE_BYTES:
-        byte = os.read(_STDIN, 1)
+        byte = os.read(descriptor, 1)
         if not byte:
             raise RewindMQError("standard input ended before its first line")
         if byte == b"\n":
@@ -175,8 +175,9 @@ async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: 
     try:
         if await _start_unless(stopping, service):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
-            print(json.dumps(ready, separators=(",", ":")), flush=True)
+            # The log comes first: a parent that has read the ready line finds something in it.
             _log.info("%s serves at %s", kind, service.address)
+            print(json.dumps(ready, separators=(",", ":")), flush=True)
             await stopping.wait()
             _log.info("%s stops", kind)
     finally:

@@ -11,6 +11,7 @@ import pytest
 from rewindmq.broker.store import BatchEntry, GetMessageStatus, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.disk import OsDisk
 from rewindmq.protocol.record import BLANK, MAGIC_BLANK
+from tests.store.store_box import StoreBox
 
 SEGMENT = 65_536
 OVERHEAD = 91 + 1  # of a record of topic T
@@ -48,12 +49,14 @@ class FullDisk(OsDisk):
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def segment_names(box):
+def segment_names(box: StoreBox) -> list[str]:
     return sorted(path.name for path in (box.root / "commitlog").iterdir())
 
 
 @pytest.mark.parametrize(("left", "rolls"), [(8, False), (7, True)])
-def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, rolls) -> None:
+def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(
+    box: StoreBox, left: int, rolls: bool
+) -> None:
     store = box.open()
     first = box.put(store, body=b"a" * 1_000)
     box.put(store, body=b"b" * (SEGMENT - first.size - OVERHEAD - left))
@@ -70,7 +73,7 @@ def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, 
     assert box.open().get_message("T", 0, 0, 32, None).body == result.body
 
 
-def test_a_batch_moves_to_the_next_segment_as_a_whole(box) -> None:
+def test_a_batch_moves_to_the_next_segment_as_a_whole(box: StoreBox) -> None:
     store = box.open()
     box.put(store, body=b"a" * 60_000)
     result = box.put_batch(store, [b"b" * 2_000] * 4)
@@ -79,7 +82,7 @@ def test_a_batch_moves_to_the_next_segment_as_a_whole(box) -> None:
     assert store.get_message("T", 0, 0, 32, None).message_count == 5
 
 
-def test_files_have_exactly_the_configured_size_and_are_sparse(box) -> None:
+def test_files_have_exactly_the_configured_size_and_are_sparse(box: StoreBox) -> None:
     store = box.open(config=StoreConfig())
     box.put(store)
     segment = box.root / "commitlog" / ("0" * 20)
@@ -90,7 +93,7 @@ def test_files_have_exactly_the_configured_size_and_are_sparse(box) -> None:
     assert queue_file.stat().st_blocks * 512 < 262_144
 
 
-def test_a_queue_file_rolls_at_300_units(box) -> None:
+def test_a_queue_file_rolls_at_300_units(box: StoreBox) -> None:
     store = box.open()
     for number in range(299):
         box.put(store, body=b"%d" % number)
@@ -109,7 +112,7 @@ def test_a_queue_file_rolls_at_300_units(box) -> None:
     assert box.put(again).queue_offset == 302
 
 
-def test_topic_names_are_directory_names_as_they_are(box) -> None:
+def test_topic_names_are_directory_names_as_they_are(box: StoreBox) -> None:
     store = box.open()
     box.put(store, topic="%RETRY%group-1")
     box.put(store, topic="%DLQ%group|1", queue_id=12)
@@ -121,7 +124,7 @@ def test_topic_names_are_directory_names_as_they_are(box) -> None:
     assert again.max_offset("%DLQ%group|1", 12) == 1
 
 
-def test_a_full_disk_refuses_sends_but_serves_reads(box) -> None:
+def test_a_full_disk_refuses_sends_but_serves_reads(box: StoreBox) -> None:
     disk = FullDisk()
     store = box.open(disk=disk)
     written = 20
@@ -147,7 +150,7 @@ def test_a_full_disk_refuses_sends_but_serves_reads(box) -> None:
     disk.is_full = False
 
 
-def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box) -> None:
+def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box: StoreBox) -> None:
     disk = FullDisk()
     store = box.open(disk=disk)
     topics = [f"T{number}" for number in range(4)]
@@ -167,7 +170,7 @@ def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box) -> No
     assert [crashed.max_offset(topic, 0) for topic in (*topics, "New")] == [2, 1, 1, 1, 1]
 
 
-def test_more_queues_than_mappings(box) -> None:
+def test_more_queues_than_mappings(box: StoreBox) -> None:
     class FewMappings(OsDisk):
         def max_mappings(self) -> int:
             return 3
