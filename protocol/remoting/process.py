@@ -107,6 +107,26 @@ def run_work(
         runtime.workers.close()
 
 
+async def finishes_before(stopping: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Await ``work``, or cancel it when ``stopping`` is set first; True when it has finished.
+
+    Raises:
+        Exception: what ``work`` raises.
+    """
+    working = asyncio.ensure_future(work)
+    stop = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            return False
+        working.result()
+        return True
+    finally:
+        for task in (working, stop):
+            task.cancel()
+        await asyncio.gather(working, stop, return_exceptions=True)
+
+
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop's loop where it exists, else asyncio's own."""
     try:
@@ -173,7 +193,7 @@ async def _until_stopped(
 
 async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: Mapping[str, object]) -> None:
     try:
-        if await _start_unless(stopping, service):
+        if await finishes_before(stopping, service.start()):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
             # The log comes first: a parent that has read the ready line finds something in it.
             _log.info("%s serves at %s", kind, service.address)
@@ -182,22 +202,6 @@ async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: 
             _log.info("%s stops", kind)
     finally:
         await service.close()
-
-
-async def _start_unless(stopping: asyncio.Event, service: Service) -> bool:
-    """Start the service; False when a stop was asked for before it served."""
-    starting = asyncio.ensure_future(service.start())
-    stop = asyncio.ensure_future(stopping.wait())
-    try:
-        await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            return False
-        starting.result()
-        return True
-    finally:
-        for task in (starting, stop):
-            task.cancel()
-        await asyncio.gather(starting, stop, return_exceptions=True)
 
 
 def _watch_lifeline(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:

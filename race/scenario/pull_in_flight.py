@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
@@ -53,4 +54,5 @@ SCENARIO: Final = Scenario(
         fenced=ALL_KEPT,
     ),
     play=play,
+    remedies=dict.fromkeys((Remedy.F1, Remedy.F3, Remedy.F8), cases(classic=alike(KEPT))),
 )

@@ -118,6 +118,30 @@ def test_profile_and_mode_choose_the_case(capsys: pytest.CaptureFixture[str]) ->
     assert "epoch, fenced, simulated: kept, as documented" in out
 
 
+def test_a_single_remedy_is_added_to_the_clients(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = race(capsys, "run", "R1", "--remedy", "F1")
+    assert code == 0
+    assert "R1, v49 with F1, classic, simulated: kept, as documented" in out
+    _, out, _ = race(capsys, "run", "R1", "--remedy", "F2", "--json")
+    result = json.loads(out)
+    assert (result["profile"], result["remedy"], result["documented"]) == ("v49", "F2", ["L1"])
+    # An epoch is of use only where resets are fenced.
+    _, out, _ = race(capsys, "run", "S1", "--remedy", "F12")
+    assert "S1, v49 with F12, fenced, simulated: kept, as documented" in out
+
+
+def test_the_list_tells_what_single_remedies_make_of_a_race(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    _, out, _ = race(capsys, "list", "R1")
+    told = "F1 kept, F2 L1, F3 kept, F8 kept with v49 in classic mode; F12 kept with v49 in fenced mode"
+    assert told in " ".join(out.split())
+    _, out, _ = race(capsys, "list", "R1", "--json")
+    expected = {"remedy": "F2", "profile": "v49", "mode": "classic", "outcome": ["L1"]}
+    assert expected in json.loads(out)[0]["remedies"]
+
+
 def test_another_outcome_than_the_documented_one_is_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +182,11 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
         (["nonsense"], "there is no race 'nonsense'; `rewindmq race list` names them all"),
         (["S7", "--mode", "classic"], "S7 is no race for mode classic; it is for server (v42, v49, v53"),
         (["R3b", "--profile", "unguarded"], "R3b is no race for profile unguarded; it is for classic"),
+        (["BROADCAST", "--remedy", "F12"], "BROADCAST is no race for mode fenced; it is for classic"),
+        (
+            ["R1", "--remedy", "F1", "--held", "--client-command", "true {namesrv} {topic} {group}"],
+            "--remedy changes our own clients, and --client-command names another one",
+        ),
         (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; --held has no chance to repeat"),
         (
             ["R1", "--report", "/no/such/folder/x.html"],

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
-from rewindmq.race.run import HELD_TIME_SCALE, Outcome, Plan, Staging, choose_case, play_simulated
+from rewindmq.race.run import HELD_TIME_SCALE, Outcome, Plan, Staging, play_simulated
 from rewindmq.race.run_many import default_jobs, play_many
 from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
+from rewindmq.race.scenario.choose import choose_case, remedy_cases
 from rewindmq.race.scenario.scenario import KEPT
 
 CASES = [
@@ -74,6 +76,36 @@ def test_20_of_20_held_runs_come_out_as_documented(scenario_id: str) -> None:
     outcomes = play_many(plan, range(20), 1, lambda outcome: None)
     assert len(outcomes) == 20
     assert _undocumented(outcomes) == []
+
+
+REMEDIES = [
+    pytest.param(scenario.id, remedy, *case, id=f"{scenario.id}-{remedy}")
+    for scenario in SCENARIOS.values()
+    for remedy, case in remedy_cases(scenario).items()
+]
+
+
+@pytest.mark.parametrize(("scenario_id", "remedy", "profile", "mode"), REMEDIES)
+def test_every_single_remedy_closes_the_races_that_it_is_documented_to_close(
+    scenario_id: str, remedy: Remedy, profile: Profile, mode: ResetMode
+) -> None:
+    assert _undocumented([play_simulated(Plan(scenario_id, profile, mode, remedy=remedy), 1)]) == []
+
+
+@pytest.mark.parametrize("remedy", Remedy)
+@pytest.mark.parametrize("scenario_id", SCENARIOS)
+@pytest.mark.long
+@pytest.mark.computing
+def test_every_single_remedy_does_so_in_every_case_with_more_seeds(scenario_id: str, remedy: Remedy) -> None:
+    plans = [Plan(scenario_id, *case, remedy=remedy) for case in SCENARIOS[scenario_id].cases]
+    assert _undocumented([play_simulated(plan, seed) for plan in plans for seed in range(1, 6)]) == []
+
+
+@pytest.mark.parametrize("scenario_id", ["R1", "R3a"])
+@pytest.mark.long
+def test_a_single_remedy_closes_a_race_on_real_sockets(scenario_id: str) -> None:
+    plan = Plan(scenario_id, Profile.V49, ResetMode.CLASSIC, Staging.HELD, HELD_TIME_SCALE, remedy=Remedy.F3)
+    assert _undocumented(play_many(plan, range(1), 1, lambda outcome: None)) == []
 
 
 def test_R1_held_lets_the_notice_of_a_server_reset_through() -> None:
