@@ -110,7 +110,7 @@ def a_segment_is_missing(root: Path) -> None:
     (root / "commitlog" / f"{4096:020d}").write_bytes(bytes(1024))
 
 
-BAD_STORES = {
+BAD_STORES: dict[Callable[[Path], None], str] = {
     no_directory: "no such directory",
     a_file: "is a file; a store is a directory",
     no_store: "is no store: there is no commitlog/ in it",
@@ -230,7 +230,7 @@ def out_of_a_later_version(out: Path, store: Path) -> Path:
     return out
 
 
-BAD_OUTPUTS = {
+BAD_OUTPUTS: dict[Callable[[Path, Path], Path], str] = {
     out_with_other_things: "exists and holds other things (thesis.txt)",
     out_is_a_file: "exists and is a file",
     out_in_the_store: "is not apart from the store",

@@ -89,21 +89,21 @@ def test_a_position_means_the_same_message_afterwards() -> None:
 def test_a_topic_is_compacted_if_it_was_named_or_marked_or_if_none_is() -> None:
     marked = {"topicConfigTable": {"A": {"attributes": {"cleanup.policy": "COMPACTION"}}, "B": {}}}
     plain = {"topicConfigTable": {"B": {"attributes": {"cleanup.policy": "DELETE"}}}}
-    assert choose_topics((), [marked, plain], {"A", "B"}) == {"A"}
+    assert choose_topics((), [marked, plain], {"A", "B"}) == frozenset({"A"})
     assert choose_topics((), [plain], {"B"}) is None
-    assert choose_topics(("B",), [marked], {"A", "B"}) == {"B"}
+    assert choose_topics(("B",), [marked], {"A", "B"}) == frozenset({"B"})
     # A bare log tells nothing beforehand.
-    assert choose_topics(("C",), [{}], set()) == {"C"}
+    assert choose_topics(("C",), [{}], set()) == frozenset({"C"})
 
 
 def test_configuration_of_a_compaction_store() -> None:
-    before = {"topicConfigTable": {"A": {"perm": 4, "attributes": {"x": "y"}}}, "dataVersion": {"counter": 1}}
-    after = marked_topics(before, {"A": 1, "New": 3})
+    table = {"A": {"perm": 4, "attributes": {"x": "y"}}}
+    after = marked_topics({"topicConfigTable": table, "dataVersion": {"counter": 1}}, {"A": 1, "New": 3})
     assert after["topicConfigTable"]["A"] == {
         "perm": 4,
         "attributes": {"x": "y", "cleanup.policy": "COMPACTION"},
     }
     assert after["topicConfigTable"]["New"]["writeQueueNums"] == 3
-    assert before["topicConfigTable"]["A"] == {"perm": 4, "attributes": {"x": "y"}}
+    assert table == {"A": {"perm": 4, "attributes": {"x": "y"}}}
     offsets = {"offsetTable": {"A@G": {"0": 1}, "%RETRY%G@G": {"0": 7}}, "dataVersion": {"counter": 2}}
     assert offsets_of(offsets, ["A"]) == {"offsetTable": {"A@G": {"0": 1}}, "dataVersion": {"counter": 2}}

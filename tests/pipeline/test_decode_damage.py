@@ -24,14 +24,14 @@ def overwrite(store: Path, position: int, data: bytes, segment_bytes: int = SEGM
 
 
 def damages(store: Path, **options: str) -> list[tuple[str, int, int]]:
-    found = rows(store, "damage", **options)
+    found = rows(store, "damage", options=options)
     assert all(row["store"] == store.name and row["detail"] for row in found)
     assert all(row["segment"] <= row["start"] < row["end"] for row in found)
     return sorted((row["kind"], row["start"], row["end"]) for row in found)
 
 
 def positions(store: Path, **options: str) -> list[int]:
-    return [row["physicalOffset"] for row in rows(store, columns=["physicalOffset"], **options)]
+    return [row["physicalOffset"] for row in rows(store, columns=["physicalOffset"], options=options)]
 
 
 def log_of(store: Path, count: int = 12, size: int = 150) -> Placed:

@@ -116,6 +116,7 @@ async def _ask_all(address: str) -> list[Any]:
                 )
                 command = RemotingCommand(RequestCode.QUERY_MESSAGE, header)
                 answer = await client.invoke(address, command, TIMEOUT)
+                assert answer.body is None or isinstance(answer.body, bytes | memoryview)
                 answers.append((key, begin, answer.code, bytes(answer.body or b"")))
         for queue_id in range(4):
             for time in (0, START, *range(START + 1_000, START + 460_000, 9_990), END_OF_TIME):

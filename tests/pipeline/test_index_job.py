@@ -141,11 +141,13 @@ def test_the_parquet_copy_holds_all_but_bodies_for_any_reader(spark: SparkSessio
     random_store(store, 2, 80)
     build_index(spark, store, out)
     log = read_log(store)
-    found = duckdb.sql(
+    relation = duckdb.sql(
         "SELECT physicalOffset, topic, queueId, queueOffset, uniqueKey, keys, tag, bodySize,"
         " epoch_ms(storeTimestamp), transactionState, properties"
         f" FROM '{out}/current/messages/*.parquet' ORDER BY physicalOffset"
-    ).fetchall()
+    )
+    assert relation is not None
+    found = relation.fetchall()
     states = {0: "none", 4: "prepared", 8: "commit", 12: "rollback"}
     assert [row[:10] for row in found] == [
         (

@@ -105,8 +105,8 @@ def _build(
     for plan in plans:
         write_index_file(plan)
     kept = before.kept if before.unfinished is None or plans else (*before.kept, before.unfinished)
-    for path in kept:
-        files.link(path, f"{target}/index/{Path(path).name}")
+    for name in kept:
+        files.link(name, f"{target}/index/{Path(name).name}")
     return target
 
 

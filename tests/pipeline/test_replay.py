@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from rewindmq.pipeline.replay.text import bar_line, render_text
 from rewindmq.pipeline.snapshot import take_snapshot
 from rewindmq.protocol.message import MessageExt
 from tests.pipeline.logs import GROUP, LogWriter, random_store
-from tests.pipeline.reference import read_log, table
+from tests.pipeline.reference import consumer_offsets, read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,7 +151,7 @@ def _check_queue(
         size=sum(message.store_size for message in inside),
         distinct_keys=len(mine),
         without_key=sum(not message.keys for message in inside),
-        superseded=sum(newest.get(m.keys, m.queue_offset) > m.queue_offset for m in inside),
+        superseded=sum(newest.get(m.keys or "", m.queue_offset) > m.queue_offset for m in inside),
     )
     if inside:
         keys[move.direction] |= mine
@@ -189,13 +190,9 @@ def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(
     assert page.count("<svg") >= 5
     assert 'role="img"' in page
     assert "prefers-color-scheme:dark" in page
-    evil = render_html(ReplayPlan(**{**_fields(plan), "group": "<b>&"}))
+    evil = render_html(replace(plan, group="<b>&"))
     assert "<b>" not in evil
     assert render_text(plan, is_plain=True).isascii()
-
-
-def _fields(plan: ReplayPlan) -> dict[str, object]:
-    return {name: getattr(plan, name) for name in ReplayPlan.__dataclass_fields__}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +246,7 @@ def test_a_target_is_a_time_or_an_offset() -> None:
 
 def test_the_stored_offsets_come_from_the_file(stores: list[Path]) -> None:
     prepared = prepare(stores, group=GROUP, topic=TOPIC, to="-1")
-    stored = table(stores[0], "consumerOffset.json", "offsetTable")[f"{TOPIC}@{GROUP}"]
+    stored = consumer_offsets(stores[0])[f"{TOPIC}@{GROUP}"]
     assert {queue.view.queue_id: queue.current for queue in prepared.queues if queue.store == 0} == {
         **{int(queue_id): offset for queue_id, offset in stored.items()},
         3: None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,10 @@ from tests.pipeline.reference import read_log
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = ["physicalOffset", "topic", "queueId", "queueOffset", "storeTimestamp", "uniqueKey", "keys"]
-COMPARED = {
+ComparingFilter = (
+    EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | In | StringStartsWith
+)
+COMPARED: dict[type[ComparingFilter], Callable[[Any, Any], bool]] = {
     EqualTo: lambda one, two: one == two,
     GreaterThan: lambda one, two: one > two,
     GreaterThanOrEqual: lambda one, two: one >= two,
@@ -55,13 +58,15 @@ COMPARED = {
     StringStartsWith: lambda one, start: one.startswith(start),
 }
 Row = dict[str, Any]
+Condition = Callable[[Row], bool]
 
 
 def holds(row: Row, condition: Filter) -> bool:
     if isinstance(condition, IsNotNull):
         return row[condition.attribute[0]] is not None
-    value = row[condition.attribute[0]]  # type: ignore[attr-defined]
-    return value is not None and COMPARED[type(condition)](value, condition.value)  # type: ignore[attr-defined]
+    assert isinstance(condition, ComparingFilter), condition
+    value = row[condition.attribute[0]]
+    return value is not None and COMPARED[type(condition)](value, condition.value)
 
 
 def random_filters(rng: random.Random, all_rows: Sequence[Row]) -> list[Filter]:
@@ -70,7 +75,7 @@ def random_filters(rng: random.Random, all_rows: Sequence[Row]) -> list[Filter]:
     some = rng.choice(all_rows)
     for name in rng.sample(COLUMNS[:-1], rng.randrange(1, 4)):
         value, path = some[name], (name,)
-        kind = rng.choice(list(COMPARED))
+        kind: type[ComparingFilter | IsNotNull] = rng.choice(list(COMPARED))
         if name in ("topic", "uniqueKey"):
             if name == "topic" and rng.random() < 0.1:
                 value = "Nobody"
@@ -81,10 +86,10 @@ def random_filters(rng: random.Random, all_rows: Sequence[Row]) -> list[Filter]:
             value += rng.choice((0, 0, 1, -1))
         if kind is StringStartsWith and not isinstance(value, str):
             kind = GreaterThanOrEqual
-        if kind is IsNotNull:
-            found.append(IsNotNull(path))
-        elif kind is In:
-            found.append(In(path, (value, rng.choice(all_rows)[name])))
+        if issubclass(kind, IsNotNull):
+            found.append(kind(path))
+        elif issubclass(kind, In):
+            found.append(kind(path, (value, rng.choice(all_rows)[name])))
         else:
             found.append(kind(path, value))
     return found
@@ -142,9 +147,15 @@ def test_filters_find_what_reading_everything_finds(stores: list[Path], seed: in
         ], filters
 
 
-def random_options(rng: random.Random, all_rows: Sequence[Row]) -> tuple[dict[str, str], Any]:
+def stored_at(moment: datetime, *, is_from: bool) -> Condition:
+    """From a moment on, or before it."""
+    return lambda row: (row["storeTimestamp"] >= moment) == is_from
+
+
+def random_options(rng: random.Random, all_rows: Sequence[Row]) -> tuple[dict[str, str], Condition]:
     some = rng.choice(all_rows)
-    options, conditions = {}, []
+    options: dict[str, str] = {}
+    conditions: list[Condition] = []
     if rng.random() < 0.7:
         topics = {some["topic"], rng.choice(all_rows)["topic"]}
         options["topic"] = ",".join(topics)
@@ -160,11 +171,7 @@ def random_options(rng: random.Random, all_rows: Sequence[Row]) -> tuple[dict[st
         if rng.random() < 0.3:
             moment = rng.choice(all_rows)["storeTimestamp"]
             options[name] = str((moment - EPOCH) // timedelta(milliseconds=1))
-            conditions.append(
-                (lambda row, at=moment: row["storeTimestamp"] >= at)
-                if name == "from"
-                else (lambda row, at=moment: row["storeTimestamp"] < at)
-            )
+            conditions.append(stored_at(moment, is_from=name == "from"))
     return options, lambda row: all(condition(row) for condition in conditions)
 
 
@@ -177,8 +184,9 @@ def test_options_find_exactly_what_they_ask_for(stores: list[Path], seed: int) -
     for _ in range(15):
         options, is_wanted = random_options(rng, everything)
         wanted = [row for row in everything if is_wanted(row)]
-        assert rows(store, columns=COLUMNS, **options) == wanted, options
-        assert rows(store, columns=COLUMNS, index="false", useConsumeQueues="false", **options) == wanted
+        assert rows(store, columns=COLUMNS, options=options) == wanted, options
+        without = {"index": "false", "useConsumeQueues": "false", **options}
+        assert rows(store, columns=COLUMNS, options=without) == wanted
 
 
 @pytest.mark.usefixtures("fine_grain")
@@ -193,7 +201,7 @@ def test_a_clock_set_back_within_the_slack_loses_nothing(tmp_path: Path) -> None
     for _ in range(20):
         low = rng.choice(times)
         options = {"from": str(low), "to": str(low + rng.randrange(1, 9_000)), "clockSlack": "4s"}
-        found = rows(tmp_path / "store", columns=["storeTimestampMs"], **options)
+        found = rows(tmp_path / "store", columns=["storeTimestampMs"], options=options)
         assert [row["storeTimestampMs"] for row in found] == [
             time for time in times if low <= time < int(options["to"])
         ]
@@ -335,7 +343,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read_bytes(large: Path, folder: Path, **options: str) -> tuple[int, int]:
     """How many rows, and bytes read for them."""
-    found = rows(large, columns=["physicalOffset", "topic"], counters=str(folder), **options)
+    options["counters"] = str(folder)
+    found = rows(large, columns=["physicalOffset", "topic"], options=options)
     counters = read_counters(folder)
     assert counters.records == len(found)
     assert counters.bytes_read >= counters.bytes_planning > 0

@@ -132,8 +132,12 @@ def from_log(out: Path, offset: int) -> Callable[[bytearray], None]:
 def swap(out: Path, first: int, second: int) -> None:
     """Two records of one size in queue 1 change places, and say so."""
     found: dict[int, bytes] = {}
+
+    def note(offset: int) -> Callable[[bytearray], None]:
+        return lambda record: found.__setitem__(offset, bytes(record))
+
     for offset in (first, second):
-        patch(out, offset, lambda record, offset=offset: found.__setitem__(offset, bytes(record)), 1)
+        patch(out, offset, note(offset), 1)
 
     def to(offset: int, other: int) -> Callable[[bytearray], None]:
         def change(record: bytearray) -> None:
