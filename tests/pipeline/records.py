@@ -125,18 +125,19 @@ def write_log(root: Path, makers: list[RecordMaker], segment_bytes: int) -> list
     return placed
 
 
+def stream_compressed(body: bytes, codec: str) -> bytes:
+    """A body in one of pyarrow's formats of streams."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as out:
+        out.write(body)
+    return bytes(sink.getvalue())
+
+
 def compressed(body: bytes) -> list[tuple[bytes, int]]:
     """A body in each of the producer's compressions, with the sysFlag that says so."""
-
-    def stream(codec: str) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, codec) as out:
-            out.write(body)
-        return bytes(sink.getvalue())
-
     return [
         (zlib.compress(body), 1),
         (zlib.compress(body), COMPRESSION_ZLIB | 1),
-        (stream("lz4"), COMPRESSION_LZ4 | 1),
-        (stream("zstd"), COMPRESSION_ZSTD | 1),
+        (stream_compressed(body, "lz4"), COMPRESSION_LZ4 | 1),
+        (stream_compressed(body, "zstd"), COMPRESSION_ZSTD | 1),
     ]

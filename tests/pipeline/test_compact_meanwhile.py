@@ -163,13 +163,8 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
     assert consumer_offsets(root) == {"Orders@G": {"0": 1}}
 
 
-@pytest.mark.parametrize(
-    "between_runs",
-    [
-        pytest.param(False, id="in one log"),
-        pytest.param(True, id="between two runs", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
 def test_a_topic_that_was_made_again_is_refused(
     spark: SparkSession, tmp_path: Path, *, between_runs: bool
 ) -> None:

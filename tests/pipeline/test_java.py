@@ -91,7 +91,6 @@ def run_find_java(path: Path, python: str = sys.executable) -> subprocess.Comple
         env={"PATH": str(path)},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-TIMEOUT = 120
-
-
 class Info(NamedTuple):
     numCompletedTasks: int  # noqa: N815
     numTasks: int  # noqa: N815
@@ -94,7 +91,7 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         with self._more:
-            assert self._more.wait_for(lambda: text.encode() in self._shown, TIMEOUT)
+            self._more.wait_for(lambda: text.encode() in self._shown)
 
     def close(self) -> str:
         self.stream.close()

@@ -99,15 +99,31 @@ def test_a_view_of_a_queue_searches_as_the_broker_does(tmp_path: Path) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("share", [0.3, 0.75])
-def test_a_plan_says_what_a_plain_reading_of_the_logs_says(
-    spark: SparkSession, stores: list[Path], share: float
+def _plan(spark: SparkSession, stores: list[Path], share: float) -> ReplayPlan:
+    """Back to the moment at which so much of the messages had come."""
+    times = sorted(message.store_timestamp for root in stores for message in read_log(root))
+    to = str(times[int(len(times) * share)])
+    return replay_plan(spark, stores, group=GROUP, topic=TOPIC, to=to, tell=print)
+
+
+@pytest.fixture(scope="module")
+def early(spark: SparkSession, stores: list[Path]) -> ReplayPlan:
+    return _plan(spark, stores, 0.3)
+
+
+def test_a_plan_says_what_a_plain_reading_of_the_logs_says(early: ReplayPlan, stores: list[Path]) -> None:
+    _check_plan(early, stores)
+
+
+@pytest.mark.long
+def test_a_plan_to_a_later_time_says_what_a_plain_reading_of_the_logs_says(
+    spark: SparkSession, stores: list[Path]
 ) -> None:
+    _check_plan(_plan(spark, stores, 0.75), stores)
+
+
+def _check_plan(plan: ReplayPlan, stores: list[Path]) -> None:
     logs = [read_log(root) for root in stores]
-    times = sorted(message.store_timestamp for log in logs for message in log)
-    plan = replay_plan(
-        spark, stores, group=GROUP, topic=TOPIC, to=str(times[int(len(times) * share)]), tell=print
-    )
     assert [store.label for store in plan.stores] == ["broker-a", "broker-b"]
     assert {(queue.store, queue.queue_id) for queue in plan.queues} == {
         (s, q) for s in (0, 1) for q in range(4)
@@ -181,18 +197,15 @@ def test_a_plan_to_an_offset_shows_what_is_deleted_and_what_is_skipped(
     assert "(deleted)" in text
 
 
-def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(
-    spark: SparkSession, stores: list[Path]
-) -> None:
-    plan = replay_plan(spark, stores[1:], group=GROUP, topic=TOPIC, to="0")
-    page = render_html(plan)
+def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(early: ReplayPlan) -> None:
+    page = render_html(early)
     assert not any(word in page for word in ("http:", "https:", "src=", "<script", "<link", "url("))
     assert page.count("<svg") >= 5
     assert 'role="img"' in page
     assert "prefers-color-scheme:dark" in page
-    evil = render_html(replace(plan, group="<b>&"))
+    evil = render_html(replace(early, group="<b>&"))
     assert "<b>" not in evil
-    assert render_text(plan, is_plain=True).isascii()
+    assert render_text(early, is_plain=True).isascii()
 
 
 @pytest.mark.parametrize(

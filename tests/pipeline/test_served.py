@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig, StoredMessage
@@ -23,7 +24,6 @@ from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 TOPICS = ("Orders", "Prices")
@@ -138,6 +138,7 @@ def test_a_broker_serves_a_compaction_store_and_goes_on_from_there(
     store.close()
 
 
+@pytest.mark.long
 def test_beside_the_log_it_was_made_from_a_compaction_store_gets_what_is_newer(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -216,7 +216,7 @@ def _findings(report: VerifyReport) -> dict[str, int]:
     return {check.name: check.wrong for check in report.findings()}
 
 
-@pytest.mark.parametrize("kind", Format)
+@pytest.mark.parametrize("kind", [Format.COMPACTION, pytest.param(Format.STORE, marks=pytest.mark.long)])
 def test_an_honest_compaction_gives_no_finding(
     spark: SparkSession, made: dict[Format, tuple[Path, Path]], kind: Format
 ) -> None:
