@@ -65,8 +65,9 @@ def _write(root: Path, rng: random.Random) -> None:
     writer.finish(clean=root.parent.name == "broker-a")
 
 
-def test_a_view_of_a_queue_searches_as_the_broker_does(tmp_path: Path) -> None:
-    for seed in range(6):
+def test_a_view_of_a_queue_searches_as_the_broker_does(tmp_path: Path, full: bool) -> None:
+    # 3 was killed and ends with a torn record, 4 lacks its first segment.
+    for seed in range(12) if full else (3, 4):
         root = tmp_path / f"store-{seed}"
         random_store(root, seed)
         if seed == 4:
