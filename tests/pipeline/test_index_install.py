@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -105,10 +105,10 @@ def _broker(root: Path, profile: str) -> Iterator[str]:
             process.kill()
 
 
-async def _ask_all(address: str) -> list[Any]:
+async def _ask_all(address: str) -> list[tuple[object, ...]]:
     """Answers to 12 and 29."""
     client = RemotingClient(system_runtime())
-    answers: list[Any] = []
+    answers: list[tuple[object, ...]] = []
     try:
         for key in [*(f"k{number}" for number in range(11)), "all", "none", f"7F0000010A2B18B4AAC2{9:012X}"]:
             for begin, end in ((0, END_OF_TIME), (START + 30_000, START + 90_000)):
@@ -192,10 +192,12 @@ def test_what_the_log_has_more_the_broker_adds(made: tuple[Path, Path], store: P
     opened.close()
 
 
-def _answers(opened: MessageStore) -> list[Any]:
+def _answers(opened: MessageStore) -> list[object]:
     while not opened.update_index(opened.max_commit_log_offset, 1_000):
         pass
-    found: list[Any] = [opened.query_message("Orders", f"k{n}", 64, 0, END_OF_TIME).body for n in range(11)]
+    found: list[object] = [
+        opened.query_message("Orders", f"k{n}", 64, 0, END_OF_TIME).body for n in range(11)
+    ]
     for queue_id in range(3):
         found += [opened.min_offset("Orders", queue_id), opened.max_offset("Orders", queue_id)]
         found += [opened.get_message("Orders", queue_id, offset, 32, None).body for offset in (0, 40, 99)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -170,7 +169,7 @@ def test_units_get_the_numbers_that_a_broker_gives_them_whatever_the_records_say
     root = tmp_path_factory.mktemp("queue")
     disk = OsDisk()
     queue = ConsumeQueue("T", 0, root / "broker", 200, disk, MapPool(disk))
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[str, int, int, int, int, int, int]] = []
     offset, position = first, 0
     for step, size in steps:
         offset = offset if step is None else step

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +18,7 @@ from rewindmq.pipeline.snapshot import take_snapshot
 from rewindmq.pipeline.verify.job import verify
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import VerifyReport, render_text
+from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import QUEUE_OFFSET_AT, decode_record
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 
@@ -68,7 +69,7 @@ def log_files(out: Path, queue: str = f"{TOPIC}/0") -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def records(path: Path) -> list[tuple[int, Any]]:
+def records(path: Path) -> list[tuple[int, MessageExt]]:
     """Place in the file, and record."""
     data, at, found = path.read_bytes(), 0, []
     while data[at + 4 : at + 8] == b"\xda\xa3\x20\xa7":
