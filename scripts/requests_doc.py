@@ -1,4 +1,4 @@
-"""Writes docs/requests.md from the handler tables: which requests are served, sent or refused, and the rest."""
+"""Writes docs/requests.md from the handler tables: requests served, sent and refused, and the others."""
 
 from __future__ import annotations
 
