@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from interop.toolchains import HERE, maven_jars, tool
+from tools.interop.toolchains import HERE, maven_jars, tool
 
 CLIENT: Final = "4.9.8"
 # The same for both sides: one process drives them in turn.
@@ -37,7 +37,7 @@ class LoadError(Exception):
 
 
 class JavaLoad:
-    """One running driver; its orders are ``tests/interop/drivers/load``'s ``Order``."""
+    """One running driver; its orders are ``tools/interop/drivers/load``'s ``Order``."""
 
     def __init__(self) -> None:
         jars = maven_jars(f"load-{CLIENT}", HERE / "drivers" / "load", CLIENT)

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from interop.raw import ask
-from interop.servers import JAVA_17, free_port, rocketmq_home
-from interop.toolchains import server_jars, tool
-from interop.versions import SERVER_4
-
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
+from tools.interop.raw import ask
+from tools.interop.servers import JAVA_17, free_port, rocketmq_home
+from tools.interop.toolchains import server_jars, tool
+from tools.interop.versions import SERVER_4
 
 REAL: Final = f"RocketMQ {SERVER_4}"
 OURS: Final = "RewindMQ"

@@ -10,12 +10,12 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "docs" / "compatibility.md"
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT))
 
-from interop.clients import CLIENTS, Client  # noqa: E402
-from interop.results import FAILS, LACKS, WORKS, Results, read  # noqa: E402
-from interop.runs import REFERENCE, SERVERS  # noqa: E402
-from interop.scenarios import SCENARIOS  # noqa: E402
+from tools.interop.clients import CLIENTS, Client  # noqa: E402
+from tools.interop.results import FAILS, LACKS, WORKS, Results, read  # noqa: E402
+from tools.interop.runs import REFERENCE, SERVERS  # noqa: E402
+from tools.interop.scenarios import SCENARIOS  # noqa: E402
 
 _PREAMBLE: Final = """\
 # Compatibility

@@ -92,7 +92,7 @@ def is_entry_point(module: str) -> bool:
     return last in {"__main__", "cli"} or last.endswith("_cli") or module == ENTRY_POINT_RUNNER
 
 
-def test_the_law_knows_every_folder_that_holds_code():
+def test_the_law_knows_every_folder_that_holds_code() -> None:
     links = [link for link in (ROOT / "src" / PACKAGE).iterdir() if link.is_symlink()]
     assert all(link.is_dir() for link in links)
     assert {link.name for link in links} == {folder for folder in FOLDERS if (ROOT / folder).is_dir()}
@@ -101,7 +101,7 @@ def test_the_law_knows_every_folder_that_holds_code():
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_module_imports_only_what_its_folder_may(module):
+def test_a_module_imports_only_what_its_folder_may(module) -> None:
     own = part_of(module)
     allowed = LAW[own] | {own}
     for imported in imports_of(MODULES[module]):
@@ -112,22 +112,22 @@ def test_a_module_imports_only_what_its_folder_may(module):
 
 
 @pytest.mark.parametrize("module", sorted(name for name in MODULES if part_of(name) in FORBIDDEN))
-def test_pure_parts_touch_no_clock_network_or_loop(module):
+def test_pure_parts_touch_no_clock_network_or_loop(module) -> None:
     top_level = {imported.partition(".")[0] for imported in imports_of(MODULES[module])}
     assert not top_level & FORBIDDEN[part_of(module)]
 
 
-def test_only_the_pipeline_imports_pyspark():
+def test_only_the_pipeline_imports_pyspark() -> None:
     users = {module for module, path in MODULES.items() if "pyspark" in imports_of(path)}
     assert {part_of(module) for module in users} <= {"pipeline"}
 
 
-def test_only_entry_points_import_uvloop():
+def test_only_entry_points_import_uvloop() -> None:
     users = {module for module, path in MODULES.items() if "uvloop" in imports_of(path)}
     assert all(is_entry_point(module) for module in users), users
 
 
-def test_the_reader_of_imports_sees_them_all(tmp_path):
+def test_the_reader_of_imports_sees_them_all(tmp_path) -> None:
     source = tmp_path / "sample.py"
     source.write_text("import a.b\nfrom c import d as e\ndef f():\n    import g\n")
     assert imports_of(source) == {"a.b", "c", "c.d", "g"}

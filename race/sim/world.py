@@ -62,9 +62,16 @@ class World:
         with asyncio.Runner(loop_factory=self._make_loop) as runner:
             try:
                 return runner.run(main)
+            except Exception as error:
+                error.add_note(f"in World(seed={self.seed}), after {self.now:g} virtual seconds")
+                raise
             finally:
                 for incarnation in self._dead:
                     incarnation.bury()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass; takes no real time. Only inside ``run``."""
+        await asyncio.sleep(seconds)
 
     def runtime(
         self, host: str = "10.0.0.1", *, probe: Probe | None = None, stall: Stall | None = None

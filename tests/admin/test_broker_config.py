@@ -11,8 +11,8 @@ from rewindmq.protocol.profile import Profile
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play):
-    async def scenario(stage):
+def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play) -> None:
+    async def scenario(stage) -> None:
         first, second = (broker.address for broker in stage.brokers.values())
         lines = await stage.run(f"getBrokerConfig -b {first}")
         assert lines[0] == f"============{first}============"
@@ -38,8 +38,10 @@ def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play):
         (Profile.V53, "TIMEOUT_CLEAN_QUEUE", True),
     ],
 )
-def test_a_producer_goes_to_another_broker_where_its_release_does(play, profile, kind, goes_elsewhere):
-    async def scenario(stage):
+def test_a_producer_goes_to_another_broker_where_its_release_does(
+    play, profile, kind, goes_elsewhere
+) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         busy = stage.brokers["broker-a"]
         await stage.run(f"updateBrokerConfig -b {busy.address} -k emulatedBusy -v {kind}")
@@ -64,8 +66,8 @@ def test_a_producer_goes_to_another_broker_where_its_release_does(play, profile,
     play(scenario, brokers=2, profile=profile)
 
 
-def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play):
-    async def scenario(stage):
+def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=3, write=2)
         first, second = (broker.address for broker in stage.brokers.values())
         runtime = stage.world.runtime("10.0.9.2")

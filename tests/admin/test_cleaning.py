@@ -9,8 +9,8 @@ from rewindmq.protocol.errors import ClientError, ResponseError
 TOPIC, GROUP = "TopicTest", "rewinders"
 
 
-def test_delete_topic_asks_masters_and_name_servers_and_leaves_offsets(play):
-    async def scenario(stage):
+def test_delete_topic_asks_masters_and_name_servers_and_leaves_offsets(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(2)
         stage.brokers["broker-a"].context.offsets.commit(GROUP, TOPIC, 0, 1)
@@ -30,16 +30,16 @@ def test_delete_topic_asks_masters_and_name_servers_and_leaves_offsets(play):
     play(scenario, brokers=2)
 
 
-def test_delete_topic_in_an_unknown_cluster_is_an_error(play):
-    async def scenario(stage):
+def test_delete_topic_in_an_unknown_cluster_is_an_error(play) -> None:
+    async def scenario(stage) -> None:
         with pytest.raises(ClientError, match="knows no cluster"):
             await stage.run(f"deleteTopic -c Nowhere -t {TOPIC}")
 
     play(scenario)
 
 
-def test_the_cleaning_commands_reach_every_master(play):
-    async def scenario(stage):
+def test_the_cleaning_commands_reach_every_master(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         for broker in stage.brokers.values():

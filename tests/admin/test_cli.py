@@ -38,7 +38,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def test_alone_it_lists_the_commands(capsys):
+def test_alone_it_lists_the_commands(capsys) -> None:
     assert main(["admin"]) == 0
     printed = capsys.readouterr().out
     for command in COMMANDS:
@@ -46,7 +46,7 @@ def test_alone_it_lists_the_commands(capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_shows_its_options_and_an_example(command, capsys):
+def test_every_command_shows_its_options_and_an_example(command, capsys) -> None:
     assert main(["admin", "help", command.name.upper()]) == 0
     by_help_command = capsys.readouterr().out
     with pytest.raises(SystemExit) as done:
@@ -58,7 +58,7 @@ def test_every_command_shows_its_options_and_an_example(command, capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_example_parses(command):
+def test_every_example_parses(command) -> None:
     build_parser("admin").parse_args([command.name, "-n", "127.0.0.1:9876", *command.example.split()])
 
 
@@ -82,25 +82,25 @@ def test_every_example_parses(command):
     ],
     ids=" ".join,
 )
-def test_wrong_options_show_the_usage_and_exit_2(words, capsys):
+def test_wrong_options_show_the_usage_and_exit_2(words, capsys) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["admin", *words])
     assert refused.value.code == 2
     assert "usage: rewindmq admin" in capsys.readouterr().err
 
 
-def test_help_on_an_unknown_command(capsys):
+def test_help_on_an_unknown_command(capsys) -> None:
     assert main(["admin", "help", "noSuchCommand"]) == 2
     assert capsys.readouterr().err == "The sub command noSuchCommand not exist.\n"
 
 
-def test_without_a_name_server_it_says_so_in_one_line():
+def test_without_a_name_server_it_says_so_in_one_line() -> None:
     done = admin("topicList")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "no name server: give -n HOST:PORT, or set NAMESRV_ADDR\n"
 
 
-def test_a_name_server_that_is_not_there_is_one_line():
+def test_a_name_server_that_is_not_there_is_one_line() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -110,21 +110,21 @@ def test_a_name_server_that_is_not_there_is_one_line():
     assert done.stderr.count("\n") == 1
 
 
-def test_a_bad_time_is_one_line(cluster):
+def test_a_bad_time_is_one_line(cluster) -> None:
     done = admin("resetOffsetByTime", "-n", cluster.namesrv_address, "-g", "G", "-t", "T", "-s", "yesterday")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("'yesterday' is no time")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_refusal_is_code_and_text_in_one_line(cluster):
+def test_a_refusal_is_code_and_text_in_one_line(cluster) -> None:
     done = admin("topicRoute", "-t", "nowhere", namesrv=cluster.namesrv_address)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("CODE: 17  DESC: No topic route info in name server for the topic: nowhere")
     assert done.stderr.count("\n") == 1
 
 
-def test_commands_in_any_case_with_text_or_json_output(cluster):
+def test_commands_in_any_case_with_text_or_json_output(cluster) -> None:
     created = admin("UPDATETOPIC", "-c", "DefaultCluster", "-t", "CliTopic", namesrv=cluster.namesrv_address)
     assert created.returncode == 0
     assert created.stdout.startswith(f"create topic to {cluster.brokers['broker-a'].address} success.\n")
@@ -163,7 +163,7 @@ async def consume_three(namesrv: str) -> None:
                 await arrived.acquire()
 
 
-def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster):
+def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster) -> None:
     namesrv = cluster.namesrv_address
     admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)
     refused = admin("skipAccumulatedMessage", "-g", "leavers", "-t", "Offline", namesrv=namesrv)
@@ -194,14 +194,14 @@ def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster):
     assert json.loads(progress.stdout)["diffTotal"] == 3
 
 
-def test_the_reader_of_the_output_may_leave(cluster):
+def test_the_reader_of_the_output_may_leave(cluster) -> None:
     command = f"{sys.executable} -m rewindmq admin clusterList -i 1 -n {cluster.namesrv_address} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("#Cluster Name")
     assert "Traceback" not in done.stderr
 
 
-def test_a_fenced_reset_outlives_a_kill_of_the_broker():
+def test_a_fenced_reset_outlives_a_kill_of_the_broker() -> None:
     with LocalCluster(brokers=1, time_scale=0.05) as running:
         namesrv = running.namesrv_address
         admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)

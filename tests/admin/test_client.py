@@ -12,8 +12,8 @@ TOPIC = "TopicTest"
 Q0 = MessageQueue(TOPIC, "broker-a", 0)
 
 
-def test_offsets_of_a_queue_and_a_message_by_its_id(play):
-    async def scenario(stage):
+def test_offsets_of_a_queue_and_a_message_by_its_id(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
         admin = await stage.admin()
@@ -31,16 +31,16 @@ def test_offsets_of_a_queue_and_a_message_by_its_id(play):
 
 # The last one is a producer's: its bytes make a port that there cannot be.
 @pytest.mark.parametrize("text", ["", "xyz", "AB" * 15, "AB" * 17, "7F00000160F96990A55D6C90BCB40004"])
-def test_a_text_that_is_no_offset_id_is_refused_without_asking_anybody(play, text):
-    async def scenario(stage):
+def test_a_text_that_is_no_offset_id_is_refused_without_asking_anybody(play, text) -> None:
+    async def scenario(stage) -> None:
         with pytest.raises(ResponseError, match="is no offset message id"):
             await (await stage.admin()).view_message(text)
 
     play(scenario)
 
 
-def test_a_queue_of_a_broker_that_does_not_serve_the_topic(play):
-    async def scenario(stage):
+def test_a_queue_of_a_broker_that_does_not_serve_the_topic(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         with pytest.raises(ClientError, match="broker 'broker-z' does not serve topic 'TopicTest'"):
             await (await stage.admin()).max_offset(MessageQueue(TOPIC, "broker-z", 0))
@@ -48,8 +48,8 @@ def test_a_queue_of_a_broker_that_does_not_serve_the_topic(play):
     play(scenario)
 
 
-def test_statistics_of_an_unknown_topic_are_17(play):
-    async def scenario(stage):
+def test_statistics_of_an_unknown_topic_are_17(play) -> None:
+    async def scenario(stage) -> None:
         with pytest.raises(ResponseError) as refused:
             await (await stage.admin()).examine_topic_stats("nowhere")
         assert refused.value.code == 17
@@ -57,8 +57,8 @@ def test_statistics_of_an_unknown_topic_are_17(play):
     play(scenario)
 
 
-def test_progress_of_a_group_that_never_connected_is_17_and_without_offsets_206(play):
-    async def scenario(stage):
+def test_progress_of_a_group_that_never_connected_is_17_and_without_offsets_206(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         admin = await stage.admin()
         with pytest.raises(ResponseError) as refused:
@@ -75,8 +75,8 @@ def test_progress_of_a_group_that_never_connected_is_17_and_without_offsets_206(
     play(scenario)
 
 
-def test_the_members_of_a_group_that_has_left_are_206(play):
-    async def scenario(stage):
+def test_the_members_of_a_group_that_has_left_are_206(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         async with stage.consumer():
             await stage.sleep(1)
@@ -88,8 +88,8 @@ def test_the_members_of_a_group_that_has_left_are_206(play):
     play(scenario)
 
 
-def test_members_are_found_at_whichever_broker_knows_them(play):
-    async def scenario(stage):
+def test_members_are_found_at_whichever_broker_knows_them(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         async with stage.consumer() as consumer:
             await stage.sleep(1)
@@ -103,8 +103,8 @@ def test_members_are_found_at_whichever_broker_knows_them(play):
 
 
 @pytest.mark.parametrize("topic", ["../../x", "a b", "x" * 200, "TBW102"])
-def test_a_topic_name_the_broker_refuses_is_its_own_code_and_words(play, topic):
-    async def scenario(stage):
+def test_a_topic_name_the_broker_refuses_is_its_own_code_and_words(play, topic) -> None:
+    async def scenario(stage) -> None:
         with pytest.raises(ResponseError) as refused:
             await stage.run_arguments(["updateTopic", "-c", "DefaultCluster", "-t", topic])
         assert refused.value.code == 1
@@ -114,16 +114,16 @@ def test_a_topic_name_the_broker_refuses_is_its_own_code_and_words(play, topic):
     play(scenario)
 
 
-def test_an_unknown_cluster_has_no_master(play):
-    async def scenario(stage):
+def test_an_unknown_cluster_has_no_master(play) -> None:
+    async def scenario(stage) -> None:
         with pytest.raises(ClientError, match="no master of a cluster named 'Nowhere'"):
             await stage.run("updateTopic -c Nowhere -t T")
 
     play(scenario)
 
 
-def test_the_second_name_server_is_asked_when_the_first_is_away(play):
-    async def scenario(stage):
+def test_the_second_name_server_is_asked_when_the_first_is_away(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         addresses = f"10.0.0.77:9876;{stage.namesrv}"
         async with AdminClient(addresses, stage.world.runtime("10.0.9.1")) as admin:
@@ -132,7 +132,7 @@ def test_the_second_name_server_is_asked_when_the_first_is_away(play):
     play(scenario)
 
 
-def test_a_name_server_that_is_not_there():
+def test_a_name_server_that_is_not_there() -> None:
     world = World()
 
     async def main() -> None:
@@ -143,7 +143,7 @@ def test_a_name_server_that_is_not_there():
     world.run(main())
 
 
-def test_without_a_name_server_there_is_no_client(monkeypatch):
+def test_without_a_name_server_there_is_no_client(monkeypatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     with pytest.raises(ClientError, match="name server"):
         AdminClient()

@@ -27,8 +27,8 @@ async def consumed(stage) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_the_named_topic_is_copied_at_every_broker_and_no_other(play, profile):
-    async def scenario(stage):
+def test_the_named_topic_is_copied_at_every_broker_and_no_other(play, profile) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         assert await stage.run(f"cloneGroupOffset -s {GROUP} -d copy -t {TOPIC} -o true") == [
             f"clone group offset success. srcGroup[{GROUP}], destGroup=[copy], topic[{TOPIC}]"
@@ -39,8 +39,8 @@ def test_the_named_topic_is_copied_at_every_broker_and_no_other(play, profile):
     play(scenario, brokers=2, profile=profile)
 
 
-def test_all_topics_are_copied_but_for_the_retries(play):
-    async def scenario(stage):
+def test_all_topics_are_copied_but_for_the_retries(play) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         data = await stage.data(f"cloneGroupOffset -s {GROUP} -d copy --all-topics")
         assert {queue["topic"] for queue in data["queues"]} == {TOPIC, "Other"}
@@ -66,8 +66,8 @@ def test_all_topics_are_copied_but_for_the_retries(play):
         (f"-s {GROUP} -d copy -t Nowhere", "CODE: 17"),
     ],
 )
-def test_what_cannot_be_copied_says_why(play, words, says):
-    async def scenario(stage):
+def test_what_cannot_be_copied_says_why(play, words, says) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         with pytest.raises((ClientError, ResponseError)) as refused:
             await stage.run(f"cloneGroupOffset {words}")

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("utc")
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_consumer_status_lists_the_members_and_finds_them_in_agreement(play, profile):
-    async def scenario(stage):
+def test_consumer_status_lists_the_members_and_finds_them_in_agreement(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         async with stage.consumer() as consumer:
@@ -52,8 +52,8 @@ def test_consumer_status_lists_the_members_and_finds_them_in_agreement(play, pro
     play(scenario, profile=profile)
 
 
-def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play):
-    async def scenario(stage):
+def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(60, gap=0.1)
         async with stage.consumer() as consumer:
@@ -83,10 +83,10 @@ def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play):
     play(scenario)
 
 
-def test_files_are_written_where_somebody_asked_for_them_only(play, tmp_path, monkeypatch):
+def test_files_are_written_where_somebody_asked_for_them_only(play, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic()
         before = set(tmp_path.iterdir())
         async with stage.consumer() as consumer:
@@ -104,8 +104,8 @@ def test_files_are_written_where_somebody_asked_for_them_only(play, tmp_path, mo
     play(scenario)
 
 
-def test_consumer_status_as_json(play):
-    async def scenario(stage):
+def test_consumer_status_as_json(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         async with stage.consumer() as consumer:
             await stage.sleep(20)
@@ -117,8 +117,8 @@ def test_consumer_status_as_json(play):
     play(scenario)
 
 
-def test_a_group_that_is_offline_and_a_client_that_is_not_there(play):
-    async def scenario(stage):
+def test_a_group_that_is_offline_and_a_client_that_is_not_there(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         async with stage.consumer():
             await stage.sleep(5)
@@ -135,8 +135,8 @@ def test_a_group_that_is_offline_and_a_client_that_is_not_there(play):
     play(scenario)
 
 
-def test_consumer_progress_names_the_client_that_holds_each_queue(play):
-    async def scenario(stage):
+def test_consumer_progress_names_the_client_that_holds_each_queue(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         async with stage.consumer():
@@ -152,8 +152,8 @@ def test_consumer_progress_names_the_client_that_holds_each_queue(play):
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_members_tell_the_offsets_they_have_in_memory(play, profile):
-    async def scenario(stage):
+def test_members_tell_the_offsets_they_have_in_memory(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         async with stage.consumer() as first, stage.consumer(host="10.0.2.2") as second:
@@ -198,8 +198,10 @@ VERDICTS = (
 
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(("verdict", "result", "remark"), VERDICTS)
-def test_a_listener_takes_one_message_and_its_verdict_comes_back(play, verdict, result, remark, plain):
-    async def scenario(stage):
+def test_a_listener_takes_one_message_and_its_verdict_comes_back(
+    play, verdict, result, remark, plain
+) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         bodies = []
 
@@ -233,8 +235,8 @@ def test_a_listener_takes_one_message_and_its_verdict_comes_back(play, verdict, 
     play(scenario)
 
 
-def test_the_command_hands_messages_over_and_shows_the_verdicts(play):
-    async def scenario(stage):
+def test_the_command_hands_messages_over_and_shows_the_verdicts(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         async with stage.consumer() as consumer:
             await stage.sleep(5)
@@ -253,8 +255,8 @@ def test_the_command_hands_messages_over_and_shows_the_verdicts(play):
     play(scenario)
 
 
-def test_a_listener_that_takes_too_long_is_207_and_goes_on(play):
-    async def scenario(stage):
+def test_a_listener_that_takes_too_long_is_207_and_goes_on(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         ended = []
 
@@ -279,8 +281,8 @@ def test_a_listener_that_takes_too_long_is_207_and_goes_on(play):
     play(scenario)
 
 
-def test_what_cannot_be_handed_over_is_refused_with_the_reason(play):
-    async def scenario(stage):
+def test_what_cannot_be_handed_over_is_refused_with_the_reason(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         wanted = await message_id(stage)
         nothing_there = wanted[:-2] + "FF"
@@ -318,7 +320,7 @@ def told(topic: str = TOPIC, *, started: int = NOW - 200_000, **queue: object) -
     return ConsumerRunningInfo(properties, [SubscriptionData(topic, "*")], {Q0: ProcessQueueInfo(**queue)})
 
 
-def test_members_that_subscribe_to_something_else_are_found_after_two_minutes():
+def test_members_that_subscribe_to_something_else_are_found_after_two_minutes() -> None:
     settled = {"c1": told(), "c2": told("Other")}
     assert not have_same_subscriptions(settled, NOW)
     assert have_same_subscriptions({"c1": told(), "c2": told()}, NOW)
@@ -326,7 +328,7 @@ def test_members_that_subscribe_to_something_else_are_found_after_two_minutes():
     assert have_same_subscriptions(young, NOW)
 
 
-def test_queues_that_do_not_get_on_are_found():
+def test_queues_that_do_not_get_on_are_found() -> None:
     blocked = told(cached_msg_count=3, last_consume_timestamp=NOW - 61_000)
     (finding,) = find_trouble("c1", blocked, NOW)
     assert finding.startswith("c1 MessageQueue [topic=TopicTest, brokerName=broker-a, queueId=0] ")
@@ -340,13 +342,13 @@ def test_queues_that_do_not_get_on_are_found():
     assert find_trouble("c1", ordered, NOW)[0].endswith("unlock 2 times, still failed")
 
 
-def test_a_blocked_listener_is_found(play):
-    async def scenario(stage):
+def test_a_blocked_listener_is_found(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(2)
         for_ever = asyncio.Event()
 
-        async def stuck(messages):
+        async def stuck(messages) -> None:
             await for_ever.wait()
 
         async with stage.consumer(listener=stuck) as consumer:
@@ -358,7 +360,7 @@ def test_a_blocked_listener_is_found(play):
     play(scenario)
 
 
-def test_a_dump_has_the_numbers_of_a_queue():
+def test_a_dump_has_the_numbers_of_a_queue() -> None:
     info = told(commit_offset=7, cached_msg_count=2, last_pull_timestamp=NOW)
     lines = format_running_info(info)
     (row,) = (line for line in lines if "ProcessQueueInfo [" in line)

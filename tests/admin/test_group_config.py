@@ -8,8 +8,8 @@ from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError, ResponseError
 
 
-def test_a_group_is_created_shown_and_overwritten(play):
-    async def scenario(stage):
+def test_a_group_is_created_shown_and_overwritten(play) -> None:
+    async def scenario(stage) -> None:
         lines = await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3 -q 2")
         assert lines[:2] == [
             "create subscription group to 10.0.1.1:10911 success.",
@@ -38,8 +38,8 @@ def test_a_group_is_created_shown_and_overwritten(play):
     play(scenario, brokers=2)
 
 
-def test_a_group_is_deleted_with_its_topics_and_offsets(play):
-    async def scenario(stage):
+def test_a_group_is_deleted_with_its_topics_and_offsets(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.run("updateSubGroup -c DefaultCluster -g G1")
         broker = stage.brokers["broker-a"].context
@@ -67,8 +67,8 @@ def test_a_group_is_deleted_with_its_topics_and_offsets(play):
         (SubscriptionGroupConfig("G", retry_queue_nums=65_536), "retryQueueNums 65536"),
     ],
 )
-def test_a_group_that_cannot_be_is_refused(play, group, words):
-    async def scenario(stage):
+def test_a_group_that_cannot_be_is_refused(play, group, words) -> None:
+    async def scenario(stage) -> None:
         address = stage.brokers["broker-a"].address
         admin = await stage.admin()
         with pytest.raises(ResponseError, match=words):

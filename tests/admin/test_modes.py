@@ -38,8 +38,8 @@ def record(stage, queue: MessageQueue) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
-def test_a_mode_that_is_asked_for_is_used_and_shown(play, mode):
-    async def scenario(stage):
+def test_a_mode_that_is_asked_for_is_used_and_shown(play, mode) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode {mode}")
         assert lines == [
@@ -63,8 +63,8 @@ def test_a_mode_that_is_asked_for_is_used_and_shown(play, mode):
     play(scenario)
 
 
-def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play):
-    async def scenario(stage):
+def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play) -> None:
+    async def scenario(stage) -> None:
         await stage.start_broker("broker-b", reset_mode=ResetMode.FENCED)
         await stage.create_topic()
         await stage.send(1)
@@ -81,8 +81,8 @@ def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play):
     play(scenario)
 
 
-def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play):
-    async def scenario(stage):
+def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode classic")
         assert "consumerGroup[" in lines[0]
@@ -93,8 +93,8 @@ def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play):
 
 
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.SERVER])
-def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_use(play, mode):
-    async def scenario(stage):
+def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_use(play, mode) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         admin = await stage.admin()
         await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
@@ -108,8 +108,8 @@ def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_u
     play(scenario)
 
 
-def test_without_force_a_fenced_reset_moves_back_only(play):
-    async def scenario(stage):
+def test_without_force_a_fenced_reset_moves_back_only(play) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         line = f"-g {GROUP} -t {TOPIC} -f false --mode fenced"
         await stage.run(f"skipAccumulatedMessage {line}")
@@ -123,8 +123,8 @@ def test_without_force_a_fenced_reset_moves_back_only(play):
 # One queue.
 
 
-def test_one_queue_goes_to_an_offset_and_zero_is_one(play):
-    async def scenario(stage):
+def test_one_queue_goes_to_an_offset_and_zero_is_one(play) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         address = stage.brokers["broker-a"].address
         line = f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s -1 -b {address} --mode fenced"
@@ -154,8 +154,8 @@ def test_one_queue_goes_to_an_offset_and_zero_is_one(play):
         ),
     ],
 )
-def test_one_queue_asked_for_wrongly_resets_nothing(play, words, says):
-    async def scenario(stage):
+def test_one_queue_asked_for_wrongly_resets_nothing(play, words, says) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         with pytest.raises((ClientError, ResponseError), match=says):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 {words}")
@@ -192,8 +192,8 @@ class Foreign:
 )
 def test_a_broker_that_does_not_use_the_mode_asked_for_is_an_error_that_says_what_happened(
     play, answers, says
-):
-    async def scenario(stage):
+) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         foreign = Foreign(answers)
         await stage.start_mute_broker("broker-b", reset=foreign.handle)
@@ -207,8 +207,8 @@ def test_a_broker_that_does_not_use_the_mode_asked_for_is_an_error_that_says_wha
     play(scenario)
 
 
-def test_a_broker_that_names_no_mode_is_fine_where_none_was_asked_for(play):
-    async def scenario(stage):
+def test_a_broker_that_names_no_mode_is_fine_where_none_was_asked_for(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         async with stage.consumer():
@@ -220,8 +220,8 @@ def test_a_broker_that_names_no_mode_is_fine_where_none_was_asked_for(play):
     play(scenario)
 
 
-def test_one_queue_is_not_asked_of_a_broker_that_would_reset_the_whole_topic(play):
-    async def scenario(stage):
+def test_one_queue_is_not_asked_of_a_broker_that_would_reset_the_whole_topic(play) -> None:
+    async def scenario(stage) -> None:
         await consumed(stage)
         foreign = Foreign(None)
         await stage.start_mute_broker("broker-b", reset=foreign.handle)
@@ -257,8 +257,8 @@ async def two_fenced_commits(stage) -> str:
         return consumer.client_id
 
 
-def test_fenced_commits_of_all_brokers_as_a_table(play):
-    async def scenario(stage):
+def test_fenced_commits_of_all_brokers_as_a_table(play) -> None:
+    async def scenario(stage) -> None:
         client_id = await two_fenced_commits(stage)
         lines = await stage.run("fencedCommits")
         assert lines[0].rstrip() == FENCED_HEADER
@@ -276,8 +276,8 @@ def test_fenced_commits_of_all_brokers_as_a_table(play):
     play(scenario, brokers=2)
 
 
-def test_fenced_commits_of_one_broker_and_from_python(play):
-    async def scenario(stage):
+def test_fenced_commits_of_one_broker_and_from_python(play) -> None:
+    async def scenario(stage) -> None:
         await two_fenced_commits(stage)
         admin = await stage.admin()
         address = stage.brokers["broker-b"].address
@@ -298,8 +298,8 @@ def test_fenced_commits_of_one_broker_and_from_python(play):
     play(scenario, brokers=2)
 
 
-def test_a_broker_that_lists_none_is_named(play):
-    async def scenario(stage):
+def test_a_broker_that_lists_none_is_named(play) -> None:
+    async def scenario(stage) -> None:
         await stage.start_mute_broker("broker-b")
         with pytest.raises(ResponseError) as refused:
             await stage.run("fencedCommits")
@@ -314,8 +314,10 @@ def test_a_broker_that_lists_none_is_named(play):
 
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_again(play, profile, mode):
-    async def scenario(stage):
+def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_again(
+    play, profile, mode
+) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(10, gap=0.1)
         async with stage.consumer():
@@ -339,8 +341,8 @@ def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_aga
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_legacy_consumer_goes_on_after_the_broker_has_restarted(play, profile):
-    async def scenario(stage):
+def test_a_legacy_consumer_goes_on_after_the_broker_has_restarted(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(10, gap=0.1)
         async with stage.consumer():

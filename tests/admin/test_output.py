@@ -22,8 +22,8 @@ async def consumed_topic(stage) -> None:
     await stage.send(3)
 
 
-def test_topic_route_prints_the_pretty_form_and_the_table(play):
-    async def scenario(stage):
+def test_topic_route_prints_the_pretty_form_and_the_table(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         assert await stage.run("topicRoute -t TopicTest") == [
             "{",
@@ -72,8 +72,8 @@ def test_topic_route_prints_the_pretty_form_and_the_table(play):
     play(scenario, brokers=2)
 
 
-def test_topic_status_prints_bounds_and_the_newest_store_time(play):
-    async def scenario(stage):
+def test_topic_status_prints_bounds_and_the_newest_store_time(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=3, write=3)
         await stage.send(1)
         last = (await (await stage.admin()).examine_topic_stats("TopicTest")).offset_table
@@ -88,16 +88,16 @@ def test_topic_status_prints_bounds_and_the_newest_store_time(play):
     play(scenario)
 
 
-def test_topic_status_leaves_the_time_of_an_empty_queue_blank(play):
-    async def scenario(stage):
+def test_topic_status_leaves_the_time_of_an_empty_queue_blank(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         assert (await stage.run("topicStatus -t TopicTest"))[1] == (EMPTY_QUEUE % ("broker-a", 0, 0, 0))
 
     play(scenario)
 
 
-def test_topic_list_prints_names_and_with_c_clusters_and_groups(play):
-    async def scenario(stage):
+def test_topic_list_prints_names_and_with_c_clusters_and_groups(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         async with stage.consumer():
             await stage.sleep(1)
@@ -113,8 +113,8 @@ def test_topic_list_prints_names_and_with_c_clusters_and_groups(play):
     play(scenario)
 
 
-def test_update_topic_prints_each_broker_and_the_settings(play):
-    async def scenario(stage):
+def test_update_topic_prints_each_broker_and_the_settings(play) -> None:
+    async def scenario(stage) -> None:
         assert await stage.run("updateTopic -c DefaultCluster -t Orders -r 4") == [
             "create topic to 10.0.1.1:10911 success.",
             "create topic to 10.0.1.2:10911 success.",
@@ -132,8 +132,8 @@ def test_update_topic_prints_each_broker_and_the_settings(play):
     play(scenario, brokers=2)
 
 
-def test_update_topic_at_one_broker_with_flags_and_order(play):
-    async def scenario(stage):
+def test_update_topic_at_one_broker_with_flags_and_order(play) -> None:
+    async def scenario(stage) -> None:
         assert await stage.run("updateTopic -b 10.0.1.2:10911 -t Orders -p 4 -o true -u TRUE -s true") == [
             "create topic to 10.0.1.2:10911 success.",
             "set broker orderConf. isOrder=true, orderConf=[broker-b:8]",
@@ -148,8 +148,8 @@ def test_update_topic_at_one_broker_with_flags_and_order(play):
     play(scenario, brokers=2)
 
 
-def test_cluster_list_prints_brokers_with_their_load(play):
-    async def scenario(stage):
+def test_cluster_list_prints_brokers_with_their_load(play) -> None:
+    async def scenario(stage) -> None:
         form = "%-16s  %-22s  %-4s  %-22s %-16s %19s %19s %10s %5s %6s"
         header, *rows = await stage.run("clusterList")
         assert header == form % (
@@ -171,8 +171,8 @@ def test_cluster_list_prints_brokers_with_their_load(play):
     play(scenario, brokers=2)
 
 
-def test_cluster_list_m_prints_message_counts(play):
-    async def scenario(stage):
+def test_cluster_list_m_prints_message_counts(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         form = "%-16s  %-32s %14s %14s %14s %14s"
         assert await stage.run("clusterList -m") == [
@@ -191,8 +191,8 @@ def test_cluster_list_m_prints_message_counts(play):
     play(scenario)
 
 
-def test_cluster_list_shows_zeros_for_a_broker_that_does_not_tell(play):
-    async def scenario(stage):
+def test_cluster_list_shows_zeros_for_a_broker_that_does_not_tell(play) -> None:
+    async def scenario(stage) -> None:
         await stage.start_mute_broker("broker-b")
         rows = await stage.run("clusterList")
         assert [row.split()[1] for row in rows[1:]] == ["broker-a", "broker-b"]
@@ -205,8 +205,8 @@ PROGRESS = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s"
 PROGRESS_IP = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s  %s"
 
 
-def test_consumer_progress_of_one_group(play):
-    async def scenario(stage):
+def test_consumer_progress_of_one_group(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         async with stage.consumer():
@@ -235,8 +235,8 @@ def test_consumer_progress_of_one_group(play):
     play(scenario)
 
 
-def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play):
-    async def scenario(stage):
+def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(1)
         async with stage.consumer():
@@ -256,8 +256,8 @@ def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play):
     play(scenario)
 
 
-def test_consumer_progress_of_all_groups(play):
-    async def scenario(stage):
+def test_consumer_progress_of_all_groups(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         async with stage.consumer("gone"):
             await stage.sleep(20)
@@ -278,8 +278,8 @@ def test_consumer_progress_of_all_groups(play):
     play(scenario)
 
 
-def test_consumer_connection_prints_members_and_subscriptions(play):
-    async def scenario(stage):
+def test_consumer_connection_prints_members_and_subscriptions(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         async with stage.consumer() as consumer:
             await stage.sleep(1)
@@ -305,8 +305,8 @@ def test_consumer_connection_prints_members_and_subscriptions(play):
 ONLINE = "%-40s  %-40s  %-40s"
 
 
-def test_reset_offset_by_time_online_prints_sentence_and_table(play):
-    async def scenario(stage):
+def test_reset_offset_by_time_online_prints_sentence_and_table(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         async with stage.consumer():
             await stage.sleep(20)
@@ -323,8 +323,8 @@ def test_reset_offset_by_time_online_prints_sentence_and_table(play):
     play(scenario)
 
 
-def test_skip_accumulated_message_online_prints_the_table_alone(play):
-    async def scenario(stage):
+def test_skip_accumulated_message_online_prints_the_table_alone(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         async with stage.consumer():
             await stage.sleep(20)
@@ -344,8 +344,8 @@ WRITTEN_HEADER = WRITTEN % (
 )
 
 
-def test_both_reset_commands_fall_back_to_the_six_column_table(play):
-    async def scenario(stage):
+def test_both_reset_commands_fall_back_to_the_six_column_table(play) -> None:
+    async def scenario(stage) -> None:
         await consumed_topic(stage)
         async with stage.consumer():
             await stage.sleep(20)

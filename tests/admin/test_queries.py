@@ -41,8 +41,8 @@ async def send(stage, *keys):
     return ids
 
 
-def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(play):
-    async def scenario(stage):
+def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(play) -> None:
+    async def scenario(stage) -> None:
         ids = await send(stage, "Aa", "BB", "x Aa y", "Aa", "Aa")
         assert await stage.run("queryMsgByKey -t TopicTest -k Aa") == [
             ROW % ("#Message ID", "#QID", "#Offset"),
@@ -63,8 +63,8 @@ def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_le
 
 
 @pytest.mark.parametrize("command", ["queryMsgByKey -t TopicTest -k", "queryMsgByUniqueKey -t TopicTest -i"])
-def test_no_message_is_208(play, command):
-    async def scenario(stage):
+def test_no_message_is_208(play, command) -> None:
+    async def scenario(stage) -> None:
         await send(stage, "a")
         with pytest.raises(ResponseError) as refused:
             await stage.run(f"{command} nothing")
@@ -73,8 +73,8 @@ def test_no_message_is_208(play, command):
     play(scenario)
 
 
-def test_by_unique_key_the_message_is_described(play):
-    async def scenario(stage):
+def test_by_unique_key_the_message_is_described(play) -> None:
+    async def scenario(stage) -> None:
         ids = await send(stage, "a b", "c")
         lines = await stage.run(f"queryMsgByUniqueKey -t TopicTest -i {ids[0]}")
         assert lines[:3] == [
@@ -91,8 +91,8 @@ def test_by_unique_key_the_message_is_described(play):
     play(scenario)
 
 
-def test_a_compaction_topic_is_made_and_its_attribute_shown(play):
-    async def scenario(stage):
+def test_a_compaction_topic_is_made_and_its_attribute_shown(play) -> None:
+    async def scenario(stage) -> None:
         made = "updateTopic -c DefaultCluster -t Prices -r 1 -w 1 -a +cleanup.policy=COMPACTION"
         lines = await stage.run(made)
         assert lines[-1].endswith(", attributes={+cleanup.policy=COMPACTION}]")
@@ -108,8 +108,8 @@ def test_a_compaction_topic_is_made_and_its_attribute_shown(play):
     play(scenario)
 
 
-def test_by_id_and_by_offset_show_the_same_message(play):
-    async def scenario(stage):
+def test_by_id_and_by_offset_show_the_same_message(play) -> None:
+    async def scenario(stage) -> None:
         ids = await send(stage, "a", "b", "c")
         [found] = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[2]}")
         by_offset = await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 1")
@@ -124,8 +124,8 @@ def test_by_id_and_by_offset_show_the_same_message(play):
     play(scenario)
 
 
-def test_a_trace_shows_the_send_and_every_call_of_a_group(play):
-    async def scenario(stage):
+def test_a_trace_shows_the_send_and_every_call_of_a_group(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.brokers["broker-a"].context.runtime.timers.sleep(1)
         runtime = stage.world.runtime("10.0.9.2")
@@ -163,7 +163,7 @@ def test_a_trace_shows_the_send_and_every_call_of_a_group(play):
     play(scenario)
 
 
-def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play):
+def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play) -> None:
     """Whatever order their records arrived in: clients send them when they like."""
     at = 1_700_000_000_000
     ended = EndTransaction(at, "R", "senders", "T", "ID", "", "k", "", 0, "TX", "COMMIT_MESSAGE", False)
@@ -174,7 +174,7 @@ def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play):
         Pub(at, "R", "senders", "T", "ID", "", "k", "", 1, 1, 0, "", True),
     )
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         async with Producer("tracers", stage.namesrv, runtime=stage.world.runtime("10.0.9.2")) as producer:
             for step in steps:
                 await producer.send(Message(DEFAULT_TRACE_TOPIC, encode(step).encode(), keys="ID"))

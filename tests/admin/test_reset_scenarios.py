@@ -27,10 +27,10 @@ of_every_mode = pytest.mark.parametrize(("profile", "mode"), MODES)
 
 
 @pytest.mark.scenario("D03", "v53s")
-def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play):
+def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play) -> None:
     """stored 100, max 200: skipping goes to 200; what lies between is not delivered any more."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(200, gap=0.01)
         got = []
@@ -58,8 +58,8 @@ def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play):
 
 
 @pytest.mark.scenario("D06", "v53s")
-def test_D06_in_server_mode_now_is_the_end(play):
-    async def scenario(stage):
+def test_D06_in_server_mode_now_is_the_end(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(100, gap=0.1)
         async with stage.consumer():
@@ -73,8 +73,8 @@ def test_D06_in_server_mode_now_is_the_end(play):
 
 @pytest.mark.scenario("D07", "v42", "v49", "v53c", "v53s")
 @of_every_mode
-def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile, mode):
-    async def scenario(stage):
+def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile, mode) -> None:
+    async def scenario(stage) -> None:
         seen = []
         admin = await stage.admin(probe=lambda point, details: seen.append(point))
         with pytest.raises(ResponseError) as refused:
@@ -98,10 +98,10 @@ async def an_old_member(stage) -> None:
 
 @pytest.mark.scenario("D12", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(play, profile):
+def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(play, profile) -> None:
     """Channels in the order [of this release, 27]: 1 with the version, and the first one resets."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
         async with stage.consumer():
@@ -122,8 +122,8 @@ def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(p
 
 @pytest.mark.scenario("D19", "v42", "v49", "v53c", "v53s")
 @of_every_mode
-def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, profile, mode):
-    async def scenario(stage):
+def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, profile, mode) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         async with stage.consumer():
@@ -151,8 +151,8 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, 
         (Profile.V53, "start reset consumer offset by specified, ", "reset consumer offset by specified "),
     ],
 )
-def test_the_first_line_is_that_of_the_release(play, profile, online, offline):
-    async def scenario(stage):
+def test_the_first_line_is_that_of_the_release(play, profile, online, offline) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         rest = f"[{GROUP}], topic[{TOPIC}], force[true], timestamp(string)[5], timestamp(long)[5]"
@@ -173,10 +173,10 @@ TOOL = f"resetOffsetByTime -g {GROUP} -t {TOPIC}"
 
 @pytest.mark.scenario("D30", "v53s")
 @pytest.mark.parametrize("words", ["-s now -o 0", "-s 0"])
-def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play, words):
+def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play, words) -> None:
     """Per-queue tool with target 0, given or found: neither 15 nor 222."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
@@ -197,8 +197,8 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play, words):
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play):
-    async def scenario(stage):
+def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play) -> None:
+    async def scenario(stage) -> None:
         await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
@@ -211,10 +211,10 @@ def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play):
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play):
+def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play) -> None:
     """RocketMQ would take that 222 for a rewind of the whole topic; see the note for what did happen."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         context = stage.brokers["broker-a"].context
@@ -229,8 +229,8 @@ def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play):
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_leaves_brokers_of_others_alone(play):
-    async def scenario(stage):
+def test_the_tool_of_5x_leaves_brokers_of_others_alone(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.start_mute_broker("broker-b")
         with pytest.raises(ClientError, match="knows no reset modes"):
@@ -243,10 +243,10 @@ def test_the_tool_of_5x_leaves_brokers_of_others_alone(play):
 
 
 @pytest.mark.scenario("D33", "v49")
-def test_D33_several_groups_each_with_its_outcome_in_order(play):
+def test_D33_several_groups_each_with_its_outcome_in_order(play) -> None:
     """The dashboard's reset of [online, offline, unknown]: success, success by writing, failure."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         async with stage.consumer("offline"):
@@ -272,8 +272,8 @@ def test_D33_several_groups_each_with_its_outcome_in_order(play):
     play(scenario, profile=Profile.V49)
 
 
-def test_a_group_whose_reset_stopped_half_way_says_where(play):
-    async def scenario(stage):
+def test_a_group_whose_reset_stopped_half_way_says_where(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         async with stage.consumer():
@@ -290,10 +290,10 @@ def test_a_group_whose_reset_stopped_half_way_says_where(play):
 
 
 @pytest.mark.scenario("D34", "v53s")
-def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play):
+def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play) -> None:
     """The queue is silent for at least 10 s; then its client commits the target, and takes it over anew."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         came = []
 

@@ -28,8 +28,8 @@ async def store_times(stage, queue: MessageQueue) -> list[int]:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(play, profile):
-    async def scenario(stage):
+def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(4)
         async with stage.consumer():
@@ -49,8 +49,8 @@ def test_D05_without_force_a_queue_at_the_target_keeps_its_offset(play, profile)
 
 @pytest.mark.scenario("D06", "v42", "v49")
 @pytest.mark.parametrize(("profile", "target"), [(Profile.V42, 99), (Profile.V49, 100), (Profile.V53, 100)])
-def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, target):
-    async def scenario(stage):
+def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, target) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(100, gap=0.1)
         async with stage.consumer():
@@ -65,8 +65,8 @@ def test_D06_now_means_the_last_message_or_the_end_by_profile(play, profile, tar
 
 @pytest.mark.scenario("D10", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_offsets(play, profile):
-    async def scenario(stage):
+def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_offsets(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(5)
         async with stage.consumer():
@@ -88,8 +88,8 @@ def test_D10_an_offline_group_is_refused_with_206_and_the_command_writes_its_off
 
 @pytest.mark.scenario("D11", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profile):
-    async def scenario(stage):
+def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         with pytest.raises(ResponseError) as refused:
@@ -100,8 +100,8 @@ def test_D11_an_offline_group_without_offsets_fails_without_fallback(play, profi
     play(scenario, profile=profile)
 
 
-def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play):
-    async def scenario(stage):
+def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(3)
         commit(stage, 3, Q0, Q1)
@@ -113,8 +113,8 @@ def test_a_reset_that_times_out_is_no_reason_to_write_offsets(play):
     play(scenario)
 
 
-def test_a_206_of_a_later_broker_makes_the_fallback_write_at_all_of_them(play):
-    async def scenario(stage):
+def test_a_206_of_a_later_broker_makes_the_fallback_write_at_all_of_them(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
         there = MessageQueue(TOPIC, "broker-b", 0)
@@ -135,8 +135,8 @@ def test_a_206_of_a_later_broker_makes_the_fallback_write_at_all_of_them(play):
 # Direct write (D.8).
 
 
-def test_direct_write_without_force_compares_with_less_or_equal(play):
-    async def scenario(stage):
+def test_direct_write_without_force_compares_with_less_or_equal(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(4)
         times = await store_times(stage, Q0)
@@ -152,8 +152,8 @@ def test_direct_write_without_force_compares_with_less_or_equal(play):
     play(scenario)
 
 
-def test_direct_write_without_history_covers_every_read_queue(play):
-    async def scenario(stage):
+def test_direct_write_without_history_covers_every_read_queue(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=3, write=2)
         await stage.send(4)
         rows = await (await stage.admin()).reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
@@ -168,8 +168,8 @@ def test_direct_write_without_history_covers_every_read_queue(play):
 
 
 @pytest.mark.parametrize(("profile", "code"), [(Profile.V49, None), (Profile.V53, 26)])
-def test_direct_write_for_an_unknown_group_is_refused_by_v53_only(play, profile, code):
-    async def scenario(stage):
+def test_direct_write_for_an_unknown_group_is_refused_by_v53_only(play, profile, code) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.send(1)
         admin = await stage.admin()
@@ -185,8 +185,8 @@ def test_direct_write_for_an_unknown_group_is_refused_by_v53_only(play, profile,
     play(scenario, profile=profile)
 
 
-def test_direct_write_leaves_other_topics_alone(play):
-    async def scenario(stage):
+def test_direct_write_leaves_other_topics_alone(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic()
         await stage.create_topic("Other", read=1, write=1)
         await stage.send(2)
@@ -201,8 +201,8 @@ def test_direct_write_leaves_other_topics_alone(play):
 
 @pytest.mark.scenario("D31", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(play, profile):
-    async def scenario(stage):
+def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(100, gap=0.01)
         async with stage.consumer():
@@ -220,8 +220,8 @@ def test_D31_a_running_consumer_overwrites_a_direct_write_within_5_s(play, profi
 # What a success means.
 
 
-def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_later(play):
-    async def scenario(stage):
+def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_later(play) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(10, gap=0.1)
         async with stage.consumer():
@@ -252,8 +252,8 @@ def test_success_means_that_the_notice_was_sent_and_stored_offsets_move_10_s_lat
 
 @pytest.mark.scenario("D14", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play, profile):
-    async def scenario(stage):
+def test_D14_a_cpp_reset_is_accepted_and_ignored_by_other_clients(play, profile) -> None:
+    async def scenario(stage) -> None:
         await stage.create_topic(read=1, write=1)
         await stage.send(3)
         async with stage.consumer():

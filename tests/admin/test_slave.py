@@ -28,10 +28,10 @@ async def start_slave(stage: Stage, **keys: object) -> Broker:
     return slave
 
 
-def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play):
+def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play) -> None:
     """Clients of 4.9.4: pulls and commits go to the lowest broker id there is."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await stage.create_topic()
         master = stage.brokers["broker-a"]
         slave = await start_slave(stage)
@@ -48,10 +48,10 @@ def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play):
     play(scenario)
 
 
-def test_a_consumer_that_is_told_to_reads_from_the_slave(play):
+def test_a_consumer_that_is_told_to_reads_from_the_slave(play) -> None:
     """slaveReadEnable, and a group whose brokerId is the slave's."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         master = stage.brokers["broker-a"]
         slave = await start_slave(stage, slave_read_enable=True)
         await stage.create_topic()
@@ -71,10 +71,10 @@ def test_a_consumer_that_is_told_to_reads_from_the_slave(play):
     play(scenario, slave_read_enable=True)
 
 
-def test_a_groups_settings_are_shown_once_for_master_and_slave(play):
+def test_a_groups_settings_are_shown_once_for_master_and_slave(play) -> None:
     """``GetConsumerConfigSubCommand`` asks one broker of each name, the master where there is one."""
 
-    async def scenario(stage):
+    async def scenario(stage) -> None:
         await start_slave(stage)
         await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3")
         await stage.sleep(30)

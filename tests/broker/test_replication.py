@@ -56,7 +56,7 @@ def header(response: Any) -> PullMessageResponseHeader:
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(simulate, profile):
+def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(simulate, profile) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile, slave_read_enable=True).start()
         peer = pair.at_master
@@ -80,7 +80,7 @@ def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(simulate, profi
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_slave_refuses_sends(simulate, profile):
+def test_a_slave_refuses_sends(simulate, profile) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile).start()
         await pair.at_master.create_topic()
@@ -92,7 +92,7 @@ def test_a_slave_refuses_sends(simulate, profile):
     simulate(scenario, start=False)
 
 
-def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate):
+def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate) -> None:
     """4.9.4 sets 20 first, and then the read's own code over it."""
 
     async def scenario(stage: SimStage) -> None:
@@ -105,7 +105,7 @@ def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate):
+def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=Profile.V53).start()
         await pair.at_master.fill(3)
@@ -129,7 +129,7 @@ def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate):
         (Profile.V53, 0, 0, 3),
     ],
 )
-def test_offsets_at_a_slave_are_not_corrected(simulate, profile, offset, code, next_offset):
+def test_offsets_at_a_slave_are_not_corrected(simulate, profile, offset, code, next_offset) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile, slave_read_enable=True).start()
         await pair.at_master.fill(3)
@@ -140,7 +140,7 @@ def test_offsets_at_a_slave_are_not_corrected(simulate, profile, offset, code, n
     simulate(scenario, start=False)
 
 
-def test_offsetCheckInSlave_corrects_them(simulate):
+def test_offsetCheckInSlave_corrects_them(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, offset_check_in_slave=True).start()
         await pair.at_master.fill(3)
@@ -151,7 +151,7 @@ def test_offsetCheckInSlave_corrects_them(simulate):
 
 
 @pytest.mark.parametrize(("profile", "stored"), [(Profile.V42, 5), (Profile.V49, 5), (Profile.V53, 2)])
-def test_a_commit_by_a_pull_at_a_slave(simulate, profile, stored):
+def test_a_commit_by_a_pull_at_a_slave(simulate, profile, stored) -> None:
     """B.7: 4.x looks at the role, 5.3.3 does not."""
 
     async def scenario(stage: SimStage) -> None:
@@ -169,7 +169,7 @@ def test_a_commit_by_a_pull_at_a_slave(simulate, profile, stored):
     simulate(scenario, start=False)
 
 
-def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate):
+def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.fill(9)
@@ -183,7 +183,7 @@ def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_consumer_far_behind_is_sent_to_the_slave(simulate):
+def test_a_consumer_far_behind_is_sent_to_the_slave(simulate) -> None:
     """whichBrokerWhenConsumeSlowly when more than 40 % of memory behind, else the group's brokerId."""
 
     async def scenario(stage: SimStage) -> None:
@@ -202,7 +202,7 @@ def test_a_consumer_far_behind_is_sent_to_the_slave(simulate):
 
 @pytest.mark.scenario("D25", "v53s")
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
-def test_D25_a_slave_refuses_the_server_side_reset(simulate, mode):
+def test_D25_a_slave_refuses_the_server_side_reset(simulate, mode) -> None:
     """222 at a slave is answered 1 with RocketMQ's words; the fenced mode likewise."""
 
     async def scenario(stage: SimStage) -> None:
@@ -215,7 +215,7 @@ def test_D25_a_slave_refuses_the_server_side_reset(simulate, mode):
     simulate(scenario, start=False)
 
 
-def test_a_slave_answers_a_classic_reset_from_its_copies(simulate):
+def test_a_slave_answers_a_classic_reset_from_its_copies(simulate) -> None:
     """A.6: as a master would."""
 
     async def scenario(stage: SimStage) -> None:
@@ -231,7 +231,7 @@ def test_a_slave_answers_a_classic_reset_from_its_copies(simulate):
     simulate(scenario, start=False)
 
 
-def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate):
+def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, reset_mode=ResetMode.FENCED).start()
         await pair.at_master.create_topic(write=1, read=1)
@@ -245,7 +245,7 @@ def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_delayed_message_is_delivered_by_the_master_only(simulate):
+def test_a_delayed_message_is_delivered_by_the_master_only(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.create_topic(write=1, read=1)
@@ -259,7 +259,7 @@ def test_a_delayed_message_is_delivered_by_the_master_only(simulate):
     simulate(scenario, start=False)
 
 
-def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate):
+def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate) -> None:
     """Reads and commits; nobody becomes a master."""
 
     async def scenario(stage: SimStage) -> None:
@@ -276,7 +276,7 @@ def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate):
+def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start(master={"ha_listen_port": 20_912})
         await pair.at_master.fill(50, body=b"x" * 500)
@@ -297,7 +297,7 @@ def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate):
     simulate(scenario, start=False)
 
 
-def test_two_slaves_have_the_same(simulate):
+def test_two_slaves_have_the_same(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         second = await pair.start_slave("second", 2)
@@ -309,7 +309,7 @@ def test_two_slaves_have_the_same(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(simulate, caplog):
+def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(simulate, caplog) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.fill(5)

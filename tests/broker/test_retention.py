@@ -51,7 +51,7 @@ def segments(stage: SimStage) -> list[int]:
 
 @pytest.mark.scenario("B07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile):
+def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile) -> None:
     """Retention took the first 40 messages: a pull at 10 is answered 21 with next 40."""
 
     async def scenario(stage: SimStage) -> None:
@@ -70,7 +70,7 @@ def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile):
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profile):
+def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profile) -> None:
     """B.11, all three releases; stored offsets are not touched by deletion itself."""
 
     async def scenario(stage: SimStage) -> None:
@@ -96,7 +96,7 @@ def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profil
         (Profile.V53, (20, 20), (21, "OFFSET_TOO_SMALL", 20)),
     ],
 )
-def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, status):
+def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, status) -> None:
     """4.9.4 leaves the minimum where it was, 5.3.3 moves it to the maximum."""
 
     async def scenario(stage: SimStage) -> None:
@@ -112,7 +112,7 @@ def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, statu
     simulate(scenario, start=False)
 
 
-def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate):
+def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         disk = UsedDisk()
         peer = await start(stage, disk=disk)
@@ -134,7 +134,7 @@ def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate):
     simulate(scenario, start=False)
 
 
-def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate):
+def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage, delete_when="")
         await peer.fill(41, body=BODY)
@@ -160,7 +160,7 @@ def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate):
         (0.86, {"clean_file_forcibly_enable": False}, 3),
     ],
 )
-def test_the_marks_of_a_disk_that_fills_up(simulate, ratio, config, left):
+def test_the_marks_of_a_disk_that_fills_up(simulate, ratio, config, left) -> None:
     async def scenario(stage: SimStage) -> None:
         disk = UsedDisk()
         peer = await start(stage, delete_when="", disk=disk, **config)
@@ -173,7 +173,7 @@ def test_the_marks_of_a_disk_that_fills_up(simulate, ratio, config, left):
     simulate(scenario, start=False)
 
 
-def test_above_90_percent_sends_are_refused_until_85(simulate):
+def test_above_90_percent_sends_are_refused_until_85(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         disk = UsedDisk()
         peer = await start(stage, disk=disk)
@@ -194,7 +194,7 @@ def test_above_90_percent_sends_are_refused_until_85(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_restart_after_retention_finds_the_same(simulate):
+def test_a_restart_after_retention_finds_the_same(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.fill(41, body=BODY)
@@ -211,7 +211,7 @@ def test_a_restart_after_retention_finds_the_same(simulate):
     simulate(scenario, start=False)
 
 
-def test_32_tells_the_store_time_of_the_first_message_kept(simulate):
+def test_32_tells_the_store_time_of_the_first_message_kept(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic(write=1, read=1)
@@ -233,7 +233,7 @@ def test_32_tells_the_store_time_of_the_first_message_kept(simulate):
     simulate(scenario, start=False)
 
 
-def test_306_removes_queues_without_messages_which_start_over_at_0(simulate):
+def test_306_removes_queues_without_messages_which_start_over_at_0(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic(write=2, read=2)
@@ -248,7 +248,7 @@ def test_306_removes_queues_without_messages_which_start_over_at_0(simulate):
     simulate(scenario, start=False)
 
 
-def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate):
+def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic()
@@ -269,7 +269,7 @@ def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate):
 
 
 @pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", OFFSET_MOVED_EVENT, "a/b", ""])
-def test_215_refuses_system_topics_and_names_that_are_none(simulate, topic):
+def test_215_refuses_system_topics_and_names_that_are_none(simulate, topic) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         answer = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
@@ -278,7 +278,7 @@ def test_215_refuses_system_topics_and_names_that_are_none(simulate, topic):
     simulate(scenario, start=False)
 
 
-def test_316_removes_queues_of_topics_that_are_gone(simulate):
+def test_316_removes_queues_of_topics_that_are_gone(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.fill(5)
@@ -290,7 +290,7 @@ def test_316_removes_queues_of_topics_that_are_gone(simulate):
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(simulate, profile):
+def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(simulate, profile) -> None:
     """Kept for an hour and due after two: they are lost, with the first files of their queue."""
 
     async def scenario(stage: SimStage) -> None:

@@ -46,7 +46,7 @@ async def scripted(stage: SimStage, broker: Broker) -> ScriptedSlave:
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_a_send_is_answered_when_the_slave_has_it(simulate, flush):
+def test_a_send_is_answered_when_the_slave_has_it(simulate, flush) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = Pair(stage, store={"flush_disk_type": flush})
         await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
@@ -60,7 +60,7 @@ def test_a_send_is_answered_when_the_slave_has_it(simulate, flush):
     simulate(scenario, start=False)
 
 
-def test_no_slave_is_11_and_the_message_is_stored(simulate):
+def test_no_slave_is_11_and_the_message_is_stored(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
         peer = stage.peer()
@@ -71,7 +71,7 @@ def test_no_slave_is_11_and_the_message_is_stored(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_slave_too_far_behind_is_11(simulate):
+def test_a_slave_too_far_behind_is_11(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker(
             broker_role=BrokerRole.SYNC_MASTER, ha_slave_fallbehind_max=5_000, slave_timeout=1_000
@@ -86,7 +86,7 @@ def test_a_slave_too_far_behind_is_11(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_late_slave_is_12_after_slaveTimeout(simulate):
+def test_a_late_slave_is_12_after_slaveTimeout(simulate) -> None:
     """3 s, stored nevertheless; the next send it confirms is answered 0."""
 
     async def scenario(stage: SimStage) -> None:
@@ -107,7 +107,7 @@ def test_a_late_slave_is_12_after_slaveTimeout(simulate):
     simulate(scenario, start=False)
 
 
-def test_a_message_that_does_not_wait_is_answered_at_once(simulate):
+def test_a_message_that_does_not_wait_is_answered_at_once(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
         answer = await stage.peer().send(properties={"WAIT": "false"})
@@ -121,7 +121,7 @@ def test_a_message_that_does_not_wait_is_answered_at_once(simulate):
     [b"\xff" * 64, encode_report(-5), encode_report(1 << 60), b"GET / HTTP/1.1\r\n\r\n"],
     ids=["junk", "negative", "absurd", "http"],
 )
-def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate, data):
+def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate, data) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         stranger = await scripted(stage, pair.master)
@@ -135,7 +135,7 @@ def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate, data):
     simulate(scenario, start=False)
 
 
-def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate):
+def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker()
         stranger = await scripted(stage, broker)
@@ -147,7 +147,7 @@ def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate):
     simulate(scenario, start=False)
 
 
-def test_heartbeats_go_both_ways(simulate):
+def test_heartbeats_go_both_ways(simulate) -> None:
     """Size 0 every 5 s from the master, its position from the slave: neither gives the other up."""
 
     async def scenario(stage: SimStage) -> None:
@@ -161,7 +161,7 @@ def test_heartbeats_go_both_ways(simulate):
     simulate(scenario, start=False)
 
 
-def test_more_connections_than_there_may_be_slaves_are_closed(simulate):
+def test_more_connections_than_there_may_be_slaves_are_closed(simulate) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker()
         strangers = [await scripted(stage, broker) for _ in range(66)]
@@ -198,7 +198,7 @@ class ScriptedMaster(asyncio.Protocol):
     ],
     ids=["junk", "huge", "no record", "no segment"],
 )
-def test_a_slave_survives_a_master_that_is_none(simulate, answer):
+def test_a_slave_survives_a_master_that_is_none(simulate, answer) -> None:
     async def scenario(stage: SimStage) -> None:
         made: list[ScriptedMaster] = []
 

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from client_stage import Cluster
-
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.profile import Profile
+from tests.client.client_stage import Cluster
 
 SUCCESS = ConsumeOrderlyStatus.SUCCESS
 SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from client_stage import OK, Cluster, until
-
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.points import Point
+from tests.client.client_stage import OK, Cluster, until
 
 
 class SlowListener:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from client_records import record
-
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
@@ -31,6 +29,7 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageR
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.server import RemotingServer
+from tests.client.client_records import record
 
 _HEADERS: dict[int, Any] = {
     RequestCode.GET_ROUTEINFO_BY_TOPIC: GetRouteInfoRequestHeader,

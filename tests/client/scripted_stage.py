@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from scripted_broker import ScriptedBroker
-
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.scripted_broker import ScriptedBroker
 
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 ALL = list(Profile)

@@ -6,8 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from client_stage import Cluster, Inbox, play, until
-from race_props import reset
 
 from rewindmq.client import ClientError, ConsumeFromWhere, MessageModel, PushConsumer
 from rewindmq.client.client_config import make_config
@@ -18,6 +16,8 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.sim import World
+from tests.client.client_stage import Cluster, Inbox, play, until
+from tests.client.race_props import reset
 
 Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import Cluster, Inbox, play, until
 
 from rewindmq.client import (
     ConsumeFromWhere,
@@ -17,6 +16,7 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.client.client_stage import Cluster, Inbox, play, until
 
 ALL = list(Profile)
 # With so little memory every message counts as on disk, and a new group is answered 22.

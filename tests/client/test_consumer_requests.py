@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import OK, Cluster, Inbox, play, until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
+from tests.client.client_stage import OK, Cluster, Inbox, play, until
 
 Q0 = MessageQueue("T", "broker-a", 0)
 

@@ -8,18 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from client_stage import Cluster, Inbox, Scene, until
-from client_stage import play as play_any
-from race_props import (
-    SlowListener,
-    Stall,
-    before_the_answer,
-    check_stored_follows_deliveries,
-    live_chains,
-    next_idle_pull,
-    reset,
-    since,
-)
 
 from rewindmq.client import ConsumeFromWhere, PullStatus
 from rewindmq.protocol.body.fenced_commit import FencedCommit
@@ -31,6 +19,18 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.reset_mode import ResetMode
+from tests.client.client_stage import Cluster, Inbox, Scene, until
+from tests.client.client_stage import play as play_any
+from tests.client.race_props import (
+    SlowListener,
+    Stall,
+    before_the_answer,
+    check_stored_follows_deliveries,
+    live_chains,
+    next_idle_pull,
+    reset,
+    since,
+)
 
 ROUND_TRIPS = 0.02
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from client_stage import OK, Cluster, play, until
 
 from rewindmq.client import (
     ConsumeConcurrentlyStatus,
@@ -15,6 +14,7 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
+from tests.client.client_stage import OK, Cluster, play, until
 
 ALL = list(Profile)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import Cluster, play, until
 
 from rewindmq.client import ClientError, ConsumeFromWhere, LitePullConsumer, Message, MessageExt, MessageModel
 from rewindmq.client.pull_result import PullStatus
@@ -16,6 +15,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
+from tests.client.client_stage import Cluster, play, until
 
 ALL = list(Profile)
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import Cluster, play, until
-from race_props import reset
 
 from rewindmq.client import ConsumeFromWhere, LitePullConsumer
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
+from tests.client.client_stage import Cluster, play, until
+from tests.client.race_props import reset
 
 Q0 = MessageQueue("T", "broker-a", 0)
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

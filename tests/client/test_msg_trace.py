@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import OK, Cluster, Inbox, play, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from rewindmq.client.transaction import LocalTransactionState
 from rewindmq.client.transaction_producer import TransactionProducer
 from rewindmq.protocol.limits import MAX_GROUP_LENGTH
 from rewindmq.protocol.profile import Profile
+from tests.client.client_stage import OK, Cluster, Inbox, play, until
 
 EXAMPLES = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"

@@ -9,13 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_records import record
-from client_stage import Cluster, play, until
-from orderly_props import RELEASES, SUCCESS, SUSPEND, InOrder, consume
-from race_props import since
-from scripted_broker import ScriptedBroker, pull_answer
-from scripted_stage import ALL, consumer_of
-from scripted_stage import play as play_scripted
 
 from rewindmq.client import (
     ConsumeOrderlyContext,
@@ -32,6 +25,13 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.client_records import record
+from tests.client.client_stage import Cluster, play, until
+from tests.client.orderly_props import RELEASES, SUCCESS, SUSPEND, InOrder, consume
+from tests.client.race_props import since
+from tests.client.scripted_broker import ScriptedBroker, pull_answer
+from tests.client.scripted_stage import ALL, consumer_of
+from tests.client.scripted_stage import play as play_scripted
 
 
 @pytest.mark.parametrize("profile", [*RELEASES, Profile.EPOCH])

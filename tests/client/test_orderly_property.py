@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from client_stage import Cluster, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from orderly_props import consume
 
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.profile import Profile
+from tests.client.client_stage import Cluster, play
+from tests.client.orderly_props import consume
 
 QUEUES, MESSAGES = 3, 40
 VERDICTS = [*ConsumeOrderlyStatus, None, "raise"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from client_records import message
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from rewindmq.client import ClientError, Message, MessageQueue, select_queue_by_
 from rewindmq.client.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.queue_locks import acquire_within
 from rewindmq.race.sim import World
+from tests.client.client_records import message
 
 
 def queue_of(*offsets: int) -> OrderlyProcessQueue:

@@ -7,15 +7,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from client_stage import Cluster, play, until
-from orderly_props import SUSPEND, InOrder, consume
-from race_props import check_stored_follows_deliveries, live_chains, next_idle_pull, reset, since
 
 from rewindmq.client import PushConsumer
 from rewindmq.client.orderly_queue import OrderlyProcessQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
+from tests.client.client_stage import Cluster, play, until
+from tests.client.orderly_props import SUSPEND, InOrder, consume
+from tests.client.race_props import check_stored_follows_deliveries, live_chains, next_idle_pull, reset, since
 
 
 def owned(consumer: PushConsumer) -> OrderlyProcessQueue:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from client_records import message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.client.process_queue import ProcessQueue
+from tests.client.client_records import message
 
 
 def filled(*offsets: int) -> ProcessQueue:

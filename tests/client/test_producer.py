@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import Cluster, Inbox, play, until
-from scripted_broker import ScriptedBroker
 
 from rewindmq.client import ClientError, Message, MessageQueue, Producer, SendStatus
 from rewindmq.protocol import frame
@@ -21,6 +19,8 @@ from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.client_stage import Cluster, Inbox, play, until
+from tests.client.scripted_broker import ScriptedBroker
 
 ALL = list(Profile)
 

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from client_stage import Cluster, play
 
 from rewindmq.client import (
     ClientError,
@@ -14,6 +13,7 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.client.client_stage import Cluster, play
 
 ALL = list(Profile)
 

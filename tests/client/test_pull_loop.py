@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from scripted_broker import ScriptedBroker, pull_answer
-from scripted_stage import ALL, OK, commits, consumer_of, play
 
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -18,6 +16,8 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.scripted_broker import ScriptedBroker, pull_answer
+from tests.client.scripted_stage import ALL, OK, commits, consumer_of, play
 
 
 @pytest.mark.scenario("C05", "v42", "v49", "v53")
@@ -69,7 +69,7 @@ def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batc
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("span", "pulls"), [(2000, True), (2001, False)])
 def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile: Profile) -> None:
-    from client_records import record
+    from tests.client.client_records import record
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}

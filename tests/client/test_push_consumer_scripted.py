@@ -8,8 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from scripted_broker import ScriptedBroker
-from scripted_stage import ALL, GUARDED, Scene, commits, consumer_of, play
 
 from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt
 from rewindmq.client.broker_api import BrokerApi
@@ -21,6 +19,8 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_stage import ALL, GUARDED, Scene, commits, consumer_of, play
 
 
 @pytest.mark.scenario("C01", "v42", "v49", "v53")

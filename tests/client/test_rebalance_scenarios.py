@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from client_stage import OK, Cluster, Inbox, play
-from scripted_broker import ScriptedBroker
-from scripted_stage import commits, consumer_of
-from scripted_stage import play as play_scripted
 
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.client_stage import OK, Cluster, Inbox, play
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_stage import commits, consumer_of
+from tests.client.scripted_stage import play as play_scripted
 
 
 @pytest.mark.scenario("C02", "v42", "v49", "v53")

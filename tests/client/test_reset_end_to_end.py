@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import OK, Cluster, Inbox, play, until
 
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 from rewindmq.client.reset import ResetState
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
+from tests.client.client_stage import OK, Cluster, Inbox, play, until
 
 ALL = list(Profile)
 GUARDED = [profile for profile in Profile if profile is not Profile.UNGUARDED]

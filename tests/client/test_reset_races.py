@@ -7,10 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import scripted_stage
-from client_stage import Cluster, play, until
-from race_props import SlowListener, Stall, before_the_answer, next_idle_pull, reset, since
-from scripted_broker import ScriptedBroker
 
 from rewindmq.client.profile import CLIENT_PROFILES, ClientProfile
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
@@ -24,6 +20,10 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client import scripted_stage
+from tests.client.client_stage import Cluster, play, until
+from tests.client.race_props import SlowListener, Stall, before_the_answer, next_idle_pull, reset, since
+from tests.client.scripted_broker import ScriptedBroker
 
 V49 = CLIENT_PROFILES[Profile.V49]
 UNGUARDED = CLIENT_PROFILES[Profile.UNGUARDED]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import OK, Cluster, play, until
 
 from rewindmq.client import (
     ConsumeConcurrentlyStatus,
@@ -24,6 +23,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
+from tests.client.client_stage import OK, Cluster, play, until
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 RELEASES = [Profile.V42, Profile.V49, Profile.V53]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import Cluster, Inbox, play, until
 
 from rewindmq.client import (
     ClientError,
@@ -18,6 +17,7 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
+from tests.client.client_stage import Cluster, Inbox, play, until
 
 ON: dict[str, Any] = {"enable_property_filter": True}
 RELEASES = (Profile.V42, Profile.V49, Profile.V53)

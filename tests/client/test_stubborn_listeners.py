@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import OK, Cluster, play, until
-from orderly_props import SUCCESS
-from orderly_props import consume as consume_orderly
 
 from rewindmq.client import (
     ConsumeConcurrentlyStatus,
@@ -19,6 +16,9 @@ from rewindmq.client import (
     MessageExt,
     ReconsumeLater,
 )
+from tests.client.client_stage import OK, Cluster, play, until
+from tests.client.orderly_props import SUCCESS
+from tests.client.orderly_props import consume as consume_orderly
 
 
 class Abort(BaseException):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_stage import Cluster, Inbox, play
 
 from rewindmq.client import (
     LocalTransactionState,
@@ -22,6 +21,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
+from tests.client.client_stage import Cluster, Inbox, play
 
 COMMIT, ROLLBACK = LocalTransactionState.COMMIT_MESSAGE, LocalTransactionState.ROLLBACK_MESSAGE
 UNKNOW = LocalTransactionState.UNKNOW

@@ -27,7 +27,7 @@ async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: s
 
 
 @pytest.mark.long
-async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end():
+async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end() -> None:
     runtime = system_runtime(time_scale=TIME_SCALE)
     async with (
         LocalCluster(brokers=1, slaves=1, time_scale=TIME_SCALE, broker_config=CONFIG) as cluster,

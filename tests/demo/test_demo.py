@@ -56,7 +56,7 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_every_figure_is_verified_and_no_process_is_left(tmp_path):
+def test_every_figure_is_verified_and_no_process_is_left(tmp_path) -> None:
     report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "2000", seconds=120)
     assert report["ok"] is True
     assert len(report["figures"]) > 30
@@ -140,7 +140,7 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
         (signal.SIGINT, signal.SIGINT, signal.SIGTERM),
     ],
 )
-def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals):
+def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals) -> None:
     with demo_at_work(tmp_path) as (demo, children):
         for number in signals:
             demo.send_signal(number)
@@ -150,7 +150,7 @@ def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path):
+def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path) -> None:
     with demo_at_work(tmp_path) as (demo, children):
         consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(consumers[0], signal.SIGKILL)
@@ -161,7 +161,7 @@ def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_process_outlives_a_killed_demo(tmp_path):
+def test_no_process_outlives_a_killed_demo(tmp_path) -> None:
     with demo_at_work(tmp_path) as (demo, children):
         demo.kill()
         demo.communicate(timeout=30)
@@ -177,13 +177,13 @@ def _children(pid: int) -> list[int]:
     return [int(word) for children in threads for word in children.read_text().split()]
 
 
-def test_a_used_directory_is_refused(tmp_path, capsys):
+def test_a_used_directory_is_refused(tmp_path, capsys) -> None:
     (tmp_path / "something").write_text("of mine")
     assert main(["demo", "--keep", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(f"rewindmq demo: {tmp_path} is not empty")
 
 
-def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys):
+def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys) -> None:
     assert main(["demo", "--report", str(tmp_path / "no" / "report.json")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
 
@@ -191,7 +191,7 @@ def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys):
 @pytest.mark.parametrize(
     "words", [["--messages", "99"], ["--messages", "many"], ["--time-scale", "0"], ["--profile", "v1"]]
 )
-def test_options_out_of_range(words, capsys):
+def test_options_out_of_range(words, capsys) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["demo", *words])
     assert refused.value.code == 2

@@ -24,7 +24,7 @@ MESSAGES = 100
 
 @pytest.mark.long
 @pytest.mark.realtime
-async def test_a_consumer_waits_10_s_before_it_applies_a_reset():
+async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
     moments: dict[Point, float] = {}
     delivered: list[float] = []
     runtime = system_runtime(probe=lambda point, details: moments.setdefault(point, time.monotonic()))

@@ -23,11 +23,11 @@ TIMES = [100, 200, 200, 200, 300, 400]
 @pytest.mark.parametrize(
     ("timestamp", "old", "new"), [(50, 0, 0), (240, 3, 4), (250, 3, 4), (260, 4, 4), (500, 5, 6)]
 )
-def test_expected_targets_of_both_search_rules(timestamp, old, new):
+def test_expected_targets_of_both_search_rules(timestamp, old, new) -> None:
     assert (nearest(TIMES, timestamp), lower_bound(TIMES, timestamp)) == (old, new)
 
 
-def test_an_empty_queue_is_left_at_its_start():
+def test_an_empty_queue_is_left_at_its_start() -> None:
     assert (nearest([], 5), lower_bound([], 5)) == (0, 0)
 
 
@@ -35,7 +35,7 @@ def deliver(queue, *offsets, consumer="consumer-1", at_ms=0):
     return [Delivery(consumer, queue, offset, 0, at_ms) for offset in offsets]
 
 
-def test_each_kind_of_wrong_delivery_is_counted():
+def test_each_kind_of_wrong_delivery_is_counted() -> None:
     deliveries = [*deliver(A, 0, 1, 1, 3), *deliver(B, 5, 5, 6)]
     result = compare(deliveries, {A: range(3), B: range(5, 7)})
     assert result.exactly_once == 2
@@ -51,7 +51,7 @@ def test_each_kind_of_wrong_delivery_is_counted():
     st.integers(0, 9),
     st.integers(0, 9),
 )
-def test_the_counts_always_add_up(pairs, start, end):
+def test_the_counts_always_add_up(pairs, start, end) -> None:
     expected = {A: range(start, 10), B: range(end)}
     result = compare([Delivery("c", queue, offset, 0, 0) for queue, offset in pairs], expected)
     total = sum(map(len, expected.values()))
@@ -65,7 +65,7 @@ def event(point, at_ms, queue=None, *, offset=None, address=None, consumer="cons
     return Event(consumer, point, at_ms, queue, offset, address)
 
 
-def test_the_last_answer_to_14_is_what_counts_as_stored():
+def test_the_last_answer_to_14_is_what_counts_as_stored() -> None:
     journal = Journal()
     journal.add(event(Point.QUEUE_ADDED, 1, A, offset=9))
     journal.add(event(Point.QUEUE_ADDED, 2, A, offset=4))
@@ -74,7 +74,7 @@ def test_the_last_answer_to_14_is_what_counts_as_stored():
     assert journal.start_offsets(2) == {B: 0}
 
 
-def test_deliveries_are_counted_from_any_mark():
+def test_deliveries_are_counted_from_any_mark() -> None:
     journal = Journal()
     journal.add(event(Point.SUSPENDED, 1))
     for delivery in deliver(A, 0, 1, 2):
@@ -84,7 +84,7 @@ def test_deliveries_are_counted_from_any_mark():
         assert journal.count_deliveries(mark) == len(journal.deliveries(mark))
 
 
-def test_a_timeline_tells_the_notices_of_two_brokers_apart():
+def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
     entries = [
         event(Point.RESET_NOTICE_RECEIVED, 1002, address="host:1"),
         event(Point.SUSPENDED, 1003),
@@ -133,7 +133,7 @@ def test_a_timeline_tells_the_notices_of_two_brokers_apart():
     }
 
 
-def test_a_wrong_figure_fails_the_report_and_is_named():
+def test_a_wrong_figure_fails_the_report_and_is_named() -> None:
     report = Report({})
     assert not report.is_ok
     report.figures += [Figure("send", "acknowledged", 10, 10), Figure("wait", "ms", 10, 11, at_least=True)]

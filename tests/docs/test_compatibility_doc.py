@@ -29,7 +29,7 @@ def document() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def results(document: ModuleType) -> Any:
-    return sys.modules["interop.results"]
+    return sys.modules["tools.interop.results"]
 
 
 def report(test: str, outcome: str = "passed", when: str = "call", reason: str = "", *why: str) -> Any:
@@ -139,12 +139,14 @@ def test_a_whole_run_that_shows_something_else_fails(tmp_path: Path, marked: str
     (tmp_path / "docs" / "compatibility.json").write_text(
         '{"test_one": {"test_it": {"": "lacks everything"}}}'
     )
-    for name in ("interop/conftest.py", "interop/results.py"):
-        (tmp_path / "tests" / name).write_text((ROOT / "tests" / name).read_text())
-    (tmp_path / "tests" / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    (tmp_path / "tools" / "interop").mkdir(parents=True)
+    packages = ("tools", "tools/interop", "tests", "tests/interop")
+    copied = ("tools/interop/results.py", "tests/conftest.py", "tests/interop/conftest.py")
+    for name in (*(f"{package}/__init__.py" for package in packages), *copied):
+        (tmp_path / name).write_text((ROOT / name).read_text())
     (suite / "test_one.py").write_text("def test_it():\n    pass\n")
     (tmp_path / "pytest.ini").write_text(
-        "[pytest]\naddopts = --import-mode=importlib\nmarkers = interop: x\n"
+        "[pytest]\naddopts = --import-mode=importlib\npythonpath = .\nmarkers = interop: x\n"
     )
     if marked == "interop":
         (suite / "test_one.py").write_text(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from explore_settings import setting_of
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.search import Search
+from tests.explore.explore_settings import setting_of
 
 pytestmark = [pytest.mark.long, pytest.mark.computing]
 

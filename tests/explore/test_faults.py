@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from explore_settings import setting_of
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.faults import FAULTS
 from rewindmq.race.explore.search import Search
+from tests.explore.explore_settings import setting_of
 
 # How many messages have to be late, and how many schedules it took; what takes longer is not for every day.
 QUICK = {

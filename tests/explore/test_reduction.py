@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from explore_settings import setting_of
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
@@ -16,6 +15,7 @@ from rewindmq.race.explore.run import Outcome
 from rewindmq.race.explore.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.tree import Tree
 from rewindmq.race.history import History
+from tests.explore.explore_settings import setting_of
 
 LONG = (pytest.mark.long, pytest.mark.computing)
 

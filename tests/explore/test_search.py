@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from explore_settings import setting_of
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.models import MODELS
 from rewindmq.race.explore.pool import Job, Pool
 from rewindmq.race.explore.search import MIN_REPEATED, Search
+from tests.explore.explore_settings import setting_of
 
 SMALL = [name for name in MODELS if name != "large"]
 

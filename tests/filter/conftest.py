@@ -1,12 +1,8 @@
-"""Lets the tests of this folder import the module beside them; property tests repeat their examples."""
+"""Property tests run the same examples every time, and take what time they need."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("rewindmq", derandomize=True, deadline=None, database=None, max_examples=60)
 settings.load_profile("rewindmq")

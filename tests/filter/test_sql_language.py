@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import sql_reference as reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from rewindmq.broker.filter.errors import EvaluationError, FilterError
 from rewindmq.broker.filter.expression import matches
 from rewindmq.broker.filter.parser import MAX_EXPRESSION_LENGTH, parse
 from rewindmq.broker.filter.values import compare, java_double
+from tests.filter import sql_reference as reference
 
 MESSAGE = {"a": "5", "b": "eu", "c": "2.5", "t": "true", "big": "3000000000", "q": "it's", "n": "-1"}
 

@@ -14,12 +14,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from interop.raw import RawConnection, frame
-from interop.servers import Server
-
 from rewindmq.protocol import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import BodyError
+from tools.interop.raw import RawConnection, frame
+from tools.interop.servers import Server
 
 # How long nothing has to be heard before it counts as silence, where that is to be expected and where not.
 # The quiet ones all wait at the same time.

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from interop.bad_input import TOPIC, Case, request
-from interop.bad_input_versions import heartbeat
+from tests.interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input_versions import heartbeat
 
 Change = Callable[[str], str]
 

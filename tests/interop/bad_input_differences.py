@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from interop.versions import SERVER_4, SERVER_5
+from tools.interop.versions import SERVER_4, SERVER_5
 
 _BOTH: Final = "*"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from interop.bad_input import TOPIC, Case, request
-from interop.bad_input_versions import pull
+from tests.interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input_versions import pull
 
 # So that nothing else sees what comes to be stored.
 _SENT: Final = "BadInputSent"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from interop.bad_input import Case, request
-from interop.raw import frame
+from tests.interop.bad_input import Case, request
+from tools.interop.raw import frame
 
 # 5.x looks at 12 bytes before it decides what a connection speaks: nothing here is shorter, but what says so.
 _MORE: Final = b"\0" * 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from interop.bad_input import TOPIC, Case, request
+from tests.interop.bad_input import TOPIC, Case, request
 
 # MQVersion: unset, up to and from 3.0.7, 4.2.0, up to and from 4.9.4, beyond all.
 _VERSIONS: Final = (-1, 0, 27, 28, 252, 400, 401, 100_000)

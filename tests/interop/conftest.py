@@ -1,21 +1,18 @@
-"""Lets these tests and ``bench`` import the harness as the package ``interop``; what modules share."""
+"""What the interop tests share."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from interop.results import COMMITTED, Recorder, differences, is_whole, read, written
+from tools.interop.results import COMMITTED, Recorder, differences, is_whole, read, written
 
 if TYPE_CHECKING:
-    from interop.store_chain import Chain
-    from interop.store_mixed import MixedClusters
+    from tools.interop.store_chain import Chain
+    from tools.interop.store_mixed import MixedClusters
 
 
 _recorder = Recorder()
@@ -38,7 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    from interop.results import PLAYED_AGAIN
+    from tools.interop.results import PLAYED_AGAIN
 
     if PLAYED_AGAIN:
         terminalreporter.section("played again alone, since they failed or differed beside others")
@@ -54,7 +51,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def store_chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain | BaseException]:
     """One store through several brokers' hands, for each real release."""
-    from interop.store_chain import play_chains
+    from tools.interop.store_chain import play_chains
 
     return play_chains(tmp_path_factory.mktemp("stores"))
 
@@ -63,7 +60,7 @@ def store_chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain | 
 @pytest.fixture(scope="module")
 def mixed_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MixedClusters]:
     """Clusters of both kinds of broker."""
-    from interop.store_mixed import MixedClusters
+    from tools.interop.store_mixed import MixedClusters
 
     clusters = MixedClusters(tmp_path_factory.mktemp("mixed"))
     yield clusters

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from interop.bad_input import ANSWER_SECONDS, TOPIC, Case, Reaction, in_short, play_all, request, same
-from interop.bad_input_bodies import BODIES
-from interop.bad_input_differences import EXPLAINED
-from interop.bad_input_fields import FIELDS, SEND
-from interop.bad_input_frames import FRAMES
-from interop.bad_input_versions import VERSIONS
-from interop.clients import java_command
-from interop.driver import Driver
-from interop.raw import RawConnection
-from interop.scenarios import SCENARIOS, Stage
-from interop.servers import OurServer, RealServer, Server
-from interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 from rewindmq.client import AdminClient
 from rewindmq.protocol.profile import Profile
+from tests.interop.bad_input import ANSWER_SECONDS, TOPIC, Case, Reaction, in_short, play_all, request, same
+from tests.interop.bad_input_bodies import BODIES
+from tests.interop.bad_input_differences import EXPLAINED
+from tests.interop.bad_input_fields import FIELDS, SEND
+from tests.interop.bad_input_frames import FRAMES
+from tests.interop.bad_input_versions import VERSIONS
+from tools.interop.clients import java_command
+from tools.interop.driver import Driver
+from tools.interop.raw import RawConnection
+from tools.interop.scenarios import SCENARIOS, Stage
+from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.interop
 

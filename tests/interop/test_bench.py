@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from interop.toolchains import ROOT, tool
+
+from tools.interop.toolchains import ROOT, tool
 
 pytestmark = pytest.mark.interop
 

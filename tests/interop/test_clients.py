@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from interop.clients import Client
-from interop.differences import EXPLAINED, at, differing
-from interop.results import EXPLAINED as EXPLAINED_RESULT
-from interop.runs import REFERENCE, Result, Runs, pairs
-from interop.scenarios import SCENARIOS
+
+from tools.interop.clients import Client
+from tools.interop.differences import EXPLAINED, at, differing
+from tools.interop.results import EXPLAINED as EXPLAINED_RESULT
+from tools.interop.runs import REFERENCE, Result, Runs, pairs
+from tools.interop.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.interop
 

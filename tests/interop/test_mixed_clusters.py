@@ -10,11 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from interop.raw import ask
-from interop.store_chain import PROFILES
-from interop.store_command import CommandLine
-from interop.store_mixed import OUR_NAME, OURS, REAL_NAME, THEIRS, MixedCluster, MixedClusters
-from interop.store_view import consumed, log_digest, log_end, view_store, wait_dispatched, wait_until
 
 from rewindmq.client import (
     AdminClient,
@@ -30,6 +25,11 @@ from rewindmq.protocol import fastjson
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
+from tools.interop.raw import ask
+from tools.interop.store_chain import PROFILES
+from tools.interop.store_command import CommandLine
+from tools.interop.store_mixed import OUR_NAME, OURS, REAL_NAME, THEIRS, MixedCluster, MixedClusters
+from tools.interop.store_view import consumed, log_digest, log_end, view_store, wait_dispatched, wait_until
 
 pytestmark = pytest.mark.interop
 

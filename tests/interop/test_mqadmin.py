@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from interop.mqadmin_cases import CHANGING, LOOKING, RESETTING, V4, V5, V5_CONSUMERS, Case
-from interop.mqadmin_match import KINDS, Match, Side
-from interop.mqadmin_state import LOOK, RESET, RESET_ONCE
-from interop.mqadmin_tool import ACCESS_KEY, MqadminTool, run_process
+
+from tools.interop.mqadmin_cases import CHANGING, LOOKING, RESETTING, V4, V5, V5_CONSUMERS, Case
+from tools.interop.mqadmin_match import KINDS, Match, Side
+from tools.interop.mqadmin_state import LOOK, RESET, RESET_ONCE
+from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, run_process
 
 pytestmark = pytest.mark.interop
 

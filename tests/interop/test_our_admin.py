@@ -9,10 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import pytest
-from interop.store_chain import PROFILES
-from interop.store_command import CommandLine
-from interop.store_mixed import CLUSTER, REAL_NAME, THEIRS, MixedClusters
-from interop.store_view import consumed, wait_dispatched
 
 from rewindmq.client import (
     AdminClient,
@@ -26,6 +22,10 @@ from rewindmq.client import (
     TopicConfig,
 )
 from rewindmq.client.admin.commands.table import COMMANDS
+from tools.interop.store_chain import PROFILES
+from tools.interop.store_command import CommandLine
+from tools.interop.store_mixed import CLUSTER, REAL_NAME, THEIRS, MixedClusters
+from tools.interop.store_view import consumed, wait_dispatched
 
 pytestmark = pytest.mark.interop
 

@@ -11,12 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from interop.servers import RealBroker
-from interop.store_chain import PROFILES, Chain
-from interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
-from interop.store_members import OurNamesrv
-from interop.store_view import StoreView, view_store, wait_dispatched
-from interop.versions import SERVER_4
 
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
@@ -27,6 +21,12 @@ from rewindmq.pipeline.verify.job import verify
 from rewindmq.protocol import fastjson
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import decode_records
+from tools.interop.servers import RealBroker
+from tools.interop.store_chain import PROFILES, Chain
+from tools.interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
+from tools.interop.store_members import OurNamesrv
+from tools.interop.store_view import StoreView, view_store, wait_dispatched
+from tools.interop.versions import SERVER_4
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

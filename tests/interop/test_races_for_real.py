@@ -1,15 +1,17 @@
 """The races of the laboratory, with the official Java client, at the real broker and at ours.
 
-What the catalogue says of each comes true with the releases it is said of. ``python -m interop.races`` plays
-every cell of the table in ``docs/race/for_real.md``; these are one or two of each race.
+What the catalogue says of each comes true with the releases it is said of.
+``python -m tools.interop.races`` plays every cell of the table in ``docs/race/for_real.md``; these are one
+or two of each race.
 """
 
 from __future__ import annotations
 
 import pytest
-from interop.races.cell import Cell, losses_text
-from interop.races.cells import DEFAULT
-from interop.races.play import Seen, play
+
+from tools.interop.races.cell import Cell, losses_text
+from tools.interop.races.cells import DEFAULT
+from tools.interop.races.play import Seen, play
 
 pytestmark = pytest.mark.interop
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from interop.store_chain import PROFILES, Chain, lost_members
-from interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
-from interop.store_view import ENDED, Difference, ended_count
-from interop.versions import SERVER_4, SERVER_5
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.record import decode_records
+from tools.interop.store_chain import PROFILES, Chain, lost_members
+from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
+from tools.interop.store_view import ENDED, Difference, ended_count
+from tools.interop.versions import SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.interop
 

@@ -1,4 +1,6 @@
-"""A process that compacts a store and kills itself on the way: ``compact_killed.py STORE OUT FORMAT PLACE``.
+"""A process that compacts a store and kills itself on the way.
+
+Usage: ``python -m tests.pipeline.compact_killed STORE OUT FORMAT PLACE``.
 
 PLACE: ``0-groups``, ``0-survivors``, ``0-layout``, ``0-files``, ``0-config``, ``manifest`` or
 ``tidy``, as ``die_at`` says.
@@ -8,11 +10,10 @@ from __future__ import annotations
 
 import sys
 
-from killing import die_at
-
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.session import make_session
+from tests.pipeline.killing import die_at
 
 
 def options(format_: Format) -> CompactOptions:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reference import kept_of_the_system, read_log, survivors, table
-
 from rewindmq.broker.store.compaction_layout import UNIT, UNIT_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Keyless
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record
 from rewindmq.protocol.text import java_hash
+from tests.pipeline.reference import kept_of_the_system, read_log, survivors, table
 
 Queue = tuple[str, int]
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from killing import die_at
-
 from rewindmq.pipeline.index import scan
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.pipeline.session import make_session
+from tests.pipeline.killing import die_at
 
 
 def main(store: str, out: str, place: str) -> None:

@@ -182,7 +182,7 @@ def random_store(root: Path, seed: int, count: int = 120) -> None:
 
 def tear(root: Path, rng: random.Random) -> None:
     """Put the first part of a record behind the last one, as a crash in the middle of a write does."""
-    from reference import read_log
+    from tests.pipeline.reference import read_log
 
     last = read_log(root)[-1]
     segment, end = _segment_at(root, last.commit_log_offset)

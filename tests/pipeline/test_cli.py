@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from logs import GROUP, random_store
 
 from rewindmq.__main__ import main
 from rewindmq.pipeline.cli import SUB_COMMANDS
 from rewindmq.pipeline.commands.summary import command, show_summary, table_lines
+from tests.pipeline.logs import GROUP, random_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

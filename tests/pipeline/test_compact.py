@@ -9,16 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from compact_reference import (
-    compaction_queues,
-    content,
-    expected_queues,
-    expected_store,
-    fingerprint,
-    store_messages,
-)
-from logs import LogWriter, random_store
-from reference import new_offset, read_log, table
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.pipeline.compact import scan
@@ -27,6 +17,16 @@ from rewindmq.pipeline.compact.options import CompactOptions, Format, Keyless, S
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import decode_record
+from tests.pipeline.compact_reference import (
+    compaction_queues,
+    content,
+    expected_queues,
+    expected_store,
+    fingerprint,
+    store_messages,
+)
+from tests.pipeline.logs import LogWriter, random_store
+from tests.pipeline.reference import new_offset, read_log, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from compact_killed import options
-from compact_reference import compaction_queues, content, expected_queues, expected_store, fingerprint
-from logs import LogWriter
-from reference import read_log
 
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import Format
+from tests.pipeline.compact_killed import options
+from tests.pipeline.compact_reference import (
+    compaction_queues,
+    content,
+    expected_queues,
+    expected_store,
+    fingerprint,
+)
+from tests.pipeline.logs import LogWriter
+from tests.pipeline.reference import read_log
+from tests.support.repository import importing_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +64,11 @@ def test_a_killed_run_leaves_the_old_or_the_new_and_is_gone_on_with(
     _put(writer, 50)
     writer.finish()
     source = fingerprint(store)
-    script = Path(__file__).with_name("compact_killed.py")
     killed = subprocess.run(
-        [sys.executable, str(script), str(store), str(out), format_, place], capture_output=True, check=False
+        [sys.executable, "-m", "tests.pipeline.compact_killed", str(store), str(out), format_, place],
+        env=importing_environment(),
+        capture_output=True,
+        check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     if place != "tidy":

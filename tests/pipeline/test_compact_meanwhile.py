@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from compact_reference import content, expected_store
-from logs import LogWriter
-from reference import read_log, table
 
 from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.record import QUEUE_OFFSET_AT
+from tests.pipeline.compact_reference import content, expected_store
+from tests.pipeline.logs import LogWriter
+from tests.pipeline.reference import read_log, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

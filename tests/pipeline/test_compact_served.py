@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from reference import read_log
 
 from rewindmq.client import AdminClient, Message, Producer, PullConsumer
 from rewindmq.cluster import LocalCluster
@@ -17,6 +16,7 @@ from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from direct import rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from records import RecordMaker, compressed, plain, record_makers, write_log
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
 from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
@@ -25,6 +23,8 @@ from rewindmq.pipeline.schema import MESSAGES
 from rewindmq.pipeline.snapshot import take_snapshot
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import crc_ok, decode_record
+from tests.pipeline.direct import rows
+from tests.pipeline.records import RecordMaker, compressed, plain, record_makers, write_log
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATES = ("none", "prepared", "commit", "rollback")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from direct import rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from records import plain, write_log
+
+from tests.pipeline.direct import rows
+from tests.pipeline.records import plain, write_log
 
 SEGMENT = 1_024
 COLUMNS = ["physicalOffset", "storeSize", "body", "crcOk"]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyarrow import fs
-from records import plain, write_log
 
 from rewindmq.pipeline.counters import Counters, CountingFiles, read_counters, write_counters
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ArrowFiles, Files, LocalFiles, open_files
 from rewindmq.pipeline.snapshot import take_snapshot
+from tests.pipeline.records import plain, write_log
 
 KINDS = [LocalFiles(), ArrowFiles(fs.LocalFileSystem())]
 

@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from index_reference import files_below
-from logs import LogWriter
-from reference import read_log
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.pipeline.errors import PipelineError
@@ -30,6 +27,9 @@ from rewindmq.protocol.header.message import QueryMessageRequestHeader
 from rewindmq.protocol.header.offset import SearchOffsetRequestHeader, SearchOffsetResponseHeader
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import system_runtime
+from tests.pipeline.index_reference import files_below
+from tests.pipeline.logs import LogWriter
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

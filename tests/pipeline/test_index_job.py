@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from index_reference import files_below, index_files, postings, queue_files, write_log
-from logs import LogWriter, random_store
-from reference import read_log
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.pipeline.errors import PipelineError
@@ -22,6 +19,9 @@ from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.pipeline.output import JobOutput
 from rewindmq.pipeline.reading import read_store
+from tests.pipeline.index_reference import files_below, index_files, postings, queue_files, write_log
+from tests.pipeline.logs import LogWriter, random_store
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index_reference import files_below, index_files
 from pyarrow import fs
 
 from rewindmq.broker.store.consume_queue import ConsumeQueue
@@ -30,6 +29,7 @@ from rewindmq.pipeline.index.queue_files import QueueWriter
 from rewindmq.pipeline.index.queue_pieces import TIME, UNIT, pack
 from rewindmq.pipeline.index.scan import ENTRY
 from rewindmq.protocol.text import java_hash
+from tests.pipeline.index_reference import files_below, index_files
 
 TEXTS = st.one_of(st.none(), st.text(alphabet="abAZ019#_é标😀", min_size=1, max_size=12))
 KEYS = st.one_of(st.none(), st.text(alphabet="aZ 标 ", max_size=10), st.just("polygenelubricants"))

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from index_reference import files_below, index_files, postings, queue_files
-from logs import LogWriter
-from reference import read_log
 
 from rewindmq.pipeline.index import scan
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
+from tests.pipeline.index_reference import files_below, index_files, postings, queue_files
+from tests.pipeline.logs import LogWriter
+from tests.pipeline.reference import read_log
+from tests.support.repository import importing_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +45,11 @@ def test_a_killed_run_leaves_the_old_or_the_new_and_is_gone_on_with(
     old = files_below(out / "current", ".")
     _put(writer, 70)
     writer.finish()
-    script = Path(__file__).with_name("index_killed.py")
     killed = subprocess.run(
-        [sys.executable, str(script), str(store), str(out), place], capture_output=True, check=False
+        [sys.executable, "-m", "tests.pipeline.index_killed", str(store), str(out), place],
+        env=importing_environment(),
+        capture_output=True,
+        check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     if place != "tidy":

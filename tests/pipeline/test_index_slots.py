@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index_reference import index_files
 
 from rewindmq.broker.store.index_layout import HEADER_BYTES
 from rewindmq.pipeline.files import LocalFiles
 from rewindmq.pipeline.index_reader import IndexReader
+from tests.pipeline.index_reference import index_files
 
 NOON = 1_700_000_000_000
 CAPACITY = 24_000

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from logs import random_store
 
 from rewindmq.pipeline.java import find_java
+from tests.pipeline.logs import random_store
 
 pytestmark = pytest.mark.long
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import GROUP, LogWriter, random_store
-from reference import read_log, table
 
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig
 from rewindmq.pipeline.errors import PipelineError
@@ -25,6 +23,8 @@ from rewindmq.pipeline.replay.target import Target, find_target, parse_target
 from rewindmq.pipeline.replay.text import bar_line, render_text
 from rewindmq.pipeline.snapshot import take_snapshot
 from rewindmq.protocol.message import MessageExt
+from tests.pipeline.logs import GROUP, LogWriter, random_store
+from tests.pipeline.reference import read_log, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from reference import read_log
 
 from rewindmq.client import (
     AdminClient,
@@ -28,6 +27,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

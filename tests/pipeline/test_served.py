@@ -6,10 +6,6 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compact_reference import content, expected_queues
-from logs import LogWriter, random_store
-from reference import read_log
-
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig, StoredMessage
 from rewindmq.broker.store.commit_log import CommitLog
 from rewindmq.broker.store.index_layout import index_keys
@@ -20,6 +16,9 @@ from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.protocol.properties import UNIQ_KEY
 from rewindmq.protocol.record import decode_records
+from tests.pipeline.compact_reference import content, expected_queues
+from tests.pipeline.logs import LogWriter, random_store
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     import pytest

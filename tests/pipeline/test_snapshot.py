@@ -11,21 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from direct import rows
-from logs import LogWriter, random_store
-from records import plain, write_log
-from reference import read_log
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.snapshot import labelled, take_snapshot
+from tests.pipeline.direct import rows
+from tests.pipeline.logs import LogWriter, random_store
+from tests.pipeline.records import plain, write_log
+from tests.pipeline.reference import read_log
+from tests.support.repository import importing_environment
 
 NOBODY = 65_534
 SEGMENT_BYTES = 1 << 20
 WRITER = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from logs import LogWriter
+from tests.pipeline.logs import LogWriter
 
 writer = LogWriter(Path(sys.argv[1]), segment_bytes=1 << 20)
 number = 0
@@ -60,7 +60,8 @@ def test_nothing_in_the_store_is_changed(tmp_path: Path) -> None:
 def test_while_a_process_writes_a_prefix_is_read_and_after_its_kill_all_that_it_wrote(tmp_path: Path) -> None:
     root = tmp_path / "store"
     writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(root), str(Path(__file__).parent)],
+        [sys.executable, "-c", WRITER, str(root)],
+        env=importing_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from direct import rows as direct_rows
-from logs import GROUP, LogWriter, random_store
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
-from records import plain, write_log
-from reference import read_log
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.pipeline.counters import read_counters
@@ -23,6 +19,10 @@ from rewindmq.pipeline.schema import MESSAGES, VIEWS
 from rewindmq.pipeline.session import register
 from rewindmq.pipeline.spark_errors import described, in_one_line
 from rewindmq.pipeline.views.messages import MessageReader
+from tests.pipeline.direct import rows as direct_rows
+from tests.pipeline.logs import GROUP, LogWriter, random_store
+from tests.pipeline.records import plain, write_log
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

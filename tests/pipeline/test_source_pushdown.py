@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from direct import rows
-from logs import LogWriter, random_store
 from pyspark.sql.datasource import (
     EqualTo,
     Filter,
@@ -23,8 +21,6 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
     StringStartsWith,
 )
-from records import plain, write_log
-from reference import read_log
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.broker.store.disk import OsDisk
@@ -42,6 +38,10 @@ from rewindmq.broker.store.index_layout import (
 from rewindmq.broker.store.mapped_file import MapPool
 from rewindmq.pipeline.counters import read_counters
 from rewindmq.pipeline.pushdown import plan, queues, times
+from tests.pipeline.direct import rows
+from tests.pipeline.logs import LogWriter, random_store
+from tests.pipeline.records import plain, write_log
+from tests.pipeline.reference import read_log
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = ["physicalOffset", "topic", "queueId", "queueOffset", "storeTimestamp", "uniqueKey", "keys"]

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import pytest
-from logs import random_store
 
 from rewindmq.pipeline.java import find_java
+from tests.pipeline.logs import random_store
+from tests.support.repository import importing_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from rewindmq.pipeline.session import make_session, stop_session
-from standalone_work import work
+from tests.pipeline.standalone_work import work
 
 master, stores, out = sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3])
 config = {
@@ -115,7 +116,7 @@ def contents(root: Path, *folders: str) -> dict[str, bytes]:
 def test_a_cluster_of_two_workers_reads_compacts_and_indexes_as_one_process_does(
     spark: SparkSession, master: str, tmp_path: Path
 ) -> None:
-    from standalone_work import work
+    from tests.pipeline.standalone_work import work
 
     stores = [str(tmp_path / name) for name in ("broker-a", "broker-b")]
     for seed, store in enumerate(stores):
@@ -126,7 +127,7 @@ def test_a_cluster_of_two_workers_reads_compacts_and_indexes_as_one_process_does
     expected = work(spark, stores, here)
     result = subprocess.run(
         [sys.executable, "-c", DRIVER, master, json.dumps(stores), str(there)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env=importing_environment(),
         capture_output=True,
         text=True,
         timeout=TIMEOUT,

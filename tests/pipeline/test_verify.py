@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from logs import GROUP, LogWriter, random_store
-from reference import read_log
 
 from rewindmq.broker.store.index_layout import (
     ENTRY,
@@ -25,6 +23,8 @@ from rewindmq.broker.store.index_layout import (
 )
 from rewindmq.pipeline.verify.job import verify_stores
 from rewindmq.pipeline.verify.report import RULES, Check, Severity, Tally, VerifyReport, render_text
+from tests.pipeline.logs import GROUP, LogWriter, random_store
+from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from logs import GROUP, LogWriter, random_store
 
 from rewindmq.broker.store.compaction_layout import UNIT
 from rewindmq.pipeline.compact.job import compact
@@ -20,6 +19,7 @@ from rewindmq.pipeline.verify.job import verify
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import VerifyReport, render_text
 from rewindmq.protocol.record import QUEUE_OFFSET_AT, decode_record
+from tests.pipeline.logs import GROUP, LogWriter, random_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from logs import random_store
 
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
@@ -17,6 +16,7 @@ from rewindmq.pipeline.snapshot import take_snapshot
 from rewindmq.pipeline.verify.job import verify
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import VerifyReport, render_text
+from tests.pipeline.logs import random_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from rewindmq.protocol.message import Message
 from rewindmq.protocol.properties import parse_properties
 
 
-def test_layout_of_one_entry():
+def test_layout_of_one_entry() -> None:
     data = encode_batch([Message("T", b"abc", properties={"k": "v"}, flag=7)])
     properties = b"k\x01v\x02WAIT\x01true"
     assert data == (
@@ -38,7 +38,7 @@ MESSAGES = st.lists(
 
 
 @given(messages=MESSAGES)
-def test_a_batch_comes_back(messages):
+def test_a_batch_comes_back(messages) -> None:
     decoded = decode_batch(encode_batch(messages))
     assert [(body, flag) for body, _, flag in decoded] == [(m.body, m.flag) for m in messages]
     assert [parse_properties(properties.decode()) for _, properties, _ in decoded] == [
@@ -47,7 +47,7 @@ def test_a_batch_comes_back(messages):
 
 
 @given(messages=MESSAGES, cut=st.integers(1, 30))
-def test_a_truncated_batch_is_illegal(messages, cut):
+def test_a_truncated_batch_is_illegal(messages, cut) -> None:
     data = encode_batch(messages)
     # Cutting whole entries leaves a shorter batch; cutting less than the last one never does.
     last = len(encode_batch(messages[-1:]))
@@ -57,7 +57,7 @@ def test_a_truncated_batch_is_illegal(messages, cut):
 
 
 @given(data=st.binary(max_size=100))
-def test_garbage_is_illegal(data):
+def test_garbage_is_illegal(data) -> None:
     with pytest.raises(RequestError) as refusal:
         decode_batch(data)
     assert refusal.value.code == 13
@@ -87,13 +87,13 @@ def entry(size, body_length, body, properties_length, properties):
         entry(22, 0, b"", 0, b"") + b"\0",
     ],
 )
-def test_lengths_that_do_not_add_up_are_illegal(data):
+def test_lengths_that_do_not_add_up_are_illegal(data) -> None:
     with pytest.raises(RequestError, match="batch body") as refusal:
         decode_batch(data)
     assert refusal.value.code == 13
 
 
-def test_properties_beyond_javas_int16_are_illegal():
+def test_properties_beyond_javas_int16_are_illegal() -> None:
     with pytest.raises(RequestError) as refusal:
         encode_batch([Message("T", b"", properties={"k": "v" * 32_767})])
     assert refusal.value.code == 13

@@ -149,13 +149,13 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("body", "text"), GOLDEN, ids=lambda value: type(value).__name__)
-def test_wire_5_bodies_have_the_text_of_the_reference(body, text):
+def test_wire_5_bodies_have_the_text_of_the_reference(body, text) -> None:
     assert encode_body(body, SerializeType.JSON).decode() == text
     assert encode_body(body, SerializeType.ROCKETMQ).decode() == text
     assert from_json(text, type(body)) == body
 
 
-def test_T1_only_the_route_has_a_strict_form():
+def test_T1_only_the_route_has_a_strict_form() -> None:
     strict = encode_body(ROUTE, SerializeType.JSON, standard_json=True).decode()
     assert '"brokerAddrs":{"0":"10.0.0.1:10911","1":"10.0.0.2:10911"}' in strict
     assert from_json(strict, TopicRouteData) == ROUTE
@@ -163,13 +163,13 @@ def test_T1_only_the_route_has_a_strict_form():
         assert encode_body(body, SerializeType.JSON, standard_json=True).decode() == text
 
 
-def test_T1_the_strict_route_escapes_what_is_not_ascii():
+def test_T1_the_strict_route_escapes_what_is_not_ascii() -> None:
     route = TopicRouteData(broker_datas=[BrokerData("标", "b", {0: "h:1"})])
     assert b'"cluster":"\\u6807"' in encode_body(route, SerializeType.JSON, standard_json=True)
     assert '"cluster":"标"'.encode() in encode_body(route, SerializeType.JSON)
 
 
-def test_T1_the_bare_route_is_a_python_literal_with_integer_keys():
+def test_T1_the_bare_route_is_a_python_literal_with_integer_keys() -> None:
     text = encode_body(ROUTE, SerializeType.JSON).decode()
     assert not {"true", "false", "null"} & set(text.replace(":", ",").split(","))
     assert fastjson.loads(text)["brokerDatas"][0]["brokerAddrs"][0] == "10.0.0.1:10911"
@@ -197,24 +197,24 @@ HEARTBEAT = HeartbeatData(
 )
 
 
-def test_wire_5_3_heartbeat():
+def test_wire_5_3_heartbeat() -> None:
     assert from_json(HEARTBEAT_TEXT, HeartbeatData) == HEARTBEAT
     assert from_json(encode_body(HEARTBEAT, SerializeType.JSON), HeartbeatData) == HEARTBEAT
 
 
-def test_T23_pyrocketmqs_name_for_subscriptions_is_taken():
+def test_T23_pyrocketmqs_name_for_subscriptions_is_taken() -> None:
     text = HEARTBEAT_TEXT.replace("subscriptionDataSet", "subscriptionData")
     assert from_json(text, HeartbeatData) == HEARTBEAT
     both = '{"groupName":"G","subscriptionData":[{"topic":"A"}],"subscriptionDataSet":[]}'
     assert from_json(both, ConsumerData).subscription_data_set == []
 
 
-def test_old_heartbeats_without_expression_type_mean_tag():
+def test_old_heartbeats_without_expression_type_mean_tag() -> None:
     text = HEARTBEAT_TEXT.replace('"expressionType":"TAG",', '"filterClassSource":null,')
     assert from_json(text, HeartbeatData) == HEARTBEAT
 
 
-def test_the_queue_flag_of_routes_older_than_4_9_is_taken():
+def test_the_queue_flag_of_routes_older_than_4_9_is_taken() -> None:
     assert from_json('{"brokerName":"b","topicSynFlag":2}', QueueData).topic_sys_flag == 2
 
 
@@ -229,25 +229,25 @@ TABLE_FORMS = {
 
 
 @pytest.mark.parametrize("table", TABLE_FORMS.values(), ids=TABLE_FORMS.keys())
-def test_T2_every_form_of_an_object_keyed_table_is_read(table):
+def test_T2_every_form_of_an_object_keyed_table_is_read(table) -> None:
     assert from_json('{"offsetTable":' + table + "}", ResetOffsetBody) == ResetOffsetBody({MQ: 100})
     nested = '{"consumerTable":{"c":' + table + "}}"
     assert from_json(nested, GetConsumerStatusBody).consumer_table == {"c": {MQ: 100}}
 
 
-def test_object_keys_hold_structures_too():
+def test_object_keys_hold_structures_too() -> None:
     text = '{"mqTable":{' + MQ_TEXT + ':{"commitOffset":7,"droped":true,"unheardOf":{}}},"properties":{}}'
     info = from_json(text, ConsumerRunningInfo)
     assert info.mq_table[MQ].commit_offset == 7
     assert info.mq_table[MQ].droped is True
 
 
-def test_nulls_and_unknown_members_take_the_defaults():
+def test_nulls_and_unknown_members_take_the_defaults() -> None:
     text = '{"brokerDatas":null,"queueDatas":[{"brokerName":"b","perm":null}],"more":{"x":[{}]}}'
     assert from_json(text, TopicRouteData) == TopicRouteData(queue_datas=[QueueData("b")])
 
 
-def test_wire_2_4_msgpack_tables_have_real_keys():
+def test_wire_2_4_msgpack_tables_have_real_keys() -> None:
     packed = encode_body(ResetOffsetBody({MQ: 100}), SerializeType.MSGPACK)
     unpacked = msgpack.unpackb(packed, use_list=False, strict_map_key=False, raw=False)
     assert unpacked == {"offsetTable": {("T", "b", 0): 100}}
@@ -258,7 +258,7 @@ def test_wire_2_4_msgpack_tables_have_real_keys():
     assert msgpack.unpackb(packed) == {"lockOKMQSet": [{"topic": "T", "brokerName": "b", "queueId": 0}]}
 
 
-def test_msgpack_queues_are_read_as_map_and_as_array():
+def test_msgpack_queues_are_read_as_map_and_as_array() -> None:
     for queue in ({"topic": "T", "brokerName": "b", "queueId": 0}, ["T", "b", 0]):
         assert from_msgpack({"lockOKMQSet": [queue]}, LockBatchResponseBody) == LockBatchResponseBody({MQ})
 
@@ -282,7 +282,7 @@ def test_msgpack_queues_are_read_as_map_and_as_array():
         ("{offsetTable:", ResetOffsetBody, "JSON body"),
     ],
 )
-def test_a_body_that_does_not_fit_names_the_place(text, body_type, what):
+def test_a_body_that_does_not_fit_names_the_place(text, body_type, what) -> None:
     with pytest.raises(BodyError, match=what) as refusal:
         from_json(text, body_type)
     assert refusal.value.code == 1
@@ -307,13 +307,13 @@ def test_a_body_that_does_not_fit_names_the_place(text, body_type, what):
         b"\x81\xd7\xff" + bytes(8) + b"\x01",
     ],
 )
-def test_msgpack_that_does_not_fit_is_a_body_error(data):
+def test_msgpack_that_does_not_fit_is_a_body_error(data) -> None:
     with pytest.raises(BodyError):
         from_msgpack(data, ResetOffsetBody)
 
 
 @given(data=st.binary(max_size=120))
-def test_garbage_is_a_body_error_and_nothing_else(data):
+def test_garbage_is_a_body_error_and_nothing_else(data) -> None:
     for decode in (from_json, from_msgpack):
         for body_type in (ResetOffsetBody, HeartbeatData, TopicRouteData):
             try:
@@ -324,29 +324,29 @@ def test_garbage_is_a_body_error_and_nothing_else(data):
 
 
 @pytest.mark.parametrize("serialize_type", SerializeType)
-def test_no_body_is_a_body_error(serialize_type):
+def test_no_body_is_a_body_error(serialize_type) -> None:
     with pytest.raises(BodyError, match="no body"):
         decode_body(RemotingCommand(34, serialize_type=serialize_type), HeartbeatData)
 
 
-def test_a_body_in_a_memoryview_is_read():
+def test_a_body_in_a_memoryview_is_read() -> None:
     command = RemotingCommand(1, body=memoryview(b'{"table":{}}'), serialize_type=SerializeType.JSON)
     assert decode_body(command, KVTable) == KVTable()
 
 
 @pytest.mark.parametrize("serialize_type", SerializeType)
-def test_what_cannot_be_written_is_a_body_error(serialize_type):
+def test_what_cannot_be_written_is_a_body_error(serialize_type) -> None:
     with pytest.raises(BodyError):
         encode_body(KVTable({"a": "\ud800"}), serialize_type)
 
 
-def test_data_versions_are_equal_when_time_and_counter_are():
+def test_data_versions_are_equal_when_time_and_counter_are() -> None:
     assert DataVersion(1, 2, 0) == DataVersion(1, 2)
     assert DataVersion(1, 2) != DataVersion(1, 3)
     assert DataVersion(1, 2) != DataVersion(2, 2)
     assert hash(DataVersion(1, 2, 5)) == hash(DataVersion(1, 2))
 
 
-def test_total_diff_of_consume_stats():
+def test_total_diff_of_consume_stats() -> None:
     stats = ConsumeStats({MQ: OffsetWrapper(10, 5), MessageQueue("T", "b", 1): OffsetWrapper(4, 4)})
     assert stats.total_diff() == 5

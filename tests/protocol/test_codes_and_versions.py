@@ -9,11 +9,11 @@ from rewindmq.protocol.version import CURRENT_VERSION, LanguageCode, MQVersion, 
 REUSED = {209, 210, 211}
 
 
-def test_every_request_code_has_one_name():
+def test_every_request_code_has_one_name() -> None:
     assert len(RequestCode.__members__) == len(set(RequestCode))
 
 
-def test_only_the_reused_response_codes_have_two_names():
+def test_only_the_reused_response_codes_have_two_names() -> None:
     twice = {code.value for name, code in ResponseCode.__members__.items() if name != code.name}
     assert twice == REUSED
 
@@ -34,11 +34,11 @@ def test_only_the_reused_response_codes_have_two_names():
         ("POP_MESSAGE", 200050),
     ],
 )
-def test_anchors_of_the_request_codes(name, number):
+def test_anchors_of_the_request_codes(name, number) -> None:
     assert RequestCode[name] == number
 
 
-def test_anchors_of_the_response_codes():
+def test_anchors_of_the_response_codes() -> None:
     assert ResponseCode.REQUEST_CODE_NOT_SUPPORTED == 3
     assert ResponseCode.TOPIC_NOT_EXIST == 17
     assert ResponseCode.PULL_OFFSET_MOVED == 21
@@ -47,7 +47,7 @@ def test_anchors_of_the_response_codes():
 
 
 @pytest.mark.parametrize("version", MQVersion)
-def test_named_versions_agree_with_the_series(version):
+def test_named_versions_agree_with_the_series(version) -> None:
     assert version_name(version) == version.name
 
 
@@ -71,15 +71,15 @@ def test_named_versions_agree_with_the_series(version):
         (-1, "V3_0_0_SNAPSHOT"),
     ],
 )
-def test_version_names(ordinal, name):
+def test_version_names(ordinal, name) -> None:
     assert version_name(ordinal) == name
 
 
-def test_every_ordinal_has_its_own_name():
+def test_every_ordinal_has_its_own_name() -> None:
     assert len({version_name(ordinal) for ordinal in range(613)}) == 613
 
 
-def test_rewindmq_announces_the_base_version():
+def test_rewindmq_announces_the_base_version() -> None:
     assert version_name(CURRENT_VERSION) == "V4_9_4"
 
 
@@ -98,5 +98,5 @@ def test_rewindmq_announces_the_base_version():
         (1.5, 7),
     ],
 )
-def test_languages_are_read_by_name_or_number(value, language):
+def test_languages_are_read_by_name_or_number(value, language) -> None:
     assert LanguageCode.parse(value) == language

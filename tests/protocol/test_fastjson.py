@@ -44,7 +44,7 @@ QUEUE = MessageQueue("T", "b", 0)
         ("{ {'b' : [2]} :1}", {"{'b' : [2]}": 1}),
     ],
 )
-def test_the_tolerant_reader_takes_what_fastjson_does(text, value):
+def test_the_tolerant_reader_takes_what_fastjson_does(text, value) -> None:
     assert fastjson.loads(text) == value
     assert fastjson.loads(text.encode()) == value
 
@@ -58,7 +58,7 @@ def test_the_tolerant_reader_takes_what_fastjson_does(text, value):
         "{a:" + "9" * 5000 + "}", "{a:--1}", "/* 1", "1/", "{/a:1}",
     ],
 )  # fmt: skip
-def test_what_is_neither_is_a_body_error(text):
+def test_what_is_neither_is_a_body_error(text) -> None:
     with pytest.raises(BodyError) as refusal:
         fastjson.loads(text)
     assert refusal.value.code == 1
@@ -66,13 +66,13 @@ def test_what_is_neither_is_a_body_error(text):
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"{a:'\xff'}", b'{"a":"\xff"}', b'"\xc3"'])
-def test_bytes_that_are_no_utf8_are_a_body_error(data):
+def test_bytes_that_are_no_utf8_are_a_body_error(data) -> None:
     with pytest.raises(BodyError):
         fastjson.loads(data)
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "/**/", "//\n"])
-def test_blanks_and_comments_take_no_memory_to_pass_over(blank):
+def test_blanks_and_comments_take_no_memory_to_pass_over(blank) -> None:
     text = f"{{a:{blank * 20_000}1}}"
     tracemalloc.start()
     try:
@@ -85,13 +85,13 @@ def test_blanks_and_comments_take_no_memory_to_pass_over(blank):
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', "{a:", "{{"])
 @pytest.mark.parametrize("levels", [MAX_BODY_DEPTH + 1, 500, 100_000])
-def test_nesting_without_end_is_a_body_error(opening, levels):
+def test_nesting_without_end_is_a_body_error(opening, levels) -> None:
     closing = {"[": "]", '{"a":': "}", "{a:": "}", "{{": ""}[opening]
     with pytest.raises(BodyError):
         fastjson.loads(opening * levels + "1" + closing * levels)
 
 
-def test_nesting_up_to_the_limit_is_read_by_both_readers():
+def test_nesting_up_to_the_limit_is_read_by_both_readers() -> None:
     strict = "[" * MAX_BODY_DEPTH + "]" * MAX_BODY_DEPTH
     tolerant = "[" * MAX_BODY_DEPTH + "'a'" + "]" * MAX_BODY_DEPTH
     assert fastjson.loads(strict) == msgspec.json.decode(strict)
@@ -117,24 +117,24 @@ VALUES = st.recursive(
 
 
 @given(value=VALUES)
-def test_what_is_written_is_read_back(value):
+def test_what_is_written_is_read_back(value) -> None:
     assert fastjson.loads(fastjson.dumps(value)) == value
 
 
 @given(value=VALUES)
-def test_the_strict_form_is_ascii_json_that_any_parser_reads(value):
+def test_the_strict_form_is_ascii_json_that_any_parser_reads(value) -> None:
     text = fastjson.dumps(value, standard=True)
     assert text.isascii()
     msgspec.json.decode(text)
 
 
 @given(value=st.recursive(SCALARS, lambda c: st.lists(c) | st.dictionaries(PLAIN_TEXT, c), max_leaves=12))
-def test_the_tolerant_scanner_agrees_with_strict_json(value):
+def test_the_tolerant_scanner_agrees_with_strict_json(value) -> None:
     assert scan(msgspec.json.encode(value).decode()) == value
 
 
 @given(text=st.text(st.sampled_from("{}[]:,'\"\\u0a1-.e \n"), max_size=40))
-def test_nonsense_is_a_value_or_a_body_error(text):
+def test_nonsense_is_a_value_or_a_body_error(text) -> None:
     try:
         value = fastjson.loads(text)
     except BodyError:
@@ -143,7 +143,7 @@ def test_nonsense_is_a_value_or_a_body_error(text):
     assert fastjson.dumps(value)
 
 
-def test_written_form():
+def test_written_form() -> None:
     value = {
         "b": [1, True, None],
         "a": {10: "x", 2: "标"},
@@ -160,15 +160,15 @@ def test_written_form():
     assert fastjson.dumps([]) == "[]"
 
 
-def test_keys_of_several_kinds_are_written_kind_by_kind():
+def test_keys_of_several_kinds_are_written_kind_by_kind() -> None:
     text = '{{"brokerName":"b","queueId":0,"topic":"T"}:1,2:3,"a":4,"b":5}'
     assert fastjson.dumps(fastjson.loads(text)) == text
 
 
-def test_floats_that_are_not_finite_are_written_as_fastjson_writes_them():
+def test_floats_that_are_not_finite_are_written_as_fastjson_writes_them() -> None:
     assert fastjson.dumps({"a": math.nan, "b": 1.5, "c": [math.inf]}) == '{"b":1.5,"c":[null]}'
 
 
-def test_a_lone_surrogate_is_a_body_error():
+def test_a_lone_surrogate_is_a_body_error() -> None:
     with pytest.raises(BodyError):
         fastjson.dumps({"a": "\ud800"})

@@ -20,7 +20,7 @@ def frame(opaque: int, body: bytes, serialize_type: SerializeType = SerializeTyp
     return encode_frame(RemotingCommand(11, body=body, opaque=opaque, ext_fields={"k": "v"}), serialize_type)
 
 
-def test_layout_of_a_frame():
+def test_layout_of_a_frame() -> None:
     data = frame(1, b"body", SerializeType.JSON)
     length, word = struct.unpack_from(">II", data)
     assert length == len(data) - 4
@@ -34,7 +34,7 @@ SENT = st.lists(st.tuples(st.binary(max_size=60), st.sampled_from(SerializeType)
 
 
 @given(sent=SENT, cuts=st.lists(st.integers(0, 2000), max_size=20))
-def test_any_chunking_gives_the_same_commands(sent, cuts):
+def test_any_chunking_gives_the_same_commands(sent, cuts) -> None:
     stream = b"".join(frame(index, body, kind) for index, (body, kind) in enumerate(sent))
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     decoder = FrameDecoder()
@@ -46,19 +46,19 @@ def test_any_chunking_gives_the_same_commands(sent, cuts):
     assert decoder.buffered == 0
 
 
-def test_one_byte_at_a_time():
+def test_one_byte_at_a_time() -> None:
     stream = frame(1, b"x" * 50) + frame(2, b"")
     decoder = FrameDecoder()
     got = [command for byte in stream for command in decoder.feed(bytes([byte]))]
     assert [command.opaque for command in got] == [1, 2]
 
 
-def test_an_empty_body_and_an_absent_one_are_the_same():
+def test_an_empty_body_and_an_absent_one_are_the_same() -> None:
     assert FrameDecoder().feed(frame(1, b""))[0].body is None
 
 
 @given(cut=st.integers(1, 80))
-def test_a_truncated_frame_is_waited_for(cut):
+def test_a_truncated_frame_is_waited_for(cut) -> None:
     data = frame(1, b"x" * 50)
     decoder = FrameDecoder()
     assert decoder.feed(data[:-cut] if cut < len(data) else b"") == []
@@ -66,7 +66,7 @@ def test_a_truncated_frame_is_waited_for(cut):
 
 
 @given(data=st.binary(max_size=400), chunk=st.integers(1, 64))
-def test_garbage_never_raises(data, chunk):
+def test_garbage_never_raises(data, chunk) -> None:
     decoder = FrameDecoder()
     for start in range(0, len(data), chunk):
         for command in decoder.feed(data[start : start + chunk]):
@@ -77,7 +77,7 @@ def test_garbage_never_raises(data, chunk):
 @given(
     header=st.binary(max_size=60), body=st.binary(max_size=20), kind=st.integers(0, 255)
 )  # a true envelope around nonsense
-def test_hostile_headers_never_raise(header, body, kind):
+def test_hostile_headers_never_raise(header, body, kind) -> None:
     data = struct.pack(">II", 4 + len(header) + len(body), kind << 24 | len(header)) + header + body
     decoder = FrameDecoder()
     commands = decoder.feed(data)
@@ -96,7 +96,7 @@ def test_hostile_headers_never_raise(header, body, kind):
         (0x47455420, 0x2F204854, "exceeds"),  # "GET / HT"
     ],
 )
-def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length, word, what):
+def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length, word, what) -> None:
     decoder = FrameDecoder()
     assert decoder.feed(struct.pack(">II", length, word)) == []
     assert decoder.failure is not None
@@ -104,14 +104,14 @@ def test_a_bad_envelope_is_refused_before_its_body_is_awaited(length, word, what
 
 
 @pytest.mark.parametrize("length", [0, 1, 3, MAX_FRAME_BYTES - 3, 0xFFFFFFFF])
-def test_an_impossible_length_is_refused_before_the_header_word_is_awaited(length):
+def test_an_impossible_length_is_refused_before_the_header_word_is_awaited(length) -> None:
     decoder = FrameDecoder()
     assert [command.opaque for command in decoder.feed(frame(1, b"a") + struct.pack(">I", length))] == [1]
     assert decoder.failure is not None
     assert FrameDecoder().feed(struct.pack(">I", 4)) == []
 
 
-def test_commands_before_the_damage_are_kept_and_input_after_it_is_ignored():
+def test_commands_before_the_damage_are_kept_and_input_after_it_is_ignored() -> None:
     decoder = FrameDecoder()
     got = decoder.feed(frame(1, b"a") + frame(2, b"b") + struct.pack(">II", 100, 9 << 24) + frame(3, b"c"))
     assert [command.opaque for command in got] == [1, 2]
@@ -120,7 +120,7 @@ def test_commands_before_the_damage_are_kept_and_input_after_it_is_ignored():
     assert decoder.buffered == 0
 
 
-def test_the_largest_frame_passes_and_one_byte_more_does_not():
+def test_the_largest_frame_passes_and_one_byte_more_does_not() -> None:
     room = MAX_FRAME_BYTES - len(frame(1, b""))
     data = frame(1, bytes(room))
     assert len(data) == MAX_FRAME_BYTES
@@ -129,13 +129,13 @@ def test_the_largest_frame_passes_and_one_byte_more_does_not():
         frame(1, bytes(room + 1))
 
 
-def test_a_header_over_the_limit_is_not_sent():
+def test_a_header_over_the_limit_is_not_sent() -> None:
     with pytest.raises(FrameError, match="exceeds the limit"):
         encode_frame(RemotingCommand(11, ext_fields={"a": "x" * MAX_HEADER_BYTES}), SerializeType.JSON)
 
 
 @pytest.mark.parametrize("kind", SerializeType)
-def test_a_structured_body_is_written_in_the_codec_of_the_frame(kind):
+def test_a_structured_body_is_written_in_the_codec_of_the_frame(kind) -> None:
     body = ResetOffsetBody({MessageQueue("TopicA", "broker-a", 0): 100})
     command = FrameDecoder().feed(encode_frame(RemotingCommand(220, body=body), kind))[0]
     assert isinstance(command.body, bytes)

@@ -11,10 +11,6 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from golden.compare import differences
-from golden.frames import GoldenFrame, golden
-from golden.left_out import NOT_RECORDED_CLASSES, NOT_RECORDED_CODES, UNTYPED_FIELDS, UNTYPED_MEMBERS
-from golden.shapes import SHAPES, body_of, half_of, header_name
 
 import rewindmq.client
 import rewindmq.protocol.body
@@ -26,6 +22,15 @@ from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import CommandHeader, SerializeType
+from tests.protocol.golden.compare import differences
+from tests.protocol.golden.frames import GoldenFrame, golden
+from tests.protocol.golden.left_out import (
+    NOT_RECORDED_CLASSES,
+    NOT_RECORDED_CODES,
+    UNTYPED_FIELDS,
+    UNTYPED_MEMBERS,
+)
+from tests.protocol.golden.shapes import SHAPES, body_of, half_of, header_name
 
 FRAMES, _ = golden()
 HALVES: Final = [half for shape in SHAPES.values() for half in shape]
@@ -43,7 +48,7 @@ IMPLEMENTED: Final = sorted({*NAMESRV_HANDLERS, *BROKER_HANDLERS, *sent_by_our_c
 
 
 @pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
-def test_every_implemented_code_has_golden_frames(codec):
+def test_every_implemented_code_has_golden_frames(codec) -> None:
     recorded = {(frame.code, frame.is_response) for frame in FRAMES if frame.codec is codec}
     oneway = {frame.code for frame in FRAMES if frame.form == "oneway"}
     missing = {
@@ -56,7 +61,7 @@ def test_every_implemented_code_has_golden_frames(codec):
 
 
 @pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
-def test_every_header_and_body_class_has_golden_frames(codec):
+def test_every_header_and_body_class_has_golden_frames(codec) -> None:
     seen = set()
     for frame in FRAMES:
         if frame.codec is codec:
@@ -98,7 +103,7 @@ def classes_in(package: ModuleType, base: type) -> list[type]:
     return [found[name] for name in sorted(found)]
 
 
-def test_fields_said_to_be_untyped_are_in_some_frame_and_no_header():
+def test_fields_said_to_be_untyped_are_in_some_frame_and_no_header() -> None:
     seen = {f"{header_name(frame)}.{name}" for frame in FRAMES for name in frame.decoded().ext}
     assert UNTYPED_FIELDS.keys() <= seen
     typed = {
@@ -110,7 +115,7 @@ def test_fields_said_to_be_untyped_are_in_some_frame_and_no_header():
     assert not UNTYPED_FIELDS.keys() & typed
 
 
-def test_members_said_to_be_untyped_are_in_some_body_and_no_type():
+def test_members_said_to_be_untyped_are_in_some_body_and_no_type() -> None:
     found = set()
     for frame in FRAMES:
         body_type = body_of(frame)

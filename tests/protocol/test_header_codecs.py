@@ -40,7 +40,7 @@ ROUTE_REQUEST = {
     ("name", "codec", "language"),
     [("json", JSON, 0), ("rocketmq", ROCKETMQ, 0), ("msgpack", MSGPACK, LanguageCode.PYTHON)],
 )
-def test_wire_2_route_request_has_the_bytes_of_the_reference(name, codec, language):
+def test_wire_2_route_request_has_the_bytes_of_the_reference(name, codec, language) -> None:
     command = RemotingCommand(
         RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader("TopicA"), language=language
     )
@@ -51,7 +51,7 @@ def test_wire_2_route_request_has_the_bytes_of_the_reference(name, codec, langua
     assert decoded.decode_header(GetRouteInfoRequestHeader) == GetRouteInfoRequestHeader("TopicA")
 
 
-def test_wire_2_sizes_of_the_three_forms():
+def test_wire_2_sizes_of_the_three_forms() -> None:
     assert [len(ROUTE_REQUEST[name]) for name in ("json", "rocketmq", "msgpack")] == [128, 38, 23]
 
 
@@ -70,7 +70,7 @@ COMMANDS = st.builds(
 
 @ALL
 @given(command=COMMANDS)
-def test_a_header_comes_back_as_it_went(codec, command):
+def test_a_header_comes_back_as_it_went(codec, command) -> None:
     decoded = codec.decode_header(codec.encode_header(command))
     for name in ("code", "remark", "language", "version", "opaque", "flag"):
         assert getattr(decoded, name) == getattr(command, name), name
@@ -79,7 +79,7 @@ def test_a_header_comes_back_as_it_went(codec, command):
 
 @ALL
 @given(command=COMMANDS)
-def test_a_received_command_can_be_passed_on_in_every_codec(codec, command):
+def test_a_received_command_can_be_passed_on_in_every_codec(codec, command) -> None:
     received = codec.decode_header(codec.encode_header(command))
     for onward in HEADER_CODECS.values():
         assert dict(onward.decode_header(onward.encode_header(received)).ext) == dict(command.ext)
@@ -87,7 +87,7 @@ def test_a_received_command_can_be_passed_on_in_every_codec(codec, command):
 
 @ALL
 @given(data=st.binary(max_size=200))
-def test_garbage_is_a_frame_error_and_nothing_else(codec, data):
+def test_garbage_is_a_frame_error_and_nothing_else(codec, data) -> None:
     try:
         command = codec.decode_header(data)
         _ = command.ext
@@ -98,20 +98,20 @@ def test_garbage_is_a_frame_error_and_nothing_else(codec, data):
 
 @ALL
 @given(command=COMMANDS, cut=st.integers(1, 400))
-def test_a_truncated_header_is_a_frame_error(codec, command, cut):
+def test_a_truncated_header_is_a_frame_error(codec, command, cut) -> None:
     data = codec.encode_header(command)
     with pytest.raises(FrameError):
         codec.decode_header(data[: max(0, len(data) - cut)])
 
 
 @pytest.mark.parametrize("codec", [ROCKETMQ, MSGPACK])
-def test_bytes_left_over_are_a_frame_error(codec):
+def test_bytes_left_over_are_a_frame_error(codec) -> None:
     with pytest.raises(FrameError):
         codec.decode_header(codec.encode_header(RemotingCommand(11)) + b"\0")
 
 
 @ALL
-def test_more_ext_fields_than_allowed_are_a_frame_error(codec):
+def test_more_ext_fields_than_allowed_are_a_frame_error(codec) -> None:
     def header(count):
         return codec.encode_header(RemotingCommand(11, ext_fields={f"k{i}": "v" for i in range(count)}))
 
@@ -123,7 +123,7 @@ def test_more_ext_fields_than_allowed_are_a_frame_error(codec):
 # --- JSON
 
 
-def test_T3_json_coerces_what_ali_ons_and_pyrocketmq_send():
+def test_T3_json_coerces_what_ali_ons_and_pyrocketmq_send() -> None:
     command = JSON.decode_header(
         b'{"code":310,"language":3,"extFields":{"d":4,"e":3,"k":false,"m":true,"x":null,"f":1.5}}'
     )
@@ -131,7 +131,7 @@ def test_T3_json_coerces_what_ali_ons_and_pyrocketmq_send():
     assert command.language == LanguageCode.PYTHON
 
 
-def test_json_tolerates_every_member_missing():
+def test_json_tolerates_every_member_missing() -> None:
     command = JSON.decode_header(b'{"code":34}')
     assert (command.opaque, command.flag, command.version, command.language) == (0, 0, 0, LanguageCode.JAVA)
     assert command.remark is None
@@ -141,7 +141,7 @@ def test_json_tolerates_every_member_missing():
     assert JSON.decode_header(b'{"opaque":1,"code":null}').code == 0
 
 
-def test_json_reads_an_unknown_language_and_nulls():
+def test_json_reads_an_unknown_language_and_nulls() -> None:
     command = JSON.decode_header(
         b'{"code":1,"language":"KLINGON","extFields":null,"remark":null,"opaque":null,"more":[{}]}'
     )
@@ -163,12 +163,12 @@ def test_json_reads_an_unknown_language_and_nulls():
         '{"code":105,"opaque":7,"version":401,"hello":{1:NaN},"extFields":{"topic":"T"}}',
     ],
 )
-def test_json_is_read_as_fastjson_reads_it(text):
+def test_json_is_read_as_fastjson_reads_it(text) -> None:
     command = JSON.decode_header(text.encode())
     assert (command.code, command.opaque, command.version, dict(command.ext)) == (105, 7, 401, {"topic": "T"})
 
 
-def test_json_keeps_containers_among_the_ext_fields_as_their_text():
+def test_json_keeps_containers_among_the_ext_fields_as_their_text() -> None:
     command = JSON.decode_header(
         b'{"code":105,"remark":5,"extFields":{"a":{"b":[1,null]},"c":["d"],"e":1.5,"f":true}}'
     )
@@ -198,7 +198,7 @@ def test_json_keeps_containers_among_the_ext_fields_as_their_text():
         '{"code":1,"extFields":{"a":' + "9" * 10_000 + "}}",
     ],
 )
-def test_json_of_the_wrong_shape_is_a_frame_error(text):
+def test_json_of_the_wrong_shape_is_a_frame_error(text) -> None:
     with pytest.raises(FrameError):
         JSON.decode_header(text.encode())
 
@@ -216,7 +216,7 @@ def test_json_of_the_wrong_shape_is_a_frame_error(text):
     ],
     ids=["texts", "values", "null", "containers", "not ASCII", "long"],
 )
-def test_json_ext_fields_give_one_typed_header_however_they_are_written(ext):
+def test_json_ext_fields_give_one_typed_header_however_they_are_written(ext) -> None:
     command = JSON.decode_header(f'{{"code":222,"extFields":{ext}}}'.encode())
     before = command.decode_header(ResetOffsetRequestHeader)
     assert (before.topic, before.is_force, before.timestamp, before.queue_id) == ("T", True, 7, 3)
@@ -226,14 +226,14 @@ def test_json_ext_fields_give_one_typed_header_however_they_are_written(ext):
     assert command.decode_header(ResetOffsetRequestHeader) == before
 
 
-def test_a_json_number_is_a_text_where_the_header_has_one():
+def test_a_json_number_is_a_text_where_the_header_has_one() -> None:
     command = JSON.decode_header(
         b'{"code":222,"extFields":{"topic":7,"group":"G","isForce":"true","timestamp":"1"}}'
     )
     assert command.decode_header(ResetOffsetRequestHeader).topic == "7"
 
 
-def test_json_writes_every_ext_value_as_text_and_no_nulls():
+def test_json_writes_every_ext_value_as_text_and_no_nulls() -> None:
     header = ResetOffsetRequestHeader("T", "G", 1700000000000, True)
     sent = msgspec.json.decode(JSON.encode_header(RemotingCommand(222, header)))
     assert sent["extFields"] == {"topic": "T", "group": "G", "timestamp": "1700000000000", "isForce": "true"}
@@ -242,7 +242,7 @@ def test_json_writes_every_ext_value_as_text_and_no_nulls():
     assert "extFields" not in msgspec.json.decode(JSON.encode_header(RemotingCommand(34)))
 
 
-def test_json_keeps_the_control_characters_of_properties():
+def test_json_keeps_the_control_characters_of_properties() -> None:
     header = SendMessageRequestHeaderV2("pg", "T", "TBW102", 4, 0, 0, 1, 0, "TAGS\x01A\x02KEYS\x01k 标签")
     data = JSON.encode_header(RemotingCommand(310, header))
     assert b"\\u0001" in data
@@ -262,14 +262,14 @@ def entry(key: bytes, value: bytes) -> bytes:
     return struct.pack(">h", len(key)) + key + struct.pack(">i", len(value)) + value
 
 
-def test_T24_rocketmq_keeps_the_last_of_duplicate_keys():
+def test_T24_rocketmq_keeps_the_last_of_duplicate_keys() -> None:
     command = ROCKETMQ.decode_header(
         rocketmq_header(entry(b"a", b"1") + entry(b"b", b"2") + entry(b"a", b"3"))
     )
     assert dict(command.ext) == {"a": "3", "b": "2"}
 
 
-def test_rocketmq_reads_length_0_as_absent():
+def test_rocketmq_reads_length_0_as_absent() -> None:
     command = ROCKETMQ.decode_header(rocketmq_header(entry(b"a", b"") + entry(b"", b"x")))
     assert dict(command.ext) == {}
     assert command.remark is None
@@ -291,12 +291,12 @@ def test_rocketmq_reads_length_0_as_absent():
         struct.pack(">hBhiii", 11, 0, 401, 1, 0, 2**31 - 1) + bytes(8),
     ],
 )
-def test_rocketmq_lengths_that_do_not_add_up_are_frame_errors(data):
+def test_rocketmq_lengths_that_do_not_add_up_are_frame_errors(data) -> None:
     with pytest.raises(FrameError):
         ROCKETMQ.decode_header(data)
 
 
-def test_T24_rocketmq_cannot_hold_pop_codes():
+def test_T24_rocketmq_cannot_hold_pop_codes() -> None:
     with pytest.raises(FrameError, match="code 200050 cannot be written in a ROCKETMQ header"):
         ROCKETMQ.encode_header(RemotingCommand(RequestCode.POP_MESSAGE))
     for codec in (JSON, MSGPACK):
@@ -306,7 +306,7 @@ def test_T24_rocketmq_cannot_hold_pop_codes():
 # --- MSGPACK
 
 
-def test_msgpack_ignores_elements_after_the_seventh():
+def test_msgpack_ignores_elements_after_the_seventh() -> None:
     data = msgpack.packb([105, 3, 401, 1, 0, None, {"topic": "T"}, "later", [1, {"x": 2}]])
     assert MSGPACK.decode_header(data).decode_header(GetRouteInfoRequestHeader).topic == "T"
 
@@ -326,13 +326,13 @@ def test_msgpack_ignores_elements_after_the_seventh():
         [None, 3, 401, 1, 0, None, None],
     ],
 )
-def test_msgpack_of_the_wrong_shape_is_a_frame_error(value):
+def test_msgpack_of_the_wrong_shape_is_a_frame_error(value) -> None:
     with pytest.raises(FrameError):
         MSGPACK.decode_header(msgpack.packb(value))
 
 
 @pytest.mark.parametrize("place", [6, 7])
-def test_msgpack_nested_without_end_is_a_frame_error(place):
+def test_msgpack_nested_without_end_is_a_frame_error(place) -> None:
     head = msgpack.packb([105, 3, 401, 1, 0, None, None, None])
     elements = head[1 : 1 + len(head) - 1 - (8 - place)]
     with pytest.raises(FrameError):
@@ -340,13 +340,13 @@ def test_msgpack_nested_without_end_is_a_frame_error(place):
 
 
 @pytest.mark.parametrize("ext", [{"a": [1]}, {"a": {"b": 1}}, {1: "a"}, {"a": 1.5}])
-def test_msgpack_ext_values_of_the_wrong_type_refuse_the_request(ext):
+def test_msgpack_ext_values_of_the_wrong_type_refuse_the_request(ext) -> None:
     command = MSGPACK.decode_header(msgpack.packb([105, 3, 401, 1, 0, None, ext]))
     with pytest.raises(HeaderError):
         _ = command.ext
 
 
-def test_msgpack_keeps_native_values_and_coerces_them_where_they_cross_over():
+def test_msgpack_keeps_native_values_and_coerces_them_where_they_cross_over() -> None:
     ext = {"a": 7, "b": True, "c": b"raw", "d": None, "e": "text"}
     command = MSGPACK.decode_header(msgpack.packb([11, 3, 401, 1, 0, None, ext]))
     assert dict(command.ext) == ext
@@ -356,13 +356,13 @@ def test_msgpack_keeps_native_values_and_coerces_them_where_they_cross_over():
 
 
 @pytest.mark.parametrize("codec", [JSON, ROCKETMQ])
-def test_bytes_that_are_no_text_cannot_leave_msgpack(codec):
+def test_bytes_that_are_no_text_cannot_leave_msgpack(codec) -> None:
     with pytest.raises(FrameError):
         codec.encode_header(RemotingCommand(11, ext_fields={"a": b"\xff"}))
 
 
 @ALL
-def test_a_lone_surrogate_is_a_frame_error(codec):
+def test_a_lone_surrogate_is_a_frame_error(codec) -> None:
     for command in (RemotingCommand(1, remark="\ud800"), RemotingCommand(1, ext_fields={"a": "\ud800"})):
         with pytest.raises(FrameError):
             codec.encode_header(command)
@@ -385,7 +385,7 @@ def test_a_lone_surrogate_is_a_frame_error(codec):
         ),
     ],
 )
-def test_missing_and_wrong_typed_fields_name_the_field(codec, ext, what):
+def test_missing_and_wrong_typed_fields_name_the_field(codec, ext, what) -> None:
     command = codec.decode_header(codec.encode_header(RemotingCommand(222, ext_fields=ext)))
     with pytest.raises(HeaderError, match=what) as refusal:
         command.decode_header(ResetOffsetRequestHeader)
@@ -393,14 +393,14 @@ def test_missing_and_wrong_typed_fields_name_the_field(codec, ext, what):
     assert "ResetOffsetRequestHeader" in refusal.value.remark
 
 
-def test_booleans_are_read_in_any_case_as_java_does():
+def test_booleans_are_read_in_any_case_as_java_does() -> None:
     command = RemotingCommand(
         222, ext_fields={"topic": "T", "group": "G", "isForce": "TRUE", "timestamp": "-1"}
     )
     assert command.decode_header(ResetOffsetRequestHeader).is_force is True
 
 
-def test_old_clients_send_no_expression_type():
+def test_old_clients_send_no_expression_type() -> None:
     ext = {
         "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32",
         "sysFlag": "6", "commitOffset": "-1", "suspendTimeoutMillis": "0", "subVersion": "0",
@@ -409,7 +409,7 @@ def test_old_clients_send_no_expression_type():
     assert RemotingCommand(11, ext_fields=ext).decode_header(PullMessageRequestHeader).expression_type is None
 
 
-def test_set_ext_joins_the_typed_header():
+def test_set_ext_joins_the_typed_header() -> None:
     command = RemotingCommand(105, GetRouteInfoRequestHeader("T"))
     command.set_ext("AccessKey", "k")
     for codec in HEADER_CODECS.values():

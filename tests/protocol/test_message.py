@@ -33,11 +33,11 @@ from rewindmq.protocol.text import java_hash
         ("polygenelubricants", -2147483648),
     ],
 )
-def test_java_hash_vectors(text, value):
+def test_java_hash_vectors(text, value) -> None:
     assert java_hash(text) == value
 
 
-def test_offset_message_id_vector():
+def test_offset_message_id_vector() -> None:
     host = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
     text = "7F00000100002A9F0000000000000297"
     assert offset_message_id(host, 663) == text
@@ -50,7 +50,7 @@ def test_offset_message_id_vector():
     port=st.integers(0, 65_535),
     offset=st.integers(0, 2**63 - 1),
 )
-def test_offset_message_ids_come_back(address, port, offset):
+def test_offset_message_ids_come_back(address, port, offset) -> None:
     host = address + port.to_bytes(4)
     text = offset_message_id(host, offset)
     assert len(text) in (32, 56)
@@ -58,7 +58,7 @@ def test_offset_message_ids_come_back(address, port, offset):
 
 
 @pytest.mark.parametrize("text", ["", "zz", "7F" * 15, "7F" * 17, "7F 00" * 8, "7F" * 28 + " ", "标" * 32])
-def test_what_is_no_offset_message_id_is_refused(text):
+def test_what_is_no_offset_message_id_is_refused(text) -> None:
     with pytest.raises(RequestError) as refusal:
         parse_offset_message_id(text)
     assert refusal.value.code == 1
@@ -70,29 +70,29 @@ PROPERTIES = st.dictionaries(PLAIN, PLAIN, max_size=8)
 
 
 @given(properties=PROPERTIES)
-def test_properties_come_back(properties):
+def test_properties_come_back(properties) -> None:
     text = format_properties(properties)
     assert parse_properties(text) == properties
     assert parse_properties(text + "\x02") == properties
 
 
 @given(text=st.text(st.sampled_from("AB\x01\x02"), max_size=30), name=st.sampled_from(["A", "B", "AB"]))
-def test_one_property_is_found_as_parsing_all_would_find_it(text, name):
+def test_one_property_is_found_as_parsing_all_would_find_it(text, name) -> None:
     assert find_property(text, name) == parse_properties(text).get(name)
 
 
-def test_of_duplicate_properties_the_last_wins():
+def test_of_duplicate_properties_the_last_wins() -> None:
     assert parse_properties("A\x011\x02B\x012\x02A\x013\x02") == {"A": "3", "B": "2"}
 
 
 @pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}])
-def test_a_separator_inside_a_property_is_refused(bad):
+def test_a_separator_inside_a_property_is_refused(bad) -> None:
     with pytest.raises(RequestError) as refusal:
         format_properties(bad)
     assert refusal.value.code == 13
 
 
-def test_a_message_to_send_carries_its_properties():
+def test_a_message_to_send_carries_its_properties() -> None:
     message = Message("T", b"x", "TagA", "k1 k2", properties={"color": "red"}, delay_level=3)
     assert message.properties == {
         "color": "red",
@@ -106,29 +106,29 @@ def test_a_message_to_send_carries_its_properties():
 
 
 @pytest.mark.parametrize(("sys_flag", "what"), [(0x101, "LZ4"), (0x201, "ZSTD"), (0x301, "does not inflate")])
-def test_bodies_that_cannot_be_read_say_so(sys_flag, what):
+def test_bodies_that_cannot_be_read_say_so(sys_flag, what) -> None:
     with pytest.raises(ClientError, match=what):
         inflate(b"not compressed", sys_flag)
 
 
-def test_a_body_that_inflates_without_end_is_refused():
+def test_a_body_that_inflates_without_end_is_refused() -> None:
     bomb = zlib.compress(bytes(MAX_INFLATED_BODY_BYTES + 1))
     assert len(bomb) < 100_000
     with pytest.raises(ClientError, match="inflates to more than"):
         inflate(bomb, 0x301)
 
 
-def test_a_compressed_body_that_is_cut_short_is_refused():
+def test_a_compressed_body_that_is_cut_short_is_refused() -> None:
     with pytest.raises(ClientError, match="cut short"):
         inflate(zlib.compress(b"hello")[:-2], 1)
 
 
-def test_hosts_as_text():
+def test_hosts_as_text() -> None:
     assert format_host(bytes([10, 0, 0, 1, 0, 0, 42, 159])) == "10.0.0.1:10911"
     assert format_host(bytes(15) + b"\x01" + bytes([0, 0, 42, 159])) == "[::1]:10911"
 
 
-def test_queues_sort_by_topic_broker_and_id_as_rebalance_needs():
+def test_queues_sort_by_topic_broker_and_id_as_rebalance_needs() -> None:
     queues = [MessageQueue("T", "b", 10), MessageQueue("T", "b", 9), MessageQueue("T", "a", 11)]
     assert [(queue.broker_name, queue.queue_id) for queue in sorted(queues)] == [
         ("a", 11),

@@ -9,7 +9,7 @@ from rewindmq.protocol.subscription import build_subscription_data
 
 
 @pytest.mark.parametrize("topic", ["T", "a-Z_0|9", "%RETRY%group", "ns%topic", "T" * 127, "TBW102"])
-def test_legal_topics(topic):
+def test_legal_topics(topic) -> None:
     names.check_topic(topic)
 
 
@@ -30,7 +30,7 @@ ILLEGAL = "The specified topic contains illegal characters, allowing only ^[%|a-
         ("T" * 128, "The specified topic is longer than topic max length."),
     ],
 )
-def test_illegal_topics_are_refused_in_rocketmqs_words(topic, remark):
+def test_illegal_topics_are_refused_in_rocketmqs_words(topic, remark) -> None:
     with pytest.raises(RequestError) as refusal:
         names.check_topic(topic)
     assert (refusal.value.code, refusal.value.remark) == (1, remark)
@@ -44,7 +44,7 @@ def test_illegal_topics_are_refused_in_rocketmqs_words(topic, remark):
         ("../x", "the specified group[../x] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"),
     ],
 )
-def test_illegal_groups_are_refused_in_rocketmqs_words(group, remark):
+def test_illegal_groups_are_refused_in_rocketmqs_words(group, remark) -> None:
     assert not names.is_valid_group(group)
     with pytest.raises(RequestError) as refusal:
         names.check_group(group)
@@ -63,14 +63,14 @@ def test_illegal_groups_are_refused_in_rocketmqs_words(group, remark):
         "OFFSET_MOVED_EVENT",
     ],
 )
-def test_topics_the_broker_keeps_for_itself_are_not_sendable(topic):
+def test_topics_the_broker_keeps_for_itself_are_not_sendable(topic) -> None:
     with pytest.raises(RequestError) as refusal:
         names.check_sendable(topic)
     assert refusal.value.code == 16
     assert refusal.value.remark == f"Sending message to topic[{topic}] is forbidden."
 
 
-def test_other_system_topics_are_sendable_but_reserved():
+def test_other_system_topics_are_sendable_but_reserved() -> None:
     for topic in ("TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_anything"):
         names.check_sendable(topic)
         with pytest.raises(RequestError) as refusal:
@@ -79,7 +79,7 @@ def test_other_system_topics_are_sendable_but_reserved():
     names.check_not_system_topic("%RETRY%g")
 
 
-def test_derived_names_and_remarks():
+def test_derived_names_and_remarks() -> None:
     assert names.retry_topic("g") == "%RETRY%g"
     assert names.dlq_topic("g") == "%DLQ%g"
     suffix = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
@@ -87,12 +87,12 @@ def test_derived_names_and_remarks():
 
 
 @pytest.mark.parametrize("expression", ["*", "", None])
-def test_everything_is_subscribed(expression):
+def test_everything_is_subscribed(expression) -> None:
     subscription = build_subscription_data("T", expression)
     assert (subscription.sub_string, subscription.tags_set, subscription.code_set) == ("*", set(), set())
 
 
-def test_tags_are_split_trimmed_and_hashed():
+def test_tags_are_split_trimmed_and_hashed() -> None:
     subscription = build_subscription_data("T", " TagA || TagB||", sub_version=7)
     assert subscription.sub_string == " TagA || TagB||"
     assert subscription.tags_set == {"TagA", "TagB"}
@@ -100,13 +100,13 @@ def test_tags_are_split_trimmed_and_hashed():
     assert (subscription.expression_type, subscription.sub_version) == ("TAG", 7)
 
 
-def test_an_expression_of_separators_alone_is_code_23():
+def test_an_expression_of_separators_alone_is_code_23() -> None:
     with pytest.raises(RequestError) as refusal:
         build_subscription_data("T", "|| ||")
     assert refusal.value.code == 23
 
 
-def test_sql92_is_kept_as_it_is():
+def test_sql92_is_kept_as_it_is() -> None:
     subscription = build_subscription_data("T", "a > 5 || b", EXPRESSION_SQL92)
     assert (subscription.expression_type, subscription.sub_string) == ("SQL92", "a > 5 || b")
     assert subscription.tags_set == set()

@@ -36,7 +36,7 @@ def record(**changes) -> bytes:
     return encode_record(**(fields | changes))
 
 
-def test_store_3_1_worked_example():
+def test_store_3_1_worked_example() -> None:
     data = record(properties=b"K\x01" + b"v" * 115)
     assert len(data) == 221
     assert data[:12] == bytes.fromhex("000000DD DAA320A7 20E809F1")
@@ -45,11 +45,11 @@ def test_store_3_1_worked_example():
 @pytest.mark.parametrize(
     ("body", "crc"), [(b"hello 0", 552077809), (b"hello 3", 971069515), (b"hello", 0x3610A686)]
 )
-def test_crc_vectors(body, crc):
+def test_crc_vectors(body, crc) -> None:
     assert body_crc(body) == crc
 
 
-def test_every_field_comes_back():
+def test_every_field_comes_back() -> None:
     message = decode_record(record(), broker_name="broker-a")
     assert message.topic == "TopicA"
     assert message.body == b"hello 0"
@@ -71,7 +71,7 @@ def test_every_field_comes_back():
     assert crc_ok(message)
 
 
-def test_a_message_counted_as_delivered_before_is_otherwise_the_same():
+def test_a_message_counted_as_delivered_before_is_otherwise_the_same() -> None:
     message = decode_record(record(), broker_name="broker-a")
     again = message.with_reconsume_times(5)
     assert (again.reconsume_times, message.reconsume_times) == (5, 1)
@@ -81,7 +81,7 @@ def test_a_message_counted_as_delivered_before_is_otherwise_the_same():
     assert again.offset_message_id == message.offset_message_id
 
 
-def test_store_3_7_offset_message_id():
+def test_store_3_7_offset_message_id() -> None:
     message = decode_record(record())
     assert message.offset_message_id == "7F00000100002A9F0000000000000297"
     assert message.msg_id == message.offset_message_id
@@ -101,7 +101,9 @@ HOSTS = st.sampled_from([V4_HOST, V6_HOST])
     before=st.binary(max_size=9),
     after=st.binary(max_size=9),
 )
-def test_a_record_comes_back_from_any_position(body, properties, topic, born, store, numbers, before, after):
+def test_a_record_comes_back_from_any_position(
+    body, properties, topic, born, store, numbers, before, after
+) -> None:
     queue_id, flag, queue_offset, physical_offset = numbers
     data = record(
         topic=topic, stored_body=body, properties=properties, born_host=born, store_host=store,
@@ -124,7 +126,7 @@ def test_a_record_comes_back_from_any_position(body, properties, topic, born, st
         )
 
 
-def test_a_record_of_5x_with_a_two_byte_topic_length_is_read():
+def test_a_record_of_5x_with_a_two_byte_topic_length_is_read() -> None:
     v1 = record(topic="T" * 100)
     at = 88 + len(b"hello 0")
     data = bytearray(v1[:at] + b"\0" + v1[at:])
@@ -132,7 +134,7 @@ def test_a_record_of_5x_with_a_two_byte_topic_length_is_read():
     assert decode_record(bytes(data)).topic == "T" * 100
 
 
-def test_a_stream_stops_at_the_first_record_that_does_not_parse():
+def test_a_stream_stops_at_the_first_record_that_does_not_parse() -> None:
     one, two = record(queue_offset=1), record(queue_offset=2)
     broken = bytearray(record(queue_offset=3))
     broken[4] ^= 0xFF
@@ -153,7 +155,7 @@ def test_a_stream_that_stops_early_says_where_and_why():
 
 
 @given(cut=st.integers(0, 119))
-def test_a_record_cut_short_is_a_record_error(cut):
+def test_a_record_cut_short_is_a_record_error(cut) -> None:
     data = record()
     with pytest.raises(RecordError):
         decode_record(data[: min(cut, len(data) - 1)])
@@ -162,7 +164,7 @@ def test_a_record_cut_short_is_a_record_error(cut):
 
 
 @given(at=st.integers(0, 130), bits=st.integers(1, 255))
-def test_a_damaged_record_is_refused_or_still_a_message(at, bits):
+def test_a_damaged_record_is_refused_or_still_a_message(at, bits) -> None:
     data = bytearray(record())
     data[at % len(data)] ^= bits
     try:
@@ -174,12 +176,12 @@ def test_a_damaged_record_is_refused_or_still_a_message(at, bits):
 
 
 @given(data=st.binary(max_size=300))
-def test_garbage_is_no_record(data):
+def test_garbage_is_no_record(data) -> None:
     assert decode_records(data) == []
 
 
 @pytest.mark.parametrize("body_length", [-1, -89, -(2**31), 2**31 - 1])
-def test_a_hostile_body_length_is_a_record_error(body_length):
+def test_a_hostile_body_length_is_a_record_error(body_length) -> None:
     data = bytearray(record())
     struct.pack_into(">i", data, FIXED_V4.size - 4, body_length)
     for buffer in (bytes(data), memoryview(data)):
@@ -187,14 +189,14 @@ def test_a_hostile_body_length_is_a_record_error(body_length):
             decode_record(buffer)
 
 
-def test_a_hostile_total_size_does_not_loop():
+def test_a_hostile_total_size_does_not_loop() -> None:
     data = bytearray(record())
     for total in (0, -1, 2**31 - 1):
         struct.pack_into(">i", data, 0, total)
         assert decode_records(bytes(data)) == []
 
 
-def test_T17_lengths_beyond_javas_signed_bytes_are_not_written():
+def test_T17_lengths_beyond_javas_signed_bytes_are_not_written() -> None:
     with pytest.raises(RecordError):
         record(topic="T" * 128)
     with pytest.raises(RecordError):
@@ -202,13 +204,13 @@ def test_T17_lengths_beyond_javas_signed_bytes_are_not_written():
     assert decode_record(record(topic="T" * 127, properties=b"a\x01" + b"b" * 32_765)).topic == "T" * 127
 
 
-def test_the_magic_is_written_as_the_reference_says():
+def test_the_magic_is_written_as_the_reference_says() -> None:
     assert struct.unpack_from(">i", record(), 4)[0] == -626843481
     assert MAGIC_V1 == 0xDAA320A7
 
 
 @pytest.mark.parametrize("sys_flag", [0x1, 0x301])
-def test_T16_zlib_bodies_of_old_and_new_senders_are_inflated(sys_flag):
+def test_T16_zlib_bodies_of_old_and_new_senders_are_inflated(sys_flag) -> None:
     body = b"x" * 5000
     message = decode_record(record(stored_body=zlib.compress(body, 5), sys_flag=sys_flag))
     assert message.body == body

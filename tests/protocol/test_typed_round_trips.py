@@ -76,7 +76,7 @@ def values(info: inspect.Type) -> st.SearchStrategy:
     raise NotImplementedError(info)
 
 
-def test_there_is_something_to_try():
+def test_there_is_something_to_try() -> None:
     assert len(HEADERS) > 60
     assert len(BODIES) > 40
 
@@ -84,7 +84,7 @@ def test_there_is_something_to_try():
 @pytest.mark.parametrize("header_type", HEADERS, ids=lambda cls: cls.__name__)
 @settings(max_examples=15)
 @given(data=st.data())
-def test_headers(header_type, data):
+def test_headers(header_type, data) -> None:
     header = data.draw(values(inspect.type_info(header_type)))
     for codec in HEADER_CODECS.values():
         received = codec.decode_header(codec.encode_header(RemotingCommand(1, header)))
@@ -94,7 +94,7 @@ def test_headers(header_type, data):
 @pytest.mark.parametrize("body_type", BODIES, ids=lambda cls: cls.__name__)
 @settings(max_examples=15)
 @given(data=st.data())
-def test_bodies(body_type, data):
+def test_bodies(body_type, data) -> None:
     body = data.draw(values(inspect.type_info(body_type)))
     for serialize_type in SerializeType:
         for standard in (False, True):
@@ -147,7 +147,7 @@ def as_msgpack(value):
 
 @settings(max_examples=200)
 @given(data=st.data(), body_type=st.sampled_from(BODIES))
-def test_a_body_with_anything_in_it_is_taken_or_a_body_error(data, body_type):
+def test_a_body_with_anything_in_it_is_taken_or_a_body_error(data, body_type) -> None:
     value = data.draw(near_misses(body_type))
     for serialize_type in SerializeType:
         raw = as_msgpack(value) if serialize_type is SerializeType.MSGPACK else as_json(value)
@@ -158,7 +158,7 @@ def test_a_body_with_anything_in_it_is_taken_or_a_body_error(data, body_type):
 
 @settings(max_examples=120)
 @given(data=st.data(), body_type=st.sampled_from(BODIES), serialize_type=st.sampled_from(SerializeType))
-def test_a_damaged_body_is_taken_or_a_body_error(data, body_type, serialize_type):
+def test_a_damaged_body_is_taken_or_a_body_error(data, body_type, serialize_type) -> None:
     raw = bytearray(encode_body(data.draw(values(inspect.type_info(body_type))), serialize_type))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(raw)))
@@ -170,7 +170,7 @@ def test_a_damaged_body_is_taken_or_a_body_error(data, body_type, serialize_type
 
 @settings(max_examples=200)
 @given(data=st.data(), header_type=st.sampled_from(HEADERS))
-def test_a_header_with_anything_in_it_is_taken_or_a_header_error(data, header_type):
+def test_a_header_with_anything_in_it_is_taken_or_a_header_error(data, header_type) -> None:
     value = data.draw(near_misses(header_type))
     # The header codecs let no lone surrogate in.
     texts = value if isinstance(value, dict) else {}
@@ -183,7 +183,7 @@ def test_a_header_with_anything_in_it_is_taken_or_a_header_error(data, header_ty
             assert isinstance(command.decode_header(header_type), header_type)
 
 
-def test_wire_names_of_the_send_headers_are_those_of_3_3():
+def test_wire_names_of_the_send_headers_are_those_of_3_3() -> None:
     long_names = (
         "producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag",
         "bornTimestamp", "flag", "properties", "reconsumeTimes", "unitMode", "maxReconsumeTimes", "batch",
@@ -194,7 +194,7 @@ def test_wire_names_of_the_send_headers_are_those_of_3_3():
     assert SendMessageRequestHeaderV2.__struct_fields__ == SendMessageRequestHeader.__struct_fields__
 
 
-def test_wire_names_that_break_the_rule():
+def test_wire_names_that_break_the_rule() -> None:
 
     for struct, names in {
         HeartbeatData: {"clientID"},
@@ -208,7 +208,7 @@ def test_wire_names_that_break_the_rule():
         assert names <= set(struct.__struct_encode_fields__)
 
 
-def test_fields_at_their_default_stay_off_the_wire():
+def test_fields_at_their_default_stay_off_the_wire() -> None:
 
     assert msgspec.to_builtins(ResetOffsetRequestHeader("T", "G", -1, False)) == {
         "topic": "T",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from stages import simulate
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
@@ -13,6 +12,7 @@ from rewindmq.race.history import Lab
 from rewindmq.race.proxy.frame import as_refusal
 from rewindmq.race.proxy.pattern import Form, FramePattern
 from rewindmq.race.stage.stage import Stage
+from tests.race.stages import simulate
 
 QUERY = RequestCode.QUERY_CONSUMER_OFFSET
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stages import simulate
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -36,6 +35,7 @@ from rewindmq.race.scenario import pull_in_flight
 from rewindmq.race.scenario.scenario import Loss
 from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.stage import Stage
+from tests.race.stages import simulate
 
 META = ReportMeta("R1: a pull in flight", {"profile": "v49", "mode": "classic"}, "What happens & why.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from stages import simulate
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -15,6 +14,7 @@ from rewindmq.race.proxy.pattern import Form
 from rewindmq.race.scenario import steps
 from rewindmq.race.scenario.catalogue import SCENARIOS
 from rewindmq.race.stage.stage import TOPIC, ListenerPlan, Stage
+from tests.race.stages import simulate
 
 A = "consumer-A"
 RELEASES_4 = (Profile.V42, Profile.V49)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from stages import Player, act, held_answer, simulate
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Point
@@ -13,6 +12,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
 from rewindmq.race.stage.stage import GROUP, TOPIC, ListenerPlan, Stage
+from tests.race.stages import Player, act, held_answer, simulate
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 

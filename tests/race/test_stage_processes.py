@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from stages import TIME_SCALE, act, held_answer
 
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.errors import RewindMQError
@@ -23,6 +22,7 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
 from rewindmq.race.stage.processes import ProcessStage
 from rewindmq.race.stage.stage import TOPIC, Stage
+from tests.race.stages import TIME_SCALE, act, held_answer
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 

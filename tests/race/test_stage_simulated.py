@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 
 import pytest
-from stages import held_answer, simulate
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -16,6 +15,7 @@ from rewindmq.race.sim import World
 from rewindmq.race.stage.settle import MAX_SECONDS, QUIET_SECONDS, settle
 from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import TOPIC, ListenerPlan, Stage
+from tests.race.stages import held_answer, simulate
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -12,12 +11,9 @@ from typing import Final
 
 import pytest
 
+from tests.scenarios import catalogue
+
 TESTS: Final = Path(__file__).resolve().parents[1]
-_spec = importlib.util.spec_from_file_location("catalogue", Path(__file__).with_name("catalogue.py"))
-assert _spec is not None
-assert _spec.loader is not None
-catalogue = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(catalogue)
 
 
 def _marks() -> Iterator[tuple[str, str, frozenset[str]]]:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from soak.checker import Checker, Waits
-from soak.driver import judge_log
-from soak.journal import (
+
+from tools.soak.checker import Checker, Waits
+from tools.soak.driver import judge_log
+from tools.soak.journal import (
     ACCEPTED,
     REFUSED,
     SUSPENDED,
@@ -26,10 +27,10 @@ from soak.journal import (
     Reset,
     read_journals,
 )
-from soak.memory import Life, MemoryWatch, judge_memory, rss_anon_kib
-from soak.message import MessageId, is_committed, is_doomed, make_body, read_body
-from soak.rules import GroupRules
-from soak.verdict import Law, Verdict
+from tools.soak.memory import Life, MemoryWatch, judge_memory, rss_anon_kib
+from tools.soak.message import MessageId, is_committed, is_doomed, make_body, read_body
+from tools.soak.rules import GroupRules
+from tools.soak.verdict import Law, Verdict
 
 SECOND = 1_000_000
 WAITS = Waits(commit=5 * SECOND, register=5 * SECOND, reset=5 * SECOND)
@@ -82,33 +83,33 @@ def laws(rules: GroupRules, *records: Record | list[Record]) -> set[Law]:
 # At least once, and nothing else.
 
 
-def test_a_history_without_fault_is_found_without_fault():
+def test_a_history_without_fault_is_found_without_fault() -> None:
     verdict = judge(CLASSIC, [sent(1, 0), sent(1, 1), came(2, 0), came(2, 1), came(3, 1)])
     assert verdict.is_ok
     assert verdict.counts["acknowledged"] == 2
     assert verdict.counts["C: delivered again"] == 1
 
 
-def test_a_lost_message_is_found():
+def test_a_lost_message_is_found() -> None:
     verdict = judge(CLASSIC, [sent(1, 0), sent(1, 1), sent(1, 2), came(2, 0), came(2, 2)])
     assert verdict.totals == {Law.LOST: 1}
     assert "number=1" in verdict.violations[0].text
 
 
-def test_a_message_whose_acknowledgement_was_lost_may_come_or_not():
+def test_a_message_whose_acknowledgement_was_lost_may_come_or_not() -> None:
     assert laws(CLASSIC, Intent(1, 0, "c", 0), Intent(1, 1, "c", 0), came(2, 1)) == set()
 
 
-def test_an_invented_message_is_found():
+def test_an_invented_message_is_found() -> None:
     assert laws(CLASSIC, sent(1, 0), came(2, 0), came(2, 1)) == {Law.INVENTED}
 
 
-def test_a_message_of_another_topic_is_found():
+def test_a_message_of_another_topic_is_found() -> None:
     assert laws(CLASSIC, sent(1, 0, "o"), came(2, 0, "c")) == {Law.INVENTED}
     assert laws(CLASSIC, sent(1, 0, "o"), came(2, 0, "o")) == {Law.WRONG_QUEUE}
 
 
-def test_a_damaged_body_is_found():
+def test_a_damaged_body_is_found() -> None:
     body = make_body(MessageId(7, 12))
     assert read_body(body) == MessageId(7, 12)
     assert read_body(body[:-1] + bytes([body[-1] ^ 1])) is None
@@ -118,13 +119,13 @@ def test_a_damaged_body_is_found():
     assert laws(CLASSIC, sent(1, 0), came(2, 0), damaged) == {Law.INVENTED}
 
 
-def test_two_messages_in_one_place_are_found():
+def test_two_messages_in_one_place_are_found() -> None:
     assert laws(CLASSIC, sent(1, 0), sent(1, 1, offset=0), came(2, 0), came(2, 1, offset=1)) == {
         Law.TWO_IN_ONE_PLACE
     }
 
 
-def test_a_loss_is_put_down_to_a_lossy_reset_only_when_it_was_near():
+def test_a_loss_is_put_down_to_a_lossy_reset_only_when_it_was_near() -> None:
     near = [sent(10, 0), Reset(12 * SECOND, "C", "classic", {})]
     verdict = judge(CLASSIC, near)
     assert verdict.is_ok
@@ -148,32 +149,32 @@ def run(start: int, first: int, last: int, chain: int) -> list[Record]:
     return [came(start + n - first, n, "o", chain=chain) for n in range(first, last + 1)]
 
 
-def test_an_orderly_queue_in_order_is_found_without_fault():
+def test_an_orderly_queue_in_order_is_found_without_fault() -> None:
     assert orderly(*run(1, 0, 3, chain=1), *run(10, 4, 5, chain=2)) == set()
 
 
-def test_a_gap_and_a_step_back_within_one_tenure_are_found():
+def test_a_gap_and_a_step_back_within_one_tenure_are_found() -> None:
     assert orderly(came(1, 0, "o"), came(2, 2, "o")) == {Law.OUT_OF_ORDER}
     assert orderly(came(1, 0, "o"), came(2, 1, "o"), came(3, 0, "o")) == {Law.OUT_OF_ORDER}
     assert orderly(came(1, 0, "o"), came(2, 0, "o")) == {Law.OUT_OF_ORDER}
 
 
-def test_a_suspended_message_comes_again_before_the_next():
+def test_a_suspended_message_comes_again_before_the_next() -> None:
     again = came(1, 0, "o", verdict=SUSPENDED)
     assert orderly(again, came(2, 0, "o"), came(3, 1, "o")) == set()
     assert orderly(again, came(2, 1, "o")) == {Law.OUT_OF_ORDER}
 
 
-def test_a_new_owner_may_not_begin_beyond_what_was_delivered():
+def test_a_new_owner_may_not_begin_beyond_what_was_delivered() -> None:
     assert orderly(*run(1, 0, 3, chain=1), came(5, 5, "o", chain=2)) == {Law.OUT_OF_ORDER}
 
 
-def test_a_new_owner_may_go_back_to_what_may_not_be_committed_yet_and_no_further():
+def test_a_new_owner_may_go_back_to_what_may_not_be_committed_yet_and_no_further() -> None:
     assert orderly(*run(1, 0, 20, chain=1), came(22, 18, "o", chain=2)) == set()
     assert orderly(*run(1, 0, 20, chain=1), came(22, 2, "o", chain=2)) == {Law.WENT_BACK}
 
 
-def test_a_reset_may_send_it_back_even_if_its_answer_was_lost():
+def test_a_reset_may_send_it_back_even_if_its_answer_was_lost() -> None:
     reset = Reset(22 * SECOND, "O", TRIED, {"oa0": 2})
     assert orderly(*run(1, 0, 20, chain=1), reset, came(22, 2, "o", chain=2)) == set()
     replayed = [*run(1, 0, 20, chain=1), reset, *run(22, 2, 12, chain=2)]
@@ -181,7 +182,7 @@ def test_a_reset_may_send_it_back_even_if_its_answer_was_lost():
     assert orderly(*replayed, came(34, 2, "o", chain=3)) == {Law.WENT_BACK}
 
 
-def test_while_the_broker_is_down_nothing_can_be_committed():
+def test_while_the_broker_is_down_nothing_can_be_committed() -> None:
     for who in ("a", "*"):
         down = Outage(21 * SECOND, who, 2 * SECOND)
         assert orderly(*run(1, 0, 20, chain=1), down, came(22, 2, "o", chain=2)) == set()
@@ -189,7 +190,7 @@ def test_while_the_broker_is_down_nothing_can_be_committed():
     assert orderly(*run(1, 0, 20, chain=1), other, came(22, 2, "o", chain=2)) == {Law.WENT_BACK}
 
 
-def test_a_queue_stored_in_another_order_than_it_was_sent_is_found():
+def test_a_queue_stored_in_another_order_than_it_was_sent_is_found() -> None:
     sends = [sent(0, 0, "o", offset=1), sent(0, 1, "o", offset=0)]
     deliveries = [came(1, 1, "o", offset=0), came(2, 0, "o", offset=1)]
     assert laws(ORDERLY, *sends, *deliveries) == {Law.SENT_IN_ORDER}
@@ -206,13 +207,13 @@ def rewound(mode: str, *numbers: int) -> Verdict:
     return judge(rules, [*sends, *first, reset, *(came(4, number) for number in numbers)])
 
 
-def test_a_fenced_rewind_that_was_lost_is_found():
+def test_a_fenced_rewind_that_was_lost_is_found() -> None:
     assert rewound("fenced", 3, 2, 1).is_ok
     assert set(rewound("fenced", 1, 3).totals) == {Law.NOT_REPLAYED}
     assert set(rewound("fenced").totals) == {Law.NOT_REPLAYED}
 
 
-def test_a_classic_rewind_that_was_lost_is_counted():
+def test_a_classic_rewind_that_was_lost_is_counted() -> None:
     verdict = rewound("classic", 1)
     assert verdict.is_ok
     assert verdict.counts["C: classic rewinds of a queue, lost"] == 1
@@ -222,31 +223,31 @@ def test_a_classic_rewind_that_was_lost_is_counted():
 # Retries, delays, transactions.
 
 
-def test_a_refused_message_has_to_come_again():
+def test_a_refused_message_has_to_come_again() -> None:
     refused = came(2, HEALTHY, verdict=REFUSED)
     assert laws(FENCED, sent(1, HEALTHY), refused) == {Law.NOT_RETRIED}
     assert laws(FENCED, sent(1, HEALTHY), refused, came(3, HEALTHY, "r", 0, times=1)) == set()
 
 
-def test_a_message_refused_for_good_has_to_be_a_dead_letter():
+def test_a_message_refused_for_good_has_to_be_a_dead_letter() -> None:
     refused = [came(2 + n, DOOMED, "r", n, REFUSED, times=n) for n in range(4)]
     letter = DeadLetter(9 * SECOND, "F", 0, DOOMED)
     assert laws(FENCED, sent(1, DOOMED), *refused) == {Law.NOT_RETRIED}
     assert laws(FENCED, sent(1, DOOMED), *refused, letter) == set()
 
 
-def test_a_dead_letter_that_should_be_none_is_found():
+def test_a_dead_letter_that_should_be_none_is_found() -> None:
     letter = DeadLetter(9 * SECOND, "F", 0, HEALTHY)
     assert laws(FENCED, sent(1, HEALTHY), came(2, HEALTHY), letter) == {Law.DEAD_LETTER}
     assert laws(CLASSIC, sent(1, 0), came(2, 0), DeadLetter(9, "C", 0, 0)) == {Law.DEAD_LETTER}
 
 
-def test_a_delayed_message_that_comes_early_is_found():
+def test_a_delayed_message_that_comes_early_is_found() -> None:
     assert laws(FENCED, sent(1, 0, "d", delay=3), came(3, 0, "d")) == {Law.TOO_EARLY}
     assert laws(FENCED, sent(1, 0, "d", delay=3), came(4, 0, "d")) == set()
 
 
-def test_a_rolled_back_message_may_not_come_and_a_committed_one_must():
+def test_a_rolled_back_message_may_not_come_and_a_committed_one_must() -> None:
     assert laws(FENCED, sent(1, ROLLED_BACK, "t")) == set()
     assert laws(FENCED, sent(1, ROLLED_BACK, "t"), came(2, ROLLED_BACK, "t")) == {Law.ROLLED_BACK}
     assert laws(FENCED, sent(1, COMMITTED, "t")) == {Law.LOST}
@@ -256,7 +257,7 @@ def test_a_rolled_back_message_may_not_come_and_a_committed_one_must():
 # Journals.
 
 
-def test_a_journal_is_read_as_it_was_written_and_without_the_line_that_a_kill_has_cut(tmp_path: Path):
+def test_a_journal_is_read_as_it_was_written_and_without_the_line_that_a_kill_has_cut(tmp_path: Path) -> None:
     producer = JournalWriter(tmp_path / "p.journal", PRODUCER)
     producer.intents([Intent(1, 0, "c", 0), Intent(2, 1, "d", 5)])
     producer.ack(0, "ca0", 17)
@@ -281,7 +282,7 @@ def test_a_journal_is_read_as_it_was_written_and_without_the_line_that_a_kill_ha
     assert [type(record).__name__ for _, record in read_journals(tmp_path)][:2] == ["Intent", "Intent"]
 
 
-def test_a_damaged_journal_is_refused(tmp_path: Path):
+def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     JournalWriter(tmp_path / "p.journal", PRODUCER).close()
     with (tmp_path / "p.journal").open("a") as damaged:
         damaged.write("Q 1 2\n")
@@ -300,21 +301,21 @@ def memory(*kib: int) -> Verdict:
     return verdict
 
 
-def test_memory_that_grows_is_found_and_warming_up_is_not():
+def test_memory_that_grows_is_found_and_warming_up_is_not() -> None:
     warm_up = [10_000 + 100 * at for at in range(60)]
     assert memory(*warm_up, *([16_000] * 240)).is_ok
     assert memory(*warm_up, *([16_000] * 200), *([17_500] * 40)).is_ok
     assert set(memory(*warm_up, *(16_000 + 20 * at for at in range(240))).totals) == {Law.MEMORY}
 
 
-def test_a_process_that_did_not_live_long_enough_was_not_judged():
+def test_a_process_that_did_not_live_long_enough_was_not_judged() -> None:
     watch, verdict = MemoryWatch(), Verdict()
     watch.lives[1] = Life("broker-b", [(float(at), 16_000) for at in range(100)])
     judge_memory(watch, settled=60, end=300, needed=frozenset({"broker-b"}), verdict=verdict)
     assert set(verdict.totals) == {Law.EMPTY}
 
 
-def test_the_memory_that_is_measured_is_the_process_s_own():
+def test_the_memory_that_is_measured_is_the_process_s_own() -> None:
     before = rss_anon_kib(os.getpid())
     # Pages of its own: what malloc gives may have been resident before.
     with mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as taken:
@@ -325,7 +326,7 @@ def test_the_memory_that_is_measured_is_the_process_s_own():
         assert len(taken) >> 10 <= after - before + 1024
 
 
-def test_a_traceback_in_a_log_is_found(tmp_path: Path):
+def test_a_traceback_in_a_log_is_found(tmp_path: Path) -> None:
     log = tmp_path / "broker-a.log"
     log.write_text("2026 INFO rewindmq.broker fine\n")
     verdict = Verdict()

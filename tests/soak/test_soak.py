@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support.repository import ROOT
 
 
 def soak(*options: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     return subprocess.run(
-        [sys.executable, "-m", "soak", *options],
+        [sys.executable, "-m", "tools.soak", *options],
         capture_output=True,
         text=True,
         timeout=seconds,
-        env=environment,
         cwd=ROOT,
     )
 
@@ -27,13 +24,15 @@ def soak(*options: str, seconds: float) -> subprocess.CompletedProcess[str]:
 @pytest.mark.long
 @pytest.mark.realtime
 @pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_a_cluster_at_work_keeps_every_promise_while_it_is_killed_and_rewound(profile: str, tmp_path: Path):
+def test_a_cluster_at_work_keeps_every_promise_while_it_is_killed_and_rewound(
+    profile: str, tmp_path: Path
+) -> None:
     done = soak("--minutes", "1.5", "--seed", "1", "--profile", profile, "--keep", str(tmp_path), seconds=400)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no promise was broken" in done.stdout
 
 
-def test_a_soak_refuses_what_makes_no_sense(tmp_path: Path):
+def test_a_soak_refuses_what_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "something").touch()
     assert "is not empty" in soak("--keep", str(tmp_path), seconds=30).stderr
     wrong = soak("--without", "gravity", seconds=30)

@@ -83,7 +83,7 @@ def folders(root):
     return [root / "compaction" / name / TOPIC / "0" for name in ("compactionLog", "compactionCq")]
 
 
-def compact(root, kept, *, position=None):
+def compact(root, kept, *, position=None) -> None:
     """Rewrite the compaction log of a closed store, keeping the messages whose queue offsets are ``kept``."""
     logs, units = folders(root)
     records = []
@@ -111,7 +111,7 @@ def compact(root, kept, *, position=None):
         (root / "compaction" / "position-checkpoint").write_text(text)
 
 
-def test_messages_are_copied_with_their_offsets_and_new_positions(box):
+def test_messages_are_copied_with_their_offsets_and_new_positions(box) -> None:
     store = opened(box)
     for number in range(12):
         put(box, store, key=f"k{number}")
@@ -134,13 +134,13 @@ def test_messages_are_copied_with_their_offsets_and_new_positions(box):
     assert [offset for offset, _, _ in read_all(store)] == list(range(12))
 
 
-def test_other_topics_have_no_compaction_folder(box):
+def test_other_topics_have_no_compaction_folder(box) -> None:
     store = opened(box)
     box.put(store)
     assert not (box.root / "compaction").exists()
 
 
-def test_batches_are_copied_too(box):
+def test_batches_are_copied_too(box) -> None:
     store = opened(box)
     properties = format_properties({"KEYS": "a"}).encode()
     entries = [BatchEntry(b"%d" % number, properties) for number in range(3)]
@@ -148,7 +148,7 @@ def test_batches_are_copied_too(box):
     assert read_all(store) == [(number, "a", b"%d" % number) for number in range(3)]
 
 
-def test_a_message_without_key_is_not_copied(box):
+def test_a_message_without_key_is_not_copied(box) -> None:
     store = opened(box)
     put(box, store, key="")
     assert read(store, 0) == ("NO_MESSAGE_IN_QUEUE", [], 0)
@@ -158,7 +158,7 @@ def test_a_message_without_key_is_not_copied(box):
     assert (store.min_offset(TOPIC, 0), store.max_offset(TOPIC, 0)) == (1, 2)
 
 
-def test_a_removed_offset_gives_the_next_message(box):
+def test_a_removed_offset_gives_the_next_message(box) -> None:
     store = opened(box)
     for _ in range(20):
         put(box, store)
@@ -176,7 +176,7 @@ def test_a_removed_offset_gives_the_next_message(box):
     ]  # fmt: skip
 
 
-def test_statuses_are_those_of_5x(box):
+def test_statuses_are_those_of_5x(box) -> None:
     store = opened(box)
     assert read(store, 0) == ("NO_MESSAGE_IN_QUEUE", [], 0)
     for _ in range(6):
@@ -191,13 +191,13 @@ def test_statuses_are_those_of_5x(box):
     assert put(box, store) == 6
 
 
-def test_tags_are_left_to_the_client(box):
+def test_tags_are_left_to_the_client(box) -> None:
     store = opened(box)
     put(box, store)
     assert store.get_message(TOPIC, 0, 0, 32, frozenset((1,))).message_count == 1
 
 
-def test_one_read_is_bounded_by_count_and_bytes(box):
+def test_one_read_is_bounded_by_count_and_bytes(box) -> None:
     box.config = msgspec.structs.replace(
         COMPACTED,
         max_transfer_bytes_on_message_in_memory=300,
@@ -215,7 +215,7 @@ def test_one_read_is_bounded_by_count_and_bytes(box):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_serves_the_same(box, clean):
+def test_a_restart_serves_the_same(box, clean) -> None:
     store = opened(box)
     for number in range(25):
         put(box, store, key=f"k{number}")
@@ -229,7 +229,7 @@ def test_a_restart_serves_the_same(box, clean):
     assert put(box, again) == 25
 
 
-def test_what_the_compaction_log_lacks_is_copied_at_the_start(box):
+def test_what_the_compaction_log_lacks_is_copied_at_the_start(box) -> None:
     store = box.open()
     for number in range(15):
         put(box, store, key=f"k{number}")
@@ -243,7 +243,7 @@ def test_what_the_compaction_log_lacks_is_copied_at_the_start(box):
 
 
 @pytest.mark.parametrize("torn", ["record", "unit", "everything", "second file"])
-def test_a_torn_tail_is_cut_and_copied_again(box, torn):
+def test_a_torn_tail_is_cut_and_copied_again(box, torn) -> None:
     store = opened(box)
     for number in range(14):
         put(box, store, key=f"k{number}")
@@ -268,7 +268,7 @@ def test_a_torn_tail_is_cut_and_copied_again(box, torn):
     assert read_all(opened(crashed)) == expected
 
 
-def test_a_damaged_first_file_costs_the_later_ones_which_are_copied_again(box):
+def test_a_damaged_first_file_costs_the_later_ones_which_are_copied_again(box) -> None:
     store = opened(box)
     for number in range(14):
         put(box, store, key=f"k{number}")
@@ -282,7 +282,7 @@ def test_a_damaged_first_file_costs_the_later_ones_which_are_copied_again(box):
 
 
 @pytest.mark.parametrize("keep_folder", [True, False])
-def test_a_store_without_commit_log_serves_them_and_goes_on_numbering(box, keep_folder):
+def test_a_store_without_commit_log_serves_them_and_goes_on_numbering(box, keep_folder) -> None:
     store = opened(box)
     for number in range(20):
         put(box, store, key=f"k{number}")
@@ -308,7 +308,7 @@ def test_a_store_without_commit_log_serves_them_and_goes_on_numbering(box, keep_
     assert put(box, again) == 22
 
 
-def test_the_ordinary_queue_is_filled_up_to_a_compaction_log_that_is_ahead(box):
+def test_the_ordinary_queue_is_filled_up_to_a_compaction_log_that_is_ahead(box) -> None:
     store = opened(box)
     for number in range(3):
         put(box, store, key=f"k{number}")
@@ -332,7 +332,7 @@ def test_the_ordinary_queue_is_filled_up_to_a_compaction_log_that_is_ahead(box):
     assert put(crashed, store, key="k8") == 8
 
 
-def test_removed_messages_are_not_copied_again(box):
+def test_removed_messages_are_not_copied_again(box) -> None:
     """The newest messages were removed, too: ``position-checkpoint`` says how far the compaction came."""
     store = opened(box)
     for number in range(10):
@@ -348,7 +348,7 @@ def test_removed_messages_are_not_copied_again(box):
 
 
 @pytest.mark.parametrize("mode", list(SearchMode))
-def test_a_search_by_time_finds_what_is_left(box, mode):
+def test_a_search_by_time_finds_what_is_left(box, mode) -> None:
     store = opened(box)
     begin = box.now
     for number in range(20):
@@ -370,7 +370,7 @@ def test_a_search_by_time_finds_what_is_left(box, mode):
             assert found[Boundary.UPPER] == (earlier[-1] if earlier else left[0])
 
 
-def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box):
+def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box) -> None:
     store = opened(box)
     for _ in range(4):
         put(box, store)
@@ -382,7 +382,7 @@ def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box):
     assert read(store, 0)[1] == [0, 1, 2, 3]
 
 
-def test_folders_of_a_pass_under_way_are_passed_over(box):
+def test_folders_of_a_pass_under_way_are_passed_over(box) -> None:
     store = opened(box)
     put(box, store)
     store.close()
@@ -392,7 +392,7 @@ def test_folders_of_a_pass_under_way_are_passed_over(box):
     assert len(read_all(opened(box))) == 1
 
 
-def test_files_that_do_not_fit_are_refused(box):
+def test_files_that_do_not_fit_are_refused(box) -> None:
     store = opened(box)
     put(box, store)
     store.close()
@@ -412,11 +412,11 @@ def test_files_that_do_not_fit_are_refused(box):
         box.open()
 
 
-def test_a_disk_that_gives_no_room_costs_no_message(box):
+def test_a_disk_that_gives_no_room_costs_no_message(box) -> None:
     class FullDisk(OsDisk):
         is_full = True
 
-        def create(self, path, size):
+        def create(self, path, size) -> None:
             if self.is_full and "compaction" in path.parts:
                 raise OSError(28, "No space left on device")
             super().create(path, size)
@@ -436,7 +436,7 @@ def test_a_disk_that_gives_no_room_costs_no_message(box):
         ({"compaction_mapped_file_size": 0}, "compactionMappedFileSize is 0"),
     ],
 )
-def test_sizes_that_no_file_can_have_are_refused(keys, said):
+def test_sizes_that_no_file_can_have_are_refused(keys, said) -> None:
     with pytest.raises(StoreError, match=said):
         StoreConfig(**keys)
 
@@ -449,7 +449,7 @@ STEPS = st.one_of(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(steps=st.lists(STEPS, max_size=40))
-def test_any_sequence_serves_the_messages_that_no_compaction_removed(tmp_path_factory, steps):
+def test_any_sequence_serves_the_messages_that_no_compaction_removed(tmp_path_factory, steps) -> None:
     """The newest of each key is kept, and the newest of all, as RocketMQ's last file is never compacted."""
     folder = tmp_path_factory.mktemp("compaction")
     root = folder / "first"

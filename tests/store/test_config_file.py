@@ -62,7 +62,7 @@ def load(path):
     return table
 
 
-def test_the_file_is_written_exactly_as_rocketmq_writes_it(path):
+def test_the_file_is_written_exactly_as_rocketmq_writes_it(path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("CG_a", "TopicA", 0, 7)
     table.commit("CG_a", "TopicA", 1, 4)
@@ -72,7 +72,7 @@ def test_the_file_is_written_exactly_as_rocketmq_writes_it(path):
 
 
 @pytest.mark.parametrize("text", [AS_ROCKETMQ_WRITES_IT, AS_OTHER_WRITERS_DO])
-def test_bare_and_quoted_keys_are_read(path, text):
+def test_bare_and_quoted_keys_are_read(path, text) -> None:
     path.parent.mkdir()
     path.write_text(text)
     table = load(path)
@@ -82,7 +82,7 @@ def test_bare_and_quoted_keys_are_read(path, text):
     assert table.groups_of("TopicA") == ["CG_a"]
 
 
-def test_the_last_writer_wins(path):
+def test_the_last_writer_wins(path) -> None:
     table = ConsumerOffsetTable(path)
     assert table.query("G", "T", 0) == -1
     assert table.commit("G", "T", 0, 100) == -1
@@ -92,14 +92,14 @@ def test_the_last_writer_wins(path):
     assert table.offsets_of("Nobody", "T") == {}
 
 
-def test_a_key_with_a_second_at_sign_belongs_to_no_group(path):
+def test_a_key_with_a_second_at_sign_belongs_to_no_group(path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G@H", "T", 0, 1)
     assert table.topics_of("G@H") == table.topics_of("H") == []
     assert table.query("G@H", "T", 0) == 1
 
 
-def test_it_is_written_only_when_something_changed(path):
+def test_it_is_written_only_when_something_changed(path) -> None:
     table = ConsumerOffsetTable(path)
     assert not table.persist()
     table.commit("G", "T", 0, 1)
@@ -112,7 +112,7 @@ def test_it_is_written_only_when_something_changed(path):
     assert not load(path).persist()
 
 
-def test_a_save_that_fails_is_tried_again(path):
+def test_a_save_that_fails_is_tried_again(path) -> None:
     disk = StoppingDisk(0)
     table = ConsumerOffsetTable(path, disk)
     table.commit("G", "T", 0, 1)
@@ -123,7 +123,7 @@ def test_a_save_that_fails_is_tried_again(path):
     assert load(path).query("G", "T", 0) == 1
 
 
-def test_the_backup_is_one_save_behind(path):
+def test_the_backup_is_one_save_behind(path) -> None:
     table = ConsumerOffsetTable(path)
     for offset in (1, 2, 3):
         table.commit("G", "T", 0, offset)
@@ -137,7 +137,7 @@ def test_the_backup_is_one_save_behind(path):
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"\xff\xfe", b'{"offsetTable":{"T@G":{0:1.5}}}', b"[]", b"[" * 5_000]
 )
-def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, damage, caplog):
+def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, damage, caplog) -> None:
     table = ConsumerOffsetTable(path)
     for offset in (1, 2):
         table.commit("G", "T", 0, offset)
@@ -155,7 +155,7 @@ def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, dama
     assert load(path).query("G", "T", 0) == 1
 
 
-def test_both_damaged_is_an_error_that_names_the_file(path):
+def test_both_damaged_is_an_error_that_names_the_file(path) -> None:
     path.parent.mkdir()
     path.write_text("{")
     path.with_name(path.name + ".bak").write_text("{")
@@ -165,20 +165,20 @@ def test_both_damaged_is_an_error_that_names_the_file(path):
     assert "\n" not in str(caught.value)
 
 
-def test_damaged_without_backup_is_an_error(path):
+def test_damaged_without_backup_is_an_error(path) -> None:
     path.parent.mkdir()
     path.write_text("{")
     with pytest.raises(StoreError, match=r"consumerOffset\.json"):
         load(path)
 
 
-def test_neither_file_is_an_empty_table(path):
+def test_neither_file_is_an_empty_table(path) -> None:
     assert load(path).topics_of("G") == []
 
 
 @pytest.mark.parametrize("works", range(4))
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(path, works, damaged):
+def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(path, works, damaged) -> None:
     table = ConsumerOffsetTable(path)
     for offset in (1, 2):
         table.commit("G", "T", 0, offset)
@@ -197,11 +197,11 @@ def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(path, works, dam
     assert load(path).query("G", "T", 0) == (3 if completes else before)
 
 
-def test_a_save_is_durable_with_its_name(path, monkeypatch):
+def test_a_save_is_durable_with_its_name(path, monkeypatch) -> None:
     synced = []
     fsync = os.fsync
 
-    def noted(descriptor):
+    def noted(descriptor) -> None:
         synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         fsync(descriptor)
 
@@ -210,7 +210,7 @@ def test_a_save_is_durable_with_its_name(path, monkeypatch):
     assert synced == ["file", "folder"]
 
 
-def test_nested_values_are_laid_out_like_fastjson(path):
+def test_nested_values_are_laid_out_like_fastjson(path) -> None:
     value = {
         "dataVersion": {"counter": 2, "timestamp": 1_700_000_000_000},
         "topicConfigTable": {"T": {"order": False, "topicName": "T", "attributes": {}, "absent": None}},
@@ -232,6 +232,6 @@ def test_nested_values_are_laid_out_like_fastjson(path):
         st.text(max_size=8), st.dictionaries(st.integers(0, 99), st.integers(-1, 2**63 - 1)), max_size=5
     )
 )
-def test_every_table_survives_a_round_trip(table):
+def test_every_table_survives_a_round_trip(table) -> None:
     read = fastjson.loads(format_config({"offsetTable": table}))["offsetTable"]
     assert {key: {int(k): v for k, v in value.items()} for key, value in read.items()} == table

@@ -45,14 +45,14 @@ def make_store(root):
     return store
 
 
-def fill(store):
+def fill(store) -> None:
     for number in range(60):
         topic, queue_id = QUEUES[number % 3]
         store.put_message(StoredMessage(topic, queue_id, b"x" * 200, b"DELAY\x012\x02TAGS\x01TagA"))
     store.put_batch(StoredMessage("T", 0, b""), [BatchEntry(b"y" * 100, b"")] * 4)
 
 
-def read_everything(store):
+def read_everything(store) -> None:
     for topic, queue_id in QUEUES:
         low, high = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
         assert 0 <= low <= high
@@ -71,7 +71,7 @@ def read_everything(store):
 
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(damages=DAMAGES, abort=st.booleans())
-def test_damaged_files(tmp_path_factory, damages, abort):
+def test_damaged_files(tmp_path_factory, damages, abort) -> None:
     root = tmp_path_factory.mktemp("damage") / "store"
     store = make_store(root)
     fill(store)

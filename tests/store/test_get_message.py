@@ -27,7 +27,7 @@ def outcome(result):
     return result.status.name, result.next_begin_offset
 
 
-def test_B08_a_queue_without_messages(box):
+def test_B08_a_queue_without_messages(box) -> None:
     store = box.open()
     assert outcome(store.get_message("T", 0, 0, 32, None)) == ("NO_MESSAGE_IN_QUEUE", 0)
     assert outcome(store.get_message("T", 0, 5, 32, None)) == ("NO_MESSAGE_IN_QUEUE", 0)
@@ -35,32 +35,32 @@ def test_B08_a_queue_without_messages(box):
     assert not (box.root / "consumequeue").exists()
 
 
-def test_B04_at_the_end(hundred):
+def test_B04_at_the_end(hundred) -> None:
     assert outcome(hundred.get_message("T", 0, 100, 32, None)) == ("OFFSET_OVERFLOW_ONE", 100)
 
 
-def test_B06_beyond_the_end(hundred):
+def test_B06_beyond_the_end(hundred) -> None:
     assert outcome(hundred.get_message("T", 0, 101, 32, None)) == ("OFFSET_OVERFLOW_BADLY", 100)
     assert outcome(hundred.get_message("T", 0, 2**62, 32, None)) == ("OFFSET_OVERFLOW_BADLY", 100)
 
 
-def test_a_negative_offset_is_below_the_minimum(hundred):
+def test_a_negative_offset_is_below_the_minimum(hundred) -> None:
     assert outcome(hundred.get_message("T", 0, -1, 32, None)) == ("OFFSET_TOO_SMALL", 0)
 
 
-def test_found_messages_are_the_records_of_the_log(hundred):
+def test_found_messages_are_the_records_of_the_log(hundred) -> None:
     result = hundred.get_message("T", 0, 10, 5, None)
     assert outcome(result) == ("FOUND", 15)
     assert (result.message_count, result.min_offset, result.max_offset) == (5, 0, 100)
     assert bodies(result) == [b"010", b"011", b"012", b"013", b"014"]
 
 
-def test_at_most_32_messages_when_near_the_tail(hundred):
+def test_at_most_32_messages_when_near_the_tail(hundred) -> None:
     result = hundred.get_message("T", 0, 0, 1_000, None)
     assert (result.message_count, result.next_begin_offset) == (32, 32)
 
 
-def test_at_most_256_KiB_but_the_first_message_always(box):
+def test_at_most_256_KiB_but_the_first_message_always(box) -> None:
     store = box.open(config=StoreConfig(mapped_file_size_commit_log=8_388_608))
     for size in (300_000, 100_000, 100_000, 100_000):
         box.put(store, body=b"x" * size)
@@ -82,7 +82,7 @@ def test_records_may_fill_the_transfer_limit_to_the_byte(box, key: str, spare: i
     assert store.get_message("T", 0, 0, 32, None).message_count == count
 
 
-def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box):
+def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box) -> None:
     config = StoreConfig(mapped_file_size_commit_log=1_048_576, physical_memory_bytes=100_000)
     store = box.open(config=config)
     for _ in range(32):
@@ -98,19 +98,19 @@ def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box):
     assert not store.is_cold("Nobody", 0, 0)
 
 
-def test_a_tag_filter_returns_what_matches_and_moves_past_the_rest(hundred):
+def test_a_tag_filter_returns_what_matches_and_moves_past_the_rest(hundred) -> None:
     result = hundred.get_message("T", 0, 0, 3, frozenset((java_hash("odd"),)))
     assert outcome(result) == ("FOUND", 6)
     assert bodies(result) == [b"001", b"003", b"005"]
 
 
-def test_a_filter_that_matches_nothing(hundred):
+def test_a_filter_that_matches_nothing(hundred) -> None:
     result = hundred.get_message("T", 0, 0, 32, frozenset((java_hash("none"),)))
     assert outcome(result) == ("NO_MATCHED_MESSAGE", 100)
     assert result.body == b""
 
 
-def test_one_read_scans_800_units(box):
+def test_one_read_scans_800_units(box) -> None:
     config = StoreConfig(mapped_file_size_commit_log=1_048_576)
     store = box.open(config=config)
     for _ in range(10):
@@ -121,7 +121,7 @@ def test_one_read_scans_800_units(box):
     assert outcome(store.get_message("T", 0, 0, 900, nothing)) == ("NO_MATCHED_MESSAGE", 900)
 
 
-def test_records_between_other_queues_and_across_segments(box):
+def test_records_between_other_queues_and_across_segments(box) -> None:
     store = box.open()
     for number in range(60):
         box.put(store, queue_id=number % 3, body=b"%02d" % number * 1_000)
@@ -133,7 +133,7 @@ def test_records_between_other_queues_and_across_segments(box):
     assert seen == [b"%02d" % number * 1_000 for number in range(1, 60, 3)]
 
 
-def test_units_of_a_deleted_segment(box):
+def test_units_of_a_deleted_segment(box) -> None:
     store = box.open()
     for number in range(60):
         box.put(store, body=b"%02d" % number * 1_000)
@@ -148,15 +148,15 @@ def test_units_of_a_deleted_segment(box):
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 50, 2**40, 2**63])
-def test_look_message_gives_nothing_for_positions_where_no_record_starts(hundred, offset):
+def test_look_message_gives_nothing_for_positions_where_no_record_starts(hundred, offset) -> None:
     assert hundred.look_message(offset) is None
 
 
-def test_look_message_at_the_end_of_the_log(hundred):
+def test_look_message_at_the_end_of_the_log(hundred) -> None:
     assert hundred.look_message(hundred.max_commit_log_offset) is None
 
 
-def test_store_time_of_a_message(hundred):
+def test_store_time_of_a_message(hundred) -> None:
     assert hundred.store_time("T", 0, 42) == 1_042
     assert hundred.store_time("T", 0, 100) == -1
     assert hundred.store_time("T", 0, -1) == -1

@@ -46,7 +46,7 @@ def put(box, store, keys="", unique_key="", topic="T", **fields):
     return result.physical_offset
 
 
-def update(store):
+def update(store) -> None:
     assert store.update_index(store.max_commit_log_offset, 1_000_000)
 
 
@@ -66,7 +66,7 @@ def index_files(box):
 # What is written
 
 
-def test_a_message_is_found_under_its_unique_key_and_each_of_its_keys(box):
+def test_a_message_is_found_under_its_unique_key_and_each_of_its_keys(box) -> None:
     store = box.open()
     position = put(box, store, keys=" a  b", unique_key="u")
     last = put(box, store, keys="c", topic="Other")
@@ -82,7 +82,7 @@ def test_a_message_is_found_under_its_unique_key_and_each_of_its_keys(box):
     assert first == (key_hash("T", "u"), position, 0, 0)
 
 
-def test_the_index_is_not_made_before_somebody_asks(box):
+def test_the_index_is_not_made_before_somebody_asks(box) -> None:
     store = box.open()
     put(box, store, keys="a")
     store.flush_all()
@@ -91,14 +91,14 @@ def test_the_index_is_not_made_before_somebody_asks(box):
     assert find(box.open(), "a") == [0]
 
 
-def test_without_keys_no_index_is_made(box):
+def test_without_keys_no_index_is_made(box) -> None:
     store = box.open()
     put(box, store)
     assert find(store, "a") == []
     assert not (box.root / "index").exists()
 
 
-def test_message_index_enable_false_writes_none_and_serves_what_is_there(box):
+def test_message_index_enable_false_writes_none_and_serves_what_is_there(box) -> None:
     store = box.open()
     first = put(box, store, keys="a")
     assert find(store, "a") == [first]
@@ -108,14 +108,14 @@ def test_message_index_enable_false_writes_none_and_serves_what_is_there(box):
     assert find(store, "a") == [first]
 
 
-def test_prepared_records_are_indexed_and_rollbacks_are_not(box):
+def test_prepared_records_are_indexed_and_rollbacks_are_not(box) -> None:
     store = box.open()
     prepared = put(box, store, keys="a", sys_flag=0x4)
     put(box, store, keys="a", sys_flag=0xC)
     assert find(store, "a") == [prepared]
 
 
-def test_catching_up_goes_in_steps(box):
+def test_catching_up_goes_in_steps(box) -> None:
     store = box.open()
     positions = [put(box, store, keys="a") for _ in range(5)]
     until = store.max_commit_log_offset
@@ -127,7 +127,7 @@ def test_catching_up_goes_in_steps(box):
     assert find(store, "a") == positions
 
 
-def test_catching_up_crosses_segments(box):
+def test_catching_up_crosses_segments(box) -> None:
     store = box.open()
     positions = [put(box, store, keys="a" if number % 100 == 0 else "") for number in range(1_500)]
     assert store.max_commit_log_offset > 65_536
@@ -137,7 +137,7 @@ def test_catching_up_crosses_segments(box):
 # What a query finds
 
 
-def test_the_newest_64_are_found_and_the_answer_begins_with_the_oldest(box):
+def test_the_newest_64_are_found_and_the_answer_begins_with_the_oldest(box) -> None:
     store = box.open()
     positions = [put(box, store, keys="a") for _ in range(70)]
     assert find(store, "a", max_count=1_000) == positions[-64:]
@@ -145,7 +145,7 @@ def test_the_newest_64_are_found_and_the_answer_begins_with_the_oldest(box):
     assert find(store, "a", max_count=0) == find(store, "a", max_count=-1) == []
 
 
-def test_times_are_whole_seconds_since_the_first_message(box):
+def test_times_are_whole_seconds_since_the_first_message(box) -> None:
     store = box.open()
     start = box.now
     first = put(box, store, keys="a")
@@ -159,20 +159,20 @@ def test_times_are_whole_seconds_since_the_first_message(box):
     assert find(store, "a", begin=start + 1_701) == []
 
 
-def test_another_key_of_the_same_hash_comes_along(box):
+def test_another_key_of_the_same_hash_comes_along(box) -> None:
     assert key_hash("T", "Aa") == key_hash("T", "BB")
     store = box.open()
     positions = [put(box, store, keys="Aa"), put(box, store, keys="BB")]
     assert find(store, "Aa") == positions
 
 
-def test_a_record_posted_twice_is_found_once(box):
+def test_a_record_posted_twice_is_found_once(box) -> None:
     store = box.open()
     position = put(box, store, keys="same same", unique_key="same")
     assert find(store, "same") == [position]
 
 
-def test_hits_whose_records_are_gone_make_the_query_go_back(box):
+def test_hits_whose_records_are_gone_make_the_query_go_back(box) -> None:
     store = box.open()
     kept = put(box, store, keys="a")
     box.now += 5_000
@@ -187,7 +187,7 @@ def test_hits_whose_records_are_gone_make_the_query_go_back(box):
 
 
 @pytest.mark.parametrize(("slots", "keys"), [(1, ("x", "y", "x")), (7, ("a", "a", "b"))])
-def test_a_chain_goes_from_newer_to_older(tmp_path, slots, keys):
+def test_a_chain_goes_from_newer_to_older(tmp_path, slots, keys) -> None:
     file = make_file(tmp_path, slots)
     for number, key in enumerate(keys):
         file.put(key_hash("T", key), number * 100, 1_000_000 + number * 1_000)
@@ -195,7 +195,7 @@ def test_a_chain_goes_from_newer_to_older(tmp_path, slots, keys):
     assert file.select(key_hash("T", keys[0]), 64, 0, END_OF_TIME) == expected
 
 
-def test_the_hash_that_java_cannot_make_positive_is_0(box):
+def test_the_hash_that_java_cannot_make_positive_is_0(box) -> None:
     assert java_hash("T#jllgvmc") == -(1 << 31)
     assert key_hash("T", "jllgvmc") == 0
     store = box.open()
@@ -227,7 +227,7 @@ class PlainFile:
 class PlainIndex:
     files: list[PlainFile] = field(default_factory=list)
 
-    def put(self, hash_value, position, at):
+    def put(self, hash_value, position, at) -> None:
         if not self.files or len(self.files[-1].entries) == ENTRIES - 1:
             before = self.files[-1].end if self.files else 0
             self.files.append(PlainFile(before, before))
@@ -262,7 +262,7 @@ QUERIES = st.tuples(KEYS, st.integers(0, 5), st.integers(-1, 60_000), st.integer
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(messages=MESSAGES, queries=st.lists(QUERIES, min_size=1, max_size=8), stops=st.lists(st.booleans()))
-def test_put_and_query_equal_a_plain_reference(tmp_path_factory, messages, queries, stops):
+def test_put_and_query_equal_a_plain_reference(tmp_path_factory, messages, queries, stops) -> None:
     """Also over clean stops (True) and crashes: each comes after some messages, with the index behind."""
     folder = tmp_path_factory.mktemp("index")
     start = 1_700_000_000_000
@@ -300,7 +300,7 @@ def test_put_and_query_equal_a_plain_reference(tmp_path_factory, messages, queri
 # Restarts
 
 
-def test_after_a_clean_stop_the_index_goes_on_where_it_was(box):
+def test_after_a_clean_stop_the_index_goes_on_where_it_was(box) -> None:
     store = box.open()
     first = put(box, store, keys="a", unique_key="u")
     assert find(store, "a") == [first]
@@ -313,7 +313,7 @@ def test_after_a_clean_stop_the_index_goes_on_where_it_was(box):
     assert HEADER.unpack_from(file.read_bytes())[5] == 4
 
 
-def test_a_stop_brings_an_index_that_is_there_up_to_date(box):
+def test_a_stop_brings_an_index_that_is_there_up_to_date(box) -> None:
     store = box.open()
     put(box, store, keys="a")
     find(store, "a")
@@ -322,7 +322,7 @@ def test_a_stop_brings_an_index_that_is_there_up_to_date(box):
     assert HEADER.unpack_from(index_files(box)[0].read_bytes())[3] == last
 
 
-def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_made_again(box):
+def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_made_again(box) -> None:
     store = box.open()
     positions = [put(box, store, keys="a")]
     find(store, "a")
@@ -340,7 +340,7 @@ def test_a_crash_drops_files_newer_than_the_checkpoint_and_they_are_made_again(b
     assert find(dropped, "a") == positions
 
 
-def test_a_crash_costs_no_index_that_messages_have_followed(box):
+def test_a_crash_costs_no_index_that_messages_have_followed(box) -> None:
     store = box.open()
     first = put(box, store, keys="a")
     box.now += 1
@@ -353,7 +353,7 @@ def test_a_crash_costs_no_index_that_messages_have_followed(box):
     assert find(again, "a") == [first, later]
 
 
-def test_a_crash_costs_the_index_where_one_more_message_of_its_last_millisecond_followed(box):
+def test_a_crash_costs_the_index_where_one_more_message_of_its_last_millisecond_followed(box) -> None:
     store = box.open()
     first = put(box, store, keys="a")
     find(store, "a")
@@ -366,7 +366,7 @@ def test_a_crash_costs_the_index_where_one_more_message_of_its_last_millisecond_
     assert find(again, "a") == [first, later]
 
 
-def test_keys_of_one_message_in_two_files_outlive_the_loss_of_the_second(box):
+def test_keys_of_one_message_in_two_files_outlive_the_loss_of_the_second(box) -> None:
     box.config = msgspec.structs.replace(INDEXED, max_index_num=4)
     store = box.open()
     put(box, store, keys="a b")
@@ -384,7 +384,7 @@ def test_keys_of_one_message_in_two_files_outlive_the_loss_of_the_second(box):
     assert made == [path.read_bytes() for path in index_files(box)]
 
 
-def test_files_of_messages_that_the_log_lost_are_dropped(box):
+def test_files_of_messages_that_the_log_lost_are_dropped(box) -> None:
     store = box.open()
     kept = put(box, store, keys="a")
     lost = put(box, store, keys="a")
@@ -399,7 +399,7 @@ def test_files_of_messages_that_the_log_lost_are_dropped(box):
     assert find(store, "a") == [kept]
 
 
-def test_expired_files_are_deleted_but_for_the_newest(box):
+def test_expired_files_are_deleted_but_for_the_newest(box) -> None:
     box.config = msgspec.structs.replace(INDEXED, max_index_num=4, mapped_file_size_commit_log=4_096)
     store = box.open()
     for _ in range(60):
@@ -415,7 +415,7 @@ def test_expired_files_are_deleted_but_for_the_newest(box):
     assert find(store, "a")[-1] == last
 
 
-def test_an_index_of_another_size_is_refused(box):
+def test_an_index_of_another_size_is_refused(box) -> None:
     store = box.open()
     put(box, store, keys="a")
     find(store, "a")
@@ -426,7 +426,7 @@ def test_an_index_of_another_size_is_refused(box):
     assert find(box.open(), "a") == [0]
 
 
-def test_what_is_no_index_file_is_passed_over_and_an_empty_one_removed(box):
+def test_what_is_no_index_file_is_passed_over_and_an_empty_one_removed(box) -> None:
     store = box.open()
     put(box, store, keys="a")
     find(store, "a")
@@ -437,7 +437,7 @@ def test_what_is_no_index_file_is_passed_over_and_an_empty_one_removed(box):
     assert [path.name for path in index_files(box)][1:] == ["notes.txt"]
 
 
-def test_a_file_without_entries_is_removed(box):
+def test_a_file_without_entries_is_removed(box) -> None:
     store = box.open()
     first = put(box, store, keys="a")
     find(store, "a")
@@ -450,7 +450,7 @@ def test_a_file_without_entries_is_removed(box):
     assert HEADER.unpack_from(index_files(box)[0].read_bytes())[5] == 3
 
 
-def test_a_damaged_header_drops_the_index(box):
+def test_a_damaged_header_drops_the_index(box) -> None:
     store = box.open()
     put(box, store, keys="a")
     find(store, "a")
@@ -471,14 +471,14 @@ def test_a_damaged_header_drops_the_index(box):
         ({"max_index_num": 200_000_000}, "index files of 4020000040 bytes"),
     ],
 )
-def test_settings_that_no_index_file_can_have_are_refused(keys, said):
+def test_settings_that_no_index_file_can_have_are_refused(keys, said) -> None:
     with pytest.raises(StoreError, match=said):
         StoreConfig(**keys)
 
 
-def test_a_disk_that_is_full_costs_the_query_alone(box):
+def test_a_disk_that_is_full_costs_the_query_alone(box) -> None:
     class FullDisk(OsDisk):
-        def create(self, path, size):
+        def create(self, path, size) -> None:
             if path.parent.name == "index":
                 raise OSError(28, "No space left on device")
             super().create(path, size)
@@ -490,11 +490,11 @@ def test_a_disk_that_is_full_costs_the_query_alone(box):
     put(box, store, keys="a")
 
 
-def test_what_was_posted_before_the_disk_was_full_is_not_posted_again(box):
+def test_what_was_posted_before_the_disk_was_full_is_not_posted_again(box) -> None:
     class FullDisk(OsDisk):
         files = 1
 
-        def create(self, path, size):
+        def create(self, path, size) -> None:
             if path.parent.name == "index":
                 if not self.files:
                     raise OSError(28, "No space left on device")

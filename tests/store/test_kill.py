@@ -29,7 +29,7 @@ while True:
 
 
 @pytest.mark.parametrize("acknowledged", [3, 600, 3_000])
-def test_a_killed_writer_loses_nothing_it_acknowledged(box, acknowledged):
+def test_a_killed_writer_loses_nothing_it_acknowledged(box, acknowledged) -> None:
     command = [sys.executable, "-c", WRITER, str(box.root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
         count = 0

@@ -6,6 +6,7 @@ import fcntl
 import subprocess
 import sys
 from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -40,7 +41,7 @@ def snapshot(root):
     }
 
 
-def test_a_second_process_is_refused_before_anything_is_modified(box):
+def test_a_second_process_is_refused_before_anything_is_modified(box) -> None:
     store = box.open()
     box.put(store)
     store.close()
@@ -56,7 +57,7 @@ def test_a_second_process_is_refused_before_anything_is_modified(box):
     assert holder.returncode == 0
 
 
-def test_a_second_store_of_the_same_process_is_refused(box):
+def test_a_second_store_of_the_same_process_is_refused(box) -> None:
     store = box.open()
     assert "in use by another broker" in refused(box)
     # The refused one must not have given away the first one's lock, either.
@@ -71,7 +72,7 @@ def test_a_second_store_of_the_same_process_is_refused(box):
     box.open()
 
 
-def test_the_lock_is_the_one_a_real_broker_takes(box):
+def test_the_lock_is_the_one_a_real_broker_takes(box) -> None:
     """A POSIX lock on byte 0 of ``lock``."""
     box.root.mkdir()
     code = (
@@ -86,7 +87,7 @@ def test_the_lock_is_the_one_a_real_broker_takes(box):
         holder.stdin.close()
 
 
-def test_the_lock_goes_with_a_refused_open(box):
+def test_the_lock_goes_with_a_refused_open(box) -> None:
     (box.root / "commitlog").mkdir(parents=True)
     stray = box.root / "commitlog" / ".hidden"
     stray.touch()
@@ -107,7 +108,7 @@ def test_the_lock_goes_with_a_refused_open(box):
         ("consumequeue/T/0/x", 6_000, "does not belong here"),
     ],
 )
-def test_a_file_that_does_not_belong_is_named(box, path, size, words):
+def test_a_file_that_does_not_belong_is_named(box, path, size, words) -> None:
     file = box.root / path
     file.parent.mkdir(parents=True)
     file.write_bytes(bytes(size))
@@ -117,7 +118,7 @@ def test_a_file_that_does_not_belong_is_named(box, path, size, words):
     assert file.stat().st_size == size
 
 
-def test_a_missing_segment_is_named(box):
+def test_a_missing_segment_is_named(box) -> None:
     folder = box.root / "commitlog"
     folder.mkdir(parents=True)
     for number in (0, 2):
@@ -125,14 +126,14 @@ def test_a_missing_segment_is_named(box):
     assert "lacks the file 00000000000000065536" in refused(box)
 
 
-def test_another_segment_size_than_the_store_was_written_with(box):
+def test_another_segment_size_than_the_store_was_written_with(box) -> None:
     box.put(store := box.open())
     store.close()
     text = refused(box, config=StoreConfig(mapped_file_size_commit_log=131_072))
     assert "has 65536 bytes" in text
 
 
-def test_folders_that_are_no_queue_are_passed_over(box):
+def test_folders_that_are_no_queue_are_passed_over(box) -> None:
     (box.root / "consumequeue" / "T" / "not-a-queue").mkdir(parents=True)
     (box.root / "consumequeue" / "T" / "007").mkdir()
     (box.root / "consumequeue" / "a-file").touch()
@@ -147,33 +148,33 @@ def test_folders_that_are_no_queue_are_passed_over(box):
         ("config/rdb", "RocksDB"),
     ],
 )
-def test_layouts_that_are_not_supported(box, path, words):
+def test_layouts_that_are_not_supported(box, path, words) -> None:
     (box.root / path).mkdir(parents=True)
     assert words in refused(box)
     assert not (box.root / "abort").exists()
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-000004", "000012.sst"])
-def test_a_rocksdb_consume_queue_is_refused(box, name):
+def test_a_rocksdb_consume_queue_is_refused(box, name) -> None:
     (box.root / "consumequeue").mkdir(parents=True)
     (box.root / "consumequeue" / name).touch()
     assert "RocksDB" in refused(box)
 
 
-def test_a_file_in_place_of_the_directory(box):
+def test_a_file_in_place_of_the_directory(box) -> None:
     box.root.write_text("a file")
     assert str(box.root) in refused(box)
 
 
-def test_a_directory_that_cannot_be_written():
+def test_a_directory_that_cannot_be_written() -> None:
     store = MessageStore(Path("/proc/rewindmq-store"), StoreConfig(), lambda: 1)
     with pytest.raises(StoreError, match="/proc/rewindmq-store"):
         store.open()
 
 
-def test_an_error_of_the_disk_while_opening_is_one_line(box):
+def test_an_error_of_the_disk_while_opening_is_one_line(box) -> None:
     class Unreadable(OsDisk):
-        def map(self, path, size):
+        def map(self, path, size) -> Never:
             raise PermissionError(13, "Permission denied", str(path))
 
     box.put(store := box.open())
@@ -182,9 +183,9 @@ def test_an_error_of_the_disk_while_opening_is_one_line(box):
     assert box.open().max_offset("T", 0) == 1
 
 
-def test_a_flush_that_fails_is_an_error_and_the_stop_counts_as_a_crash(box):
+def test_a_flush_that_fails_is_an_error_and_the_stop_counts_as_a_crash(box) -> None:
     class Failing(OsDisk):
-        def sync(self, path):
+        def sync(self, path) -> Never:
             raise OSError(5, "Input/output error")
 
     store = box.open(disk=Failing())
@@ -209,13 +210,13 @@ def test_a_flush_that_fails_is_an_error_and_the_stop_counts_as_a_crash(box):
         {"message_delay_level": "1s 5x"},
     ],
 )
-def test_settings_out_of_range(box, setting):
+def test_settings_out_of_range(box, setting) -> None:
     with pytest.raises(StoreError):
         MessageStore(box.root, StoreConfig(**setting), lambda: 1)
     assert not box.root.exists()
 
 
-def test_a_closed_store_takes_no_message(box):
+def test_a_closed_store_takes_no_message(box) -> None:
     store = box.open()
     store.close()
     assert store.put_message(StoredMessage("T", 0, b"")).status is PutStatus.SERVICE_NOT_AVAILABLE

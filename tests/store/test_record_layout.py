@@ -12,7 +12,7 @@ BORN_V4 = bytes((10, 0, 0, 7, 0, 0, 0xC3, 0x50))
 BORN_V6 = bytes(range(16)) + (50_000).to_bytes(4, "big")
 
 
-def test_golden_bytes_of_the_worked_example(box):
+def test_golden_bytes_of_the_worked_example(box) -> None:
     store = box.open()
     properties = b"UNIQ_KEY\x01" + b"7" * 108
     assert len(properties) == 117
@@ -25,7 +25,7 @@ def test_golden_bytes_of_the_worked_example(box):
 
 @pytest.mark.parametrize("born_host", [BORN_V4, BORN_V6])
 @pytest.mark.parametrize("store_host", [STORE_HOST, BORN_V6])
-def test_every_field_stands_where_the_protocol_puts_it(box, born_host, store_host):
+def test_every_field_stands_where_the_protocol_puts_it(box, born_host, store_host) -> None:
     store = box.open()
     store.store_host = store_host
     box.put(store, body=b"before")
@@ -53,7 +53,7 @@ def test_every_field_stands_where_the_protocol_puts_it(box, born_host, store_hos
     assert store.store_time("%RETRY%G", 3, 0) == box.now
 
 
-def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box):
+def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box) -> None:
     store = box.open()
     message = StoredMessage("T", 1, b"", b"CLUSTER\x01c", born_host=BORN_V4)
     entries = [
@@ -74,7 +74,7 @@ def test_a_batch_is_consecutive_records_with_shared_properties_and_one_time(box)
     assert result.physical_offsets[0] + result.size == store.max_commit_log_offset
 
 
-def test_prepared_and_rollback_records_have_no_unit(box):
+def test_prepared_and_rollback_records_have_no_unit(box) -> None:
     store = box.open()
     for sys_flag in (0x4, 0xC):
         result = box.put(store, sys_flag=sys_flag)
@@ -86,7 +86,7 @@ def test_prepared_and_rollback_records_have_no_unit(box):
     assert box.open().max_offset("T", 0) == 1
 
 
-def test_store_timestamps_never_decrease(box):
+def test_store_timestamps_never_decrease(box) -> None:
     store = box.open()
     box.put(store, at=2_000)
     assert box.put(store, at=1_000).store_timestamp == 2_000
@@ -113,7 +113,7 @@ def test_store_timestamps_never_decrease(box):
         StoredMessage("T", 0, b"", born_timestamp=2**63),
     ],
 )
-def test_a_message_over_a_limit_is_refused_and_leaves_no_trace(box, message):
+def test_a_message_over_a_limit_is_refused_and_leaves_no_trace(box, message) -> None:
     store = box.open()
     assert store.put_message(message).status is PutStatus.MESSAGE_ILLEGAL
     assert store.max_commit_log_offset == 0
@@ -122,7 +122,7 @@ def test_a_message_over_a_limit_is_refused_and_leaves_no_trace(box, message):
     assert store.get_message("T", 0, 0, 32, None).message_count == 1
 
 
-def test_a_batch_over_a_limit_is_refused_whole(box):
+def test_a_batch_over_a_limit_is_refused_whole(box) -> None:
     store = box.open()
     shared = StoredMessage("T", 0, b"", b"p" * 32_000)
     too_long = [BatchEntry(b"", b""), BatchEntry(b"", b"q" * 800)]

@@ -30,13 +30,13 @@ def segment(box, number):
     return commit_log(box) / f"{number * SEGMENT:020d}"
 
 
-def patch(path, position, data):
+def patch(path, position, data) -> None:
     with path.open("r+b") as file:
         file.seek(position)
         file.write(data)
 
 
-def zero_checkpoint(box):
+def zero_checkpoint(box) -> None:
     (box.root / "checkpoint").unlink()
 
 
@@ -69,14 +69,14 @@ def expected(queue_id, count=40):
     return [body(number) for number in range(count) if number % 2 == queue_id]
 
 
-def assert_complete(store, count=40):
+def assert_complete(store, count=40) -> None:
     assert stored_bodies(store, queue_id=0) == expected(0, count)
     assert stored_bodies(store, queue_id=1) == expected(1, count)
     result = store.put_message(StoredMessage("T", count % 2, body(count)))
     assert result.queue_offset == count // 2
 
 
-def test_no_files(box):
+def test_no_files(box) -> None:
     store = box.open()
     assert store.max_commit_log_offset == 0
     assert sorted(path.name for path in box.root.iterdir()) == ["abort", "config", "lock"]
@@ -86,7 +86,7 @@ def test_no_files(box):
     assert (box.root / "lock").read_bytes() == b"lock"
 
 
-def test_a_clean_stop_keeps_everything(box, filled):
+def test_a_clean_stop_keeps_everything(box, filled) -> None:
     end = filled.max_commit_log_offset
     filled.close()
     store = box.open()
@@ -94,16 +94,16 @@ def test_a_clean_stop_keeps_everything(box, filled):
     assert_complete(store)
 
 
-def test_a_crash_keeps_everything_that_was_mapped(box, filled):
+def test_a_crash_keeps_everything_that_was_mapped(box, filled) -> None:
     assert_complete(box.crash().open())
 
 
-def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box):
+def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box) -> None:
     class Recording(OsDisk):
-        def __init__(self):
+        def __init__(self) -> None:
             self.synced = []
 
-        def sync(self, path):
+        def sync(self, path) -> None:
             self.synced.append(path)
             super().sync(path)
 
@@ -116,7 +116,7 @@ def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box):
     assert again.flushed_offset == again.max_commit_log_offset > 0
 
 
-def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled):
+def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled) -> None:
     filled.close()
     with segment(box, 5).open("wb") as file:
         file.truncate(SEGMENT)
@@ -125,7 +125,7 @@ def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled):
     assert_complete(store)
 
 
-def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box, filled):
+def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box, filled) -> None:
     crashed = box.crash()
     segment(crashed, 1).write_bytes(b"")
     with pytest.raises(StoreError, match="has 0 bytes"):
@@ -133,7 +133,7 @@ def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box, filled):
     assert segment(crashed, 1).exists()
 
 
-def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(box, filled):
+def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(box, filled) -> None:
     crashed = box.crash()
     segment(crashed, 5).touch()
     (queue_folder(crashed) / f"{6_000:020d}").touch()
@@ -142,7 +142,7 @@ def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(box
 
 @pytest.mark.parametrize("kept", [0, 4, 50, 1_000, BODY + 85])
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_torn_last_record_is_cut_off(box, filled, kept, clean):
+def test_a_torn_last_record_is_cut_off(box, filled, kept, clean) -> None:
     for number in (40, 41):
         box.put(filled, queue_id=number % 2, body=body(number))
     torn = box.put(filled, body=body(42))
@@ -156,7 +156,7 @@ def test_a_torn_last_record_is_cut_off(box, filled, kept, clean):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_wrong_crc_in_the_third_from_last_segment_cuts_there(box, filled, clean):
+def test_a_wrong_crc_in_the_third_from_last_segment_cuts_there(box, filled, clean) -> None:
     filled.close()
     if not clean:
         (box.root / "abort").touch()
@@ -170,14 +170,14 @@ def test_a_wrong_crc_in_the_third_from_last_segment_cuts_there(box, filled, clea
     assert_complete(store, count=19)
 
 
-def test_a_wrong_crc_in_the_fourth_from_last_segment_is_not_noticed_after_a_clean_stop(box, filled):
+def test_a_wrong_crc_in_the_fourth_from_last_segment_is_not_noticed_after_a_clean_stop(box, filled) -> None:
     filled.close()
     patch(segment(box, 1), (BODY + 92) * 3 + 100, b"?")
     store = box.open()
     assert store.max_offset("T", 0) == store.max_offset("T", 1) == 20
 
 
-def test_what_was_cut_off_never_comes_back(box, filled):
+def test_what_was_cut_off_never_comes_back(box, filled) -> None:
     """Records behind a damaged one are intact and name their own position: a later scan must not see them."""
     filled.close()
     patch(segment(box, 4), 100, b"?")
@@ -191,7 +191,7 @@ def test_what_was_cut_off_never_comes_back(box, filled):
 
 @pytest.mark.parametrize("abort", [False, True])
 @pytest.mark.parametrize("checkpoint", ["recent", "missing", "old"])
-def test_deleted_queues_are_rebuilt_from_the_first_byte_kept(box, filled, abort, checkpoint):
+def test_deleted_queues_are_rebuilt_from_the_first_byte_kept(box, filled, abort, checkpoint) -> None:
     """Store.md 9.6; 4.9.4 leaves holes with abort present and a recent checkpoint, this store does not."""
     filled.close()
     if abort:
@@ -207,7 +207,7 @@ def test_deleted_queues_are_rebuilt_from_the_first_byte_kept(box, filled, abort,
 
 
 @pytest.mark.parametrize("abort", [False, True])
-def test_one_deleted_queue_is_rebuilt_while_another_is_complete(box, filled, abort):
+def test_one_deleted_queue_is_rebuilt_while_another_is_complete(box, filled, abort) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
@@ -217,7 +217,7 @@ def test_one_deleted_queue_is_rebuilt_while_another_is_complete(box, filled, abo
 
 @pytest.mark.parametrize("abort", [False, True])
 @pytest.mark.parametrize("kept_units", [0, 1, 3, 19])
-def test_a_queue_shorter_than_the_log_is_completed(box, filled, abort, kept_units):
+def test_a_queue_shorter_than_the_log_is_completed(box, filled, abort, kept_units) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
@@ -226,7 +226,7 @@ def test_a_queue_shorter_than_the_log_is_completed(box, filled, abort, kept_unit
 
 
 @pytest.mark.parametrize("abort", [False, True])
-def test_a_queue_longer_than_the_log_is_cut(box, filled, abort):
+def test_a_queue_longer_than_the_log_is_cut(box, filled, abort) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
@@ -235,7 +235,7 @@ def test_a_queue_longer_than_the_log_is_cut(box, filled, abort):
     assert_complete(box.open(), count=24)
 
 
-def test_a_queue_whose_every_record_is_gone_starts_over(box, filled):
+def test_a_queue_whose_every_record_is_gone_starts_over(box, filled) -> None:
     filled.close()
     for number in range(1, 5):
         segment(box, number).unlink()
@@ -245,7 +245,7 @@ def test_a_queue_whose_every_record_is_gone_starts_over(box, filled):
     assert box.put(store).queue_offset == 0
 
 
-def test_without_a_commit_log_every_queue_is_destroyed(box, filled):
+def test_without_a_commit_log_every_queue_is_destroyed(box, filled) -> None:
     filled.close()
     shutil.rmtree(commit_log(box))
     store = box.open()
@@ -253,7 +253,7 @@ def test_without_a_commit_log_every_queue_is_destroyed(box, filled):
     assert list(queue_folder(box).iterdir()) == []
 
 
-def test_a_log_that_starts_late_gives_filler_and_a_raised_minimum(box, filled):
+def test_a_log_that_starts_late_gives_filler_and_a_raised_minimum(box, filled) -> None:
     filled.close()
     segment(box, 0).unlink()
     shutil.rmtree(box.root / "consumequeue")
@@ -266,7 +266,7 @@ def test_a_log_that_starts_late_gives_filler_and_a_raised_minimum(box, filled):
     assert box.open().min_offset("T", 0) == 4
 
 
-def test_an_abnormal_start_scans_from_the_checkpoint_on(box, filled):
+def test_an_abnormal_start_scans_from_the_checkpoint_on(box, filled) -> None:
     filled.close()
     (box.root / "abort").touch()
     # Covers the first record of segment 3 (stored at 1 240 000) but not that of segment 4.
@@ -280,7 +280,7 @@ def test_an_abnormal_start_scans_from_the_checkpoint_on(box, filled):
     assert crashed.open().max_offset("T", 0) == 8
 
 
-def test_delayed_messages_carry_their_delivery_time_in_every_path(box):
+def test_delayed_messages_carry_their_delivery_time_in_every_path(box) -> None:
     def due_times(store):
         return [store.get_message("SCHEDULE_TOPIC_XXXX", 2, 0, 32, None).message_count] + [
             struct.unpack_from(">8xiq", raw, at)[1]
@@ -305,7 +305,7 @@ def test_delayed_messages_carry_their_delivery_time_in_every_path(box):
         store.close()
 
 
-def test_a_store_with_complete_queues_rebuilds_nothing(box, caplog):
+def test_a_store_with_complete_queues_rebuilds_nothing(box, caplog) -> None:
     caplog.set_level("INFO", "rewindmq.store")
     store = box.open()
     for number in range(1_000):
@@ -322,7 +322,7 @@ def test_a_store_with_complete_queues_rebuilds_nothing(box, caplog):
     assert "333 consume queue entries rebuilt" in caplog.text
 
 
-def test_queues_that_another_program_wrote_are_taken_as_they_are(box):
+def test_queues_that_another_program_wrote_are_taken_as_they_are(box) -> None:
     store = box.open()
     for number in range(1_000):
         box.put(store, queue_id=number % 3, body=body(number))
@@ -338,7 +338,7 @@ def test_queues_that_another_program_wrote_are_taken_as_they_are(box):
     assert [store.max_offset("T", queue_id) for queue_id in range(3)] == [334, 333, 333]
 
 
-def test_rebuilt_units_carry_the_tag_hash(box):
+def test_rebuilt_units_carry_the_tag_hash(box) -> None:
     store = box.open()
     box.put(store, tag="TagA")
     box.put(store, tag="标签")
@@ -352,7 +352,7 @@ def test_rebuilt_units_carry_the_tag_hash(box):
     assert store.get_message("T", 0, 0, 32, frozenset((0,))).message_count == 1
 
 
-def test_flush_says_how_far_the_log_is_durable(box):
+def test_flush_says_how_far_the_log_is_durable(box) -> None:
     store = box.open()
     assert store.flush() == 0
     box.put(store)
@@ -363,7 +363,7 @@ def test_flush_says_how_far_the_log_is_durable(box):
     assert (physic, logics, index) == (box.now, box.now, 0)
 
 
-def test_a_worker_thread_flushes_while_messages_are_put(box):
+def test_a_worker_thread_flushes_while_messages_are_put(box) -> None:
     store = box.open()
     flushes = []
     with ThreadPoolExecutor(1) as worker:
@@ -379,7 +379,7 @@ def test_a_worker_thread_flushes_while_messages_are_put(box):
     assert store.flush() == store.flushed_offset == end
 
 
-def test_a_v2_record_of_a_5x_broker_is_kept_and_served(box):
+def test_a_v2_record_of_a_5x_broker_is_kept_and_served(box) -> None:
     """Topics above 127 bytes; 4.9.4 would cut the log here."""
     topic = "x" * 200
     store = box.open()

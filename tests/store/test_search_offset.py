@@ -40,14 +40,14 @@ def worked(box):
         (NEVER, 5, 6, 5),
     ],
 )
-def test_B19_search_offset_by_time(worked, timestamp, v49, lower, upper):
+def test_B19_search_offset_by_time(worked, timestamp, v49, lower, upper) -> None:
     assert worked.search_offset("T", 0, timestamp, LOWER, NEAREST) == v49
     assert worked.search_offset("T", 0, timestamp, UPPER, NEAREST) == v49
     assert worked.search_offset("T", 0, timestamp, LOWER, BOUNDARY) == lower
     assert worked.search_offset("T", 0, timestamp, UPPER, BOUNDARY) == upper
 
 
-def test_B19_with_min_raised_to_2(box):
+def test_B19_with_min_raised_to_2(box) -> None:
     store = box.open()
     times = (100, 200, 200, 200, 300, 400)
     # The first two records fill a segment that then goes.
@@ -63,14 +63,14 @@ def test_B19_with_min_raised_to_2(box):
     assert store.search_offset("T", 0, 250, LOWER, NEAREST) == 3
 
 
-def test_B21_an_empty_queue(box):
+def test_B21_an_empty_queue(box) -> None:
     store = box.open()
     for mode in SearchMode:
         for boundary in Boundary:
             assert store.search_offset("T", 0, 100, boundary, mode) == 0
 
 
-def test_many_equal_times(box):
+def test_many_equal_times(box) -> None:
     store = box.open()
     for number in range(20):
         box.put(store, at=1_000 if 3 <= number < 16 else 900 + number * 10)
@@ -101,8 +101,8 @@ def three_files(box):
         (20_000, 899, 900, 899),
     ],
 )
-def test_search_over_several_files(box, three_files, timestamp, nearest, lower, upper):
-    def check(store):
+def test_search_over_several_files(box, three_files, timestamp, nearest, lower, upper) -> None:
+    def check(store) -> None:
         assert store.search_offset("T", 0, timestamp, LOWER, NEAREST) == nearest
         assert store.search_offset("T", 0, timestamp, LOWER, BOUNDARY) == lower
         assert store.search_offset("T", 0, timestamp, UPPER, BOUNDARY) == upper
@@ -113,7 +113,7 @@ def test_search_over_several_files(box, three_files, timestamp, nearest, lower, 
     check(box.open())
 
 
-def test_v49_searches_the_first_file_when_a_copy_lost_the_times(box, three_files):
+def test_v49_searches_the_first_file_when_a_copy_lost_the_times(box, three_files) -> None:
     three_files.close()
     for path in (box.root / "consumequeue" / "T" / "0").iterdir():
         os.utime(path, (10**9, 10**9))
@@ -122,7 +122,7 @@ def test_v49_searches_the_first_file_when_a_copy_lost_the_times(box, three_files
     assert store.search_offset("T", 0, 15_000, LOWER, BOUNDARY) == 500
 
 
-def test_v49_when_every_unit_of_the_chosen_file_has_expired(box):
+def test_v49_when_every_unit_of_the_chosen_file_has_expired(box) -> None:
     store = box.open()
     for number in range(600):
         box.put(store, at=10_000 + number * 10, body=b"x" * 500)
@@ -141,7 +141,7 @@ def test_v49_when_every_unit_of_the_chosen_file_has_expired(box):
     steps=st.lists(st.integers(0, 3), min_size=1, max_size=60),
     probes=st.lists(st.integers(-2, 190), min_size=1, max_size=10),
 )
-def test_boundaries_equal_a_linear_scan(tmp_path_factory, steps, probes):
+def test_boundaries_equal_a_linear_scan(tmp_path_factory, steps, probes) -> None:
     times = []
     now = 0
     store = MessageStore(

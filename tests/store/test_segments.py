@@ -55,7 +55,7 @@ def segment_names(box):
 
 
 @pytest.mark.parametrize(("left", "rolls"), [(8, False), (7, True)])
-def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, rolls):
+def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, rolls) -> None:
     store = box.open()
     first = box.put(store, body=b"a" * 1_000)
     box.put(store, body=b"b" * (SEGMENT - first.size - OVERHEAD - left))
@@ -72,7 +72,7 @@ def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, 
     assert box.open().get_message("T", 0, 0, 32, None).body == result.body
 
 
-def test_a_batch_moves_to_the_next_segment_as_a_whole(box):
+def test_a_batch_moves_to_the_next_segment_as_a_whole(box) -> None:
     store = box.open()
     box.put(store, body=b"a" * 60_000)
     result = box.put_batch(store, [b"b" * 2_000] * 4)
@@ -81,7 +81,7 @@ def test_a_batch_moves_to_the_next_segment_as_a_whole(box):
     assert store.get_message("T", 0, 0, 32, None).message_count == 5
 
 
-def test_files_have_exactly_the_configured_size_and_are_sparse(box):
+def test_files_have_exactly_the_configured_size_and_are_sparse(box) -> None:
     store = box.open(config=StoreConfig())
     box.put(store)
     segment = box.root / "commitlog" / ("0" * 20)
@@ -92,7 +92,7 @@ def test_files_have_exactly_the_configured_size_and_are_sparse(box):
     assert queue_file.stat().st_blocks * 512 < 262_144
 
 
-def test_a_queue_file_rolls_at_300_units(box):
+def test_a_queue_file_rolls_at_300_units(box) -> None:
     store = box.open()
     for number in range(299):
         box.put(store, body=b"%d" % number)
@@ -111,7 +111,7 @@ def test_a_queue_file_rolls_at_300_units(box):
     assert box.put(again).queue_offset == 302
 
 
-def test_topic_names_are_directory_names_as_they_are(box):
+def test_topic_names_are_directory_names_as_they_are(box) -> None:
     store = box.open()
     box.put(store, topic="%RETRY%group-1")
     box.put(store, topic="%DLQ%group|1", queue_id=12)
@@ -123,7 +123,7 @@ def test_topic_names_are_directory_names_as_they_are(box):
     assert again.max_offset("%DLQ%group|1", 12) == 1
 
 
-def test_a_full_disk_refuses_sends_but_serves_reads(box):
+def test_a_full_disk_refuses_sends_but_serves_reads(box) -> None:
     disk = FullDisk()
     store = box.open(disk=disk)
     written = 20
@@ -149,7 +149,7 @@ def test_a_full_disk_refuses_sends_but_serves_reads(box):
     disk.is_full = False
 
 
-def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box):
+def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box) -> None:
     disk = FullDisk()
     store = box.open(disk=disk)
     topics = [f"T{number}" for number in range(4)]
@@ -169,7 +169,7 @@ def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box):
     assert [crashed.max_offset(topic, 0) for topic in (*topics, "New")] == [2, 1, 1, 1, 1]
 
 
-def test_more_queues_than_mappings(box):
+def test_more_queues_than_mappings(box) -> None:
     class FewMappings(OsDisk):
         def max_mappings(self) -> int:
             return 3

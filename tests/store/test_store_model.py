@@ -35,7 +35,7 @@ STEPS = st.one_of(
 class Model:
     """The store under test beside the lists it must equal."""
 
-    def __init__(self, folder):
+    def __init__(self, folder) -> None:
         self.folder = folder
         self.generation = 0
         self.now = 1_000_000
@@ -56,7 +56,7 @@ class Model:
         self.number += 1
         return b"%d|" % self.number + b"z" * size
 
-    def put(self, queue, size, tag):
+    def put(self, queue, size, tag) -> None:
         body = self.body(size)
         message = StoredMessage(*queue, body, b"TAGS\x01" + tag.encode(), java_hash(tag))
         result = self.store.put_message(message)
@@ -64,33 +64,33 @@ class Model:
         assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, len(messages))
         messages.append((body, tag, self.now))
 
-    def batch(self, queue, sizes):
+    def batch(self, queue, sizes) -> None:
         bodies = [self.body(size) for size in sizes]
         result = self.store.put_batch(StoredMessage(*queue, b""), [BatchEntry(body, b"") for body in bodies])
         messages = self.expected.setdefault(queue, [])
         assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, len(messages))
         messages += [(body, None, self.now) for body in bodies]
 
-    def tick(self, milliseconds):
+    def tick(self, milliseconds) -> None:
         self.now += milliseconds
 
-    def flush(self):
+    def flush(self) -> None:
         self.store.flush_all()
 
-    def restart(self):
+    def restart(self) -> None:
         self.store.close()
         self.store = self.opened()
 
-    def crash(self):
+    def crash(self) -> None:
         self.move(lambda queues: None)
 
-    def lose_queues(self):
+    def lose_queues(self) -> None:
         self.move(lambda queues: shutil.rmtree(queues, ignore_errors=True))
 
-    def lose_one_queue(self):
+    def lose_one_queue(self) -> None:
         self.move(lambda queues: shutil.rmtree(next(iter(sorted(queues.glob("*/*"))), queues / "none"), True))
 
-    def move(self, damage):
+    def move(self, damage) -> None:
         """Leave the running store as it is and go on with a copy of its files."""
         abandoned, source = self.store, self.root
         self.generation += 1
@@ -99,7 +99,7 @@ class Model:
         damage(self.root / "consumequeue")
         self.store = self.opened()
 
-    def check(self):
+    def check(self) -> None:
         for queue, messages in self.expected.items():
             assert (self.store.min_offset(*queue), self.store.max_offset(*queue)) == (0, len(messages))
             assert self.read(queue, None) == messages
@@ -121,10 +121,10 @@ class Model:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_store_equals_its_model(tmp_path_factory, part):
+def test_the_store_equals_its_model(tmp_path_factory, part) -> None:
     @settings(derandomize=True, deadline=None, max_examples=25)
     @given(st.lists(STEPS, min_size=part * 10, max_size=part * 10 + 12))
-    def run(steps):
+    def run(steps) -> None:
         model = Model(tmp_path_factory.mktemp("model"))
         try:
             for name, *arguments in steps:

@@ -30,7 +30,7 @@ def spaced(box):
     return box
 
 
-def write_index(box, *, shift=0, count=COUNT, **changes):
+def write_index(box, *, shift=0, count=COUNT, **changes) -> None:
     """What the pipeline writes; ``shift`` makes the times wrong by so much, to see whether they are used."""
     folder = box.root / "timeindex" / TOPIC / "0"
     folder.mkdir(parents=True)
@@ -57,7 +57,7 @@ def answers(store, box):
     return found
 
 
-def test_the_answers_are_the_same_without_reading_the_log(spaced, monkeypatch):
+def test_the_answers_are_the_same_without_reading_the_log(spaced, monkeypatch) -> None:
     store = spaced.open()
     expected = answers(store, spaced)
     store.close()
@@ -67,7 +67,7 @@ def test_the_answers_are_the_same_without_reading_the_log(spaced, monkeypatch):
     assert answers(store, spaced) == expected
 
 
-def test_messages_behind_the_index_are_looked_up_in_the_log(spaced):
+def test_messages_behind_the_index_are_looked_up_in_the_log(spaced) -> None:
     store = spaced.open()
     expected = answers(store, spaced)
     store.close()
@@ -76,14 +76,14 @@ def test_messages_behind_the_index_are_looked_up_in_the_log(spaced):
     assert answers(store, spaced) == expected
 
 
-def test_times_of_the_index_are_what_is_answered(spaced):
+def test_times_of_the_index_are_what_is_answered(spaced) -> None:
     write_index(spaced, shift=7)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 57
     assert store.store_time("Other", 0, 5) == -1
 
 
-def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced):
+def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced) -> None:
     write_index(spaced, shift=7, begin=spaced.results[3].physical_offset)
     store = spaced.open()
     assert [store.store_time(TOPIC, 0, offset) - spaced.begin for offset in (2, 3)] == [20, 37]
@@ -92,14 +92,14 @@ def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced):
 @pytest.mark.parametrize(
     "changes", [{"last_store_timestamp": 1}, {"last": 1}, {"end": 5_000}, {"last": 1 << 40, "end": 1 << 41}]
 )
-def test_an_index_of_another_log_is_dropped(spaced, changes):
+def test_an_index_of_another_log_is_dropped(spaced, changes) -> None:
     write_index(spaced, shift=7, **changes)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 50
     assert not (spaced.root / "timeindex" / "position").exists()
 
 
-def test_an_index_outlives_no_cut_of_the_log(spaced):
+def test_an_index_outlives_no_cut_of_the_log(spaced) -> None:
     """Other messages take the positions and queue offsets of those that were lost, with the same sizes."""
     write_index(spaced, shift=7)
     cut = spaced.results[600].physical_offset
@@ -118,7 +118,7 @@ def test_an_index_outlives_no_cut_of_the_log(spaced):
     assert store.store_time(TOPIC, 0, 600) == spaced.begin + 6_990 + 1_000
 
 
-def test_an_index_brought_to_a_log_that_was_cut_meanwhile_is_dropped(spaced):
+def test_an_index_brought_to_a_log_that_was_cut_meanwhile_is_dropped(spaced) -> None:
     store = spaced.open()
     spaced.results.append(spaced.put(store, at=spaced.now + 10))
     store.close()
@@ -140,14 +140,14 @@ def test_an_index_brought_to_a_log_that_was_cut_meanwhile_is_dropped(spaced):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"begin":0}', b'{"begin":"x","end":1,"last":0}'])
-def test_a_position_that_cannot_be_read_is_no_index(spaced, content):
+def test_a_position_that_cannot_be_read_is_no_index(spaced, content) -> None:
     write_index(spaced, shift=7)
     (spaced.root / "timeindex" / "position").write_bytes(content)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 50
 
 
-def test_an_index_of_an_empty_log_is_none(box):
+def test_an_index_of_an_empty_log_is_none(box) -> None:
     (box.root / "timeindex").mkdir(parents=True)
     empty = TimeIndexPosition(begin=0, end=0, last=-1, last_store_timestamp=-1)
     (box.root / "timeindex" / "position").write_bytes(empty.to_json())
@@ -156,7 +156,7 @@ def test_an_index_of_an_empty_log_is_none(box):
     assert store.store_time(TOPIC, 0, 0) == box.now
 
 
-def test_missing_files_zeros_and_files_of_another_size_cost_no_answer(spaced):
+def test_missing_files_zeros_and_files_of_another_size_cost_no_answer(spaced) -> None:
     store = spaced.open()
     expected = answers(store, spaced)
     store.close()

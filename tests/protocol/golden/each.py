@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 import pytest
-from golden.frames import GoldenFrame
+
+from tests.protocol.golden.frames import GoldenFrame
 
 
 def each(frames: Iterable[GoldenFrame]) -> Callable[[Callable[[GoldenFrame], None]], Callable[..., None]]:

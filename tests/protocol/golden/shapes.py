@@ -7,9 +7,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from golden.frames import GoldenFrame
-from golden.left_out import ON_ANY_REQUEST, UNTYPED_FIELDS
-
 from rewindmq.protocol.body import (
     RemotingBody,
     acl,
@@ -28,6 +25,8 @@ from rewindmq.protocol.body import (
 )
 from rewindmq.protocol.command import CommandHeader
 from rewindmq.protocol.header import admin, client, message, namesrv, offset, pull, reset, send
+from tests.protocol.golden.frames import GoldenFrame
+from tests.protocol.golden.left_out import ON_ANY_REQUEST, UNTYPED_FIELDS
 
 
 class Raw(Enum):

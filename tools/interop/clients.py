@@ -1,0 +1,94 @@
+"""The clients that the suite drives, each with the release and the header codec it speaks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tools.interop.driver import Driver
+from tools.interop.toolchains import HERE, go_driver, java_driver, node_driver, tool
+from tools.interop.versions import JAVA_CLIENTS
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client as the suite starts it.
+
+    Attributes:
+        name: unique, used in topics' names: letters, digits and hyphens.
+        title: as the compatibility page calls it.
+        command: builds the driver where that is still to do, and says how it is started.
+        scratch: the environment variable that says where the library keeps files of its own.
+    """
+
+    name: str
+    title: str
+    version: str
+    codec: str
+    command: Callable[[], list[str]]
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    scratch: str | None = None
+
+    async def start(self, log: Path) -> Driver:
+        """A running driver of this client; its files are beside ``log``."""
+        environment = dict(self.environment)
+        if self.scratch is not None:
+            directory = log.with_suffix(".files")
+            directory.mkdir(parents=True, exist_ok=True)
+            environment[self.scratch] = str(directory)
+        return await Driver.start(self.command(), log, environment)
+
+
+def java_command(version: str, *options: str) -> list[str]:
+    """How the Java driver of a release is started."""
+    jars = java_driver(version)
+    memory = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    # A group that was told of a change too early looks again after 5 s, not 20.
+    quick = "-Drocketmq.client.rebalance.waitInterval=5000"
+    return [tool("java"), *memory, quick, *options, "-cp", f"{jars}/*", "rewindmq.interop.Main"]
+
+
+def _java(version: str, codec: str) -> Client:
+    return Client(
+        f"java-{version.replace('.', '')}-{codec.lower()}",
+        "rocketmq-client (Java)",
+        version,
+        codec,
+        lambda: java_command(version, f"-Drocketmq.serialize.type={codec}"),
+    )
+
+
+def _ours(wire: str) -> Client:
+    command = [sys.executable, str(HERE / "drivers" / "rewindmq" / "main.py"), "--wire", wire]
+    return Client(f"rewindmq-{wire.lower()}", "RewindMQ's own", "", wire, lambda: command)
+
+
+_GO: Final = Client(
+    "go",
+    "rocketmq-client-go",
+    "2.1.2",
+    "JSON",
+    lambda: [str(go_driver())],
+    {"ROCKETMQ_GO_LOG_LEVEL": "warn"},
+    scratch="rocketmq.client.localOffsetStoreDir",
+)
+_NODE: Final = Client(
+    "node",
+    "ali-ons (Node)",
+    "3.12.0",
+    "JSON",
+    lambda: [tool("node"), str(node_driver())],
+    scratch="HOME",
+)
+
+CLIENTS: Final[tuple[Client, ...]] = (
+    *(_java(version, codec) for version in JAVA_CLIENTS for codec in ("JSON", "ROCKETMQ")),
+    _ours("JSON"),
+    _ours("ROCKETMQ"),
+    _ours("auto"),
+    _GO,
+    _NODE,
+)

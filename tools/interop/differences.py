@@ -1,0 +1,70 @@
+"""Where an outcome with our cluster differs from that with the real one, and why it may.
+
+A difference that is not listed here fails the suite, and so does an entry that no run needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tools.interop.versions import SERVER_4
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A list that differs, and in no more than this.
+
+    Attributes:
+        why: one line, for the compatibility page.
+        ours, theirs: what only that list has.
+    """
+
+    why: str
+    ours: frozenset[str] = frozenset()
+    theirs: frozenset[str] = frozenset()
+
+    def covers(self, ours: object, theirs: object) -> bool:
+        """Whether this is the difference between the two."""
+        if not isinstance(ours, list) or not isinstance(theirs, list):
+            return False
+        return {*ours} - {*theirs} == self.ours and {*theirs} - {*ours} == self.theirs
+
+
+_REAL_QUEUE: Final = Difference(
+    "v53 is 5.3.3, which leaves REAL_TOPIC and REAL_QID in a committed message, as 4.x; 5.5.0 takes them out",
+    ours=frozenset(("REAL_TOPIC", "REAL_QID")),
+)
+# Server, feature, and where in the outcome: the names on the way there.
+Place = tuple[str, str, tuple[str, ...]]
+EXPLAINED: Final[dict[Place, Difference]] = {
+    ("rewindmq-v53", "send-batch", ("message", "properties")): Difference(
+        "v53 is 5.3.3, which gives every message of a batch what the batch has; 5.5.0 does not",
+        ours=frozenset(("CLUSTER", "MSG_REGION", "TRACE_ON")),
+    ),
+    ("rewindmq-v53", "send-transaction", ("delivered", "committed", "properties")): _REAL_QUEUE,
+    ("rewindmq-v53", "send-transaction", ("delivered", "committed by check", "properties")): _REAL_QUEUE,
+}
+
+
+# Client, feature, and the real cluster at which it cannot work, with what the library lacks there.
+UNPLAYED: Final[dict[tuple[str, str, str], str]] = {
+    ("java-550-json", "lite-pull", f"rocketmq-{SERVER_4}"): "lite pull but by 361, which 4.x answers 3",
+}
+
+
+def differing(ours: Any, theirs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The ways to what differs, into members of the same name as deep as both have them."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in ours | theirs:
+            yield from differing(ours.get(name), theirs.get(name), (*path, name))
+    elif ours != theirs:
+        yield path
+
+
+def at(outcome: Any, path: Iterable[str]) -> Any:
+    """What is there; None for nothing."""
+    for name in path:
+        outcome = outcome.get(name) if isinstance(outcome, dict) else None
+    return outcome

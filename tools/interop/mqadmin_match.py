@@ -1,0 +1,184 @@
+"""One of our clusters and the real one with the same things in it, each with a tool of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from rewindmq.protocol.profile import Profile
+from tools.interop.mqadmin_cases import V4, V5, V5_CONSUMERS, Case
+from tools.interop.mqadmin_state import State
+from tools.interop.mqadmin_text import comparable
+from tools.interop.mqadmin_tool import MqadminTool, Printed
+from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.toolchains import java_driver
+from tools.interop.versions import SERVER_4, SERVER_5
+
+_Result = TypeVar("_Result")
+_SECONDS: Final = 180.0
+_THEN_SECONDS: Final = 20.0
+_ASK_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A release of the tool, and the two clusters it is run against."""
+
+    tool: str
+    profile: Profile
+    ours: dict[str, object]
+    server: str
+    theirs: dict[str, object]
+
+
+# 5.x without it answers deleteTopic with a null pointer.
+_TIMERS: Final[dict[str, object]] = {"timerWheelEnable": "true"}
+
+KINDS: Final = {
+    V4: Kind(V4, Profile.V49, {}, SERVER_4, {}),
+    V5: Kind(V5, Profile.V53, {"resetMode": "server"}, SERVER_5, _TIMERS),
+    V5_CONSUMERS: Kind(V5, Profile.V53, {}, SERVER_5, _TIMERS | {"useServerSideResetOffset": "false"}),
+}
+
+
+def _lacks_route(lines: list[str]) -> bool:
+    return any("CODE: 17" in line for line in lines)
+
+
+def _start(kind: Kind) -> list[Server]:
+    """Ours and theirs; neither is left behind where the other does not start."""
+    with ThreadPoolExecutor(2) as starters:
+        starting: list[Future[Server]] = [
+            starters.submit(lambda: OurServer(kind.profile, **kind.ours)),
+            starters.submit(lambda: RealServer(kind.server, **kind.theirs)),
+        ]
+    failed = [error for future in starting if (error := future.exception()) is not None]
+    servers = [future.result() for future in starting if future.exception() is None]
+    if failed:
+        _close(servers)
+        raise failed[0]
+    return servers
+
+
+def _close(servers: list[Server]) -> None:
+    with ThreadPoolExecutor(2) as closers:
+        for server in servers:
+            closers.submit(server.close)
+
+
+@dataclass
+class Side:
+    """One cluster."""
+
+    server: Server
+    state: State
+    tool: MqadminTool
+
+    async def run(self, line: str) -> Printed:
+        return await self.tool.run(*shlex.split(line.format(**self.state.names())))
+
+    async def leave(self) -> None:
+        """The tool and every client end."""
+        try:
+            await self.tool.stop()
+        finally:
+            await self.state.close()
+
+    def comparable(self, printed: Printed, case: Case) -> list[str]:
+        names = {text: f"<{name}>" for name, text in self.state.names().items() if text}
+        return comparable(
+            printed,
+            names,
+            only_shape=case.only_shape,
+            is_unordered=case.is_unordered,
+            ignored=case.ignored,
+        )
+
+
+class Match:
+    """Both sides. Their clients live in a loop of a thread of its own, since consumers go on all the time."""
+
+    def __init__(self, kind: Kind, directory: Path) -> None:
+        self.kind = kind
+        java_driver(kind.tool)
+        self._servers = _start(kind)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._sides: list[Side] = []
+        try:
+            self.wait(self._prepare(directory))
+        except BaseException:
+            self.close()
+            raise
+        self.ours, self.theirs = self._sides
+
+    async def _prepare(self, directory: Path) -> None:
+        sides = (self._side(server, directory) for server in self._servers)
+        made = await asyncio.gather(*sides, return_exceptions=True)
+        self._sides += [side for side in made if isinstance(side, Side)]
+        for side in made:
+            if isinstance(side, BaseException):
+                raise side
+
+    async def _side(self, server: Server, directory: Path) -> Side:
+        state = await State.prepare(server)
+        address = server.namesrv_address
+        try:
+            tool = await MqadminTool.start(self.kind.tool, address, directory / server.name, signs=True)
+        except BaseException:
+            await state.close()
+            raise
+        return Side(server, state, tool)
+
+    def wait(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+        """What a coroutine returns, run in the clients' loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
+
+    async def both(self, line: str) -> tuple[Printed, Printed]:
+        """What a command prints: ours, theirs."""
+        ours, theirs = await asyncio.gather(self.ours.run(line), self.theirs.run(line))
+        return ours, theirs
+
+    async def compare(self, case: Case) -> tuple[list[str], list[str]]:
+        """The lines of a command, and of the one that shows what came of it: ours, theirs."""
+        ours, theirs = await self._lines(case.line, case)
+        if case.then and ours == theirs:
+            loop = asyncio.get_running_loop()
+            end = loop.time() + _THEN_SECONDS
+            ours, theirs = await self._lines(case.then, case)
+            # Neither cluster tells when a name server has heard of it.
+            while (ours != theirs or _lacks_route(ours) != case.ends_route) and loop.time() < end:
+                await asyncio.sleep(_ASK_SECONDS)
+                ours, theirs = await self._lines(case.then, case)
+        return ours, theirs
+
+    async def _lines(self, line: str, case: Case) -> tuple[list[str], list[str]]:
+        ours, theirs = await self.both(line)
+        return self.ours.comparable(ours, case), self.theirs.comparable(theirs, case)
+
+    def close(self) -> None:
+        """End everything."""
+        try:
+            self.wait(self._leave())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            _close(self._servers)
+
+    async def _leave(self) -> None:
+        # Consumers first finish the resets that they were told of, 10 s each.
+        await asyncio.gather(*(side.leave() for side in self._sides))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

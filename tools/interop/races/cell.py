@@ -1,0 +1,83 @@
+"""What is played: a race, by consumers of one release, at one kind of cluster; and what is claimed of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.scenario.catalogue import SCENARIOS
+from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
+from tools.interop.races.cluster import ClusterKind
+from tools.interop.races.race_driver import number
+
+# Between the releases that profiles imitate: what the claims say of those.
+_CLAIMED: Final[dict[tuple[str, str], frozenset[Loss]]] = {
+    # Resets were not serialised, and shutdowns did not wait for them, before 4.9.0 and 4.9.1.
+    ("R5", "4.8.0"): frozenset({Loss.L3}),
+    ("R8", "4.8.0"): frozenset({Loss.L2}),
+    # Since 5.0.0 only "not found" means that no offset is stored.
+    ("ERR14", "5.1.4"): KEPT,
+}
+# What may come beside: the earlier replay of two overlapping ones passes the later target, which then looks
+# applied before it is; a zombie's commits come before the question where the queue stands, or behind it.
+_BESIDE: Final[dict[str, frozenset[Loss]]] = {
+    "R5": frozenset({Loss.L0, Loss.L1}),
+    "R4": frozenset({Loss.L0, Loss.L1, Loss.L2}),
+}
+# Members that are killed live in JVMs of their own; where the broker is, the cluster is its own.
+KILLS_MEMBERS: Final = frozenset({"R8-KILL", "BROADCAST"})
+KILLS_BROKER: Final = frozenset({"R11", "S3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One field of the table.
+
+    Attributes:
+        race: its id in the catalogue.
+        client: release of the Java client.
+    """
+
+    race: str
+    client: str
+    cluster: ClusterKind
+
+    def __str__(self) -> str:
+        return f"{self.race}-{self.client}-at-{self.cluster}"
+
+    @property
+    def scenario(self) -> Scenario:
+        return SCENARIOS[self.race]
+
+    @property
+    def profile(self) -> Profile:
+        """What of ours imitates that client."""
+        release = number(self.client)
+        if release < (4, 9):
+            return Profile.V42
+        return Profile.V49 if release < (5, 2) else Profile.V53
+
+    @property
+    def claimed(self) -> frozenset[Loss]:
+        """How the reset is lost, as the catalogue has it for the profile nearest to the release."""
+        known = _CLAIMED.get((self.race, self.client))
+        return known if known is not None else self.scenario.cases[self.profile, self.cluster.mode]
+
+    def agrees(self, losses: frozenset[Loss]) -> bool:
+        """Whether that is what is claimed."""
+        beside = _BESIDE.get(self.race, frozenset()) if self.claimed else frozenset()
+        if self.cluster.mode is ResetMode.SERVER:
+            # S1 for as long as an answer is not heeded: a timer's commit may come in between.
+            beside |= {Loss.L0}
+        certain = self.claimed - beside or self.claimed
+        return certain <= losses <= self.claimed | beside
+
+    @property
+    def is_documented(self) -> bool:
+        return (self.profile, self.cluster.mode) in self.scenario.cases
+
+
+def losses_text(losses: frozenset[Loss]) -> str:
+    return "kept" if losses == KEPT else " ".join(sorted(losses))

@@ -1,0 +1,128 @@
+"""A cluster at which several races go on: the real one, or ours, which tells of its points."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.stage.point_pipe import PointPipe
+from rewindmq.race.stage.stage import BROKER
+from tools.interop.races.race_driver import number
+from tools.interop.servers import COMMON_CONFIG, RealServer
+
+OURS: Final = "rewindmq"
+# Resets by the broker itself came with it, switched off at first.
+_SERVER_SIDE: Final = (5, 1)
+_NOT_FOR_ALL: Final = ("brokerName", "brokerId", "brokerIP1", "brokerClusterName")
+
+# Called as hear(process, what a broker of ours wrote down).
+BrokerHearer = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKind:
+    """Which cluster.
+
+    Attributes:
+        release: of a real one, ``4.9.7``; of ours what it imitates, ``v49``.
+    """
+
+    is_real: bool
+    release: str
+    mode: ResetMode
+
+    def __str__(self) -> str:
+        return f"{self.release if self.is_real else OURS + '-' + self.release}-{self.mode}"
+
+
+class RaceCluster:
+    """One broker ``broker-a`` and its name server; started by ``async with``."""
+
+    def __init__(self, kind: ClusterKind, directory: Path) -> None:
+        self.kind = kind
+        self.hearers: list[BrokerHearer] = []
+        self._directory = directory
+        self._ours: LocalCluster | None = None
+        self._real: RealServer | None = None
+        self._pipe: PointPipe | None = None
+
+    @property
+    def namesrv_address(self) -> str:
+        return self._running.namesrv_address
+
+    @property
+    def broker_address(self) -> str:
+        return self._ours.brokers[BROKER].address if self._ours else self._running.broker_address
+
+    @property
+    def offsets_file(self) -> Path:
+        """Where a real broker writes its table of offsets."""
+        assert self._real is not None
+        return self._real.store_path / "config" / "consumerOffset.json"
+
+    async def __aenter__(self) -> Self:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if self.kind.is_real:
+            keys: dict[str, object] = {}
+            if number(self.kind.release) >= _SERVER_SIDE:
+                is_server_side = self.kind.mode is ResetMode.SERVER
+                keys["useServerSideResetOffset"] = str(is_server_side).lower()
+            self._real = await asyncio.to_thread(RealServer, self.kind.release, self._directory, **keys)
+        else:
+            self._pipe = PointPipe(self._directory / f"{BROKER}.jsonl", self._hear)
+            config = {key: value for key, value in COMMON_CONFIG.items() if key not in _NOT_FOR_ALL}
+            self._ours = LocalCluster(
+                1,
+                directory=self._directory,
+                profile=Profile(self.kind.release),
+                broker_config={**config, "resetMode": self.kind.mode},
+                events_directory=self._directory,
+            )
+            await asyncio.to_thread(self._ours.start)
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._ours is not None or self._real is not None:
+            await asyncio.to_thread(self._running.close)
+
+    async def kill_broker(self) -> None:
+        if self._ours is not None:
+            await asyncio.to_thread(self._ours.kill, BROKER)
+        else:
+            await asyncio.to_thread(self._running.kill_broker)
+
+    async def start_broker(self) -> None:
+        if self._ours is not None:
+            await asyncio.to_thread(self._ours.restart, BROKER)
+        else:
+            await asyncio.to_thread(self._running.start_broker)
+
+    @property
+    def _running(self) -> Any:
+        running = self._ours or self._real
+        assert running is not None
+        return running
+
+    def _hear(self, value: dict[str, Any]) -> None:
+        for hearer in self.hearers:
+            hearer(BROKER, value)
+
+    async def watch_offsets(self, told: Callable[[str], None], period: float = 0.3) -> None:
+        """Tell of every new content of a real broker's file of offsets, until cancelled."""
+        before = ""
+        while True:
+            with contextlib.suppress(OSError):
+                text = self.offsets_file.read_text()
+                if text != before:
+                    before = text
+                    told(text)
+            await asyncio.sleep(period)

@@ -1,0 +1,184 @@
+"""Plays many cells at the same time, and says of each what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rewindmq.race.checker import Verdict, judge
+from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
+from rewindmq.race.history import History
+from rewindmq.race.stage.settle import settle
+from tools.interop.races.cell import KILLS_BROKER, KILLS_MEMBERS, Cell
+from tools.interop.races.cluster import ClusterKind, RaceCluster
+from tools.interop.races.race_driver import RaceDriver, race_driver_jars
+from tools.interop.races.stage import JavaStage
+from tools.interop.toolchains import server_jars
+from tools.interop.turns import take_turn
+
+_AT_A_TIME: Final = 36
+_APART_SECONDS: Final = 0.5
+_STARTS_AT_A_TIME: Final = 2
+# No schedule of seconds is kept while a machine stands still: what came of that is no race, and played again.
+_STALL_SECONDS: Final = 1.0
+_TICK_SECONDS: Final = 0.1
+_TRIES: Final = 5
+
+
+@dataclass
+class Seen:
+    """What came of one cell.
+
+    Attributes:
+        error: why it could not be played to its end.
+        stalled: seconds that everything stood still at most.
+    """
+
+    cell: Cell
+    verdict: Verdict = NOTHING_TO_JUDGE
+    history: History = field(default_factory=History)
+    raw: History = field(default_factory=History)
+    error: BaseException | None = None
+    seconds: float = 0.0
+    stalled: float = 0.0
+
+
+def play(
+    cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None] = lambda seen: None
+) -> list[Seen]:
+    """Build what is needed, play as many of them at a time as the machine bears, leave nothing behind.
+
+    Args:
+        told: called with each as soon as it is over.
+    """
+    for cell in cells:
+        race_driver_jars(cell.client)
+        if cell.cluster.is_real:
+            server_jars(cell.cluster.release)
+    if any(cell.cluster.is_real for cell in cells):
+        # Not when the first of several threads comes to need it.
+        take_turn()
+    return asyncio.run(_play_all(cells, directory, told))
+
+
+async def _play_all(cells: Sequence[Cell], directory: Path, told: Callable[[Seen], None]) -> list[Seen]:
+    async with AsyncExitStack() as exits:
+        company = _Company(directory, exits)
+        turns = _Turns()
+
+        async def one(cell: Cell) -> Seen:
+            seen = await _play_in_turn(cell, company, turns)
+            told(seen)
+            return seen
+
+        return await asyncio.gather(*(one(cell) for cell in cells))
+
+
+class _Company:
+    """The servers and JVMs that races share, or have to themselves; each is started when it is first needed.
+
+    One that cannot be started spoils only the races that need it.
+    """
+
+    def __init__(self, directory: Path, exits: AsyncExitStack) -> None:
+        self._directory = directory
+        self._exits = exits
+        self._clusters: dict[ClusterKind | Cell, asyncio.Task[RaceCluster]] = {}
+        self._drivers: dict[str, asyncio.Task[RaceDriver]] = {}
+        self._starting = asyncio.Semaphore(_STARTS_AT_A_TIME)
+        self._count = 0
+
+    async def cluster(self, cell: Cell) -> RaceCluster:
+        """Where the race is to be: a cluster of its own where the broker is killed."""
+        key = cell if cell.race in KILLS_BROKER else cell.cluster
+        if key not in self._clusters:
+            self._clusters[key] = asyncio.create_task(self._open(cell.cluster))
+        return await asyncio.shield(self._clusters[key])
+
+    async def driver(self, version: str, *, is_own: bool) -> RaceDriver:
+        if is_own:
+            return await self._launch(version)
+        if version not in self._drivers:
+            self._drivers[version] = asyncio.create_task(self._launch(version))
+        return await asyncio.shield(self._drivers[version])
+
+    async def _open(self, kind: ClusterKind) -> RaceCluster:
+        async with self._starting:
+            cluster = RaceCluster(kind, self._fresh_directory("cluster"))
+            return await self._exits.enter_async_context(cluster)
+
+    async def _launch(self, version: str) -> RaceDriver:
+        async with self._starting:
+            directory = self._fresh_directory("driver")
+            driver = await RaceDriver.launch(version, directory.parent, directory.name)
+        self._exits.push_async_callback(driver.stop)
+        return driver
+
+    def _fresh_directory(self, name: str) -> Path:
+        self._count += 1
+        return self._directory / f"{name}-{self._count}"
+
+
+class _Turns:
+    """Two cores are busy while consumers start, and idle while they wait: one begins after the other."""
+
+    def __init__(self) -> None:
+        self.places = asyncio.Semaphore(_AT_A_TIME)
+        self.begin = asyncio.Lock()
+
+
+async def _play_in_turn(cell: Cell, company: _Company, turns: _Turns) -> Seen:
+    async with turns.places:
+        for attempt in range(_TRIES):
+            async with turns.begin:
+                await asyncio.sleep(_APART_SECONDS)
+            seen = await _play_one(cell, company, attempt)
+            if seen.error is None and cell.agrees(seen.verdict.losses):
+                break
+            # That a reset can be lost does not mean that it is lost each time.
+            was_missed = bool(cell.claimed) and not seen.verdict.losses
+            if seen.stalled < _STALL_SECONDS and not was_missed:
+                break
+        return seen
+
+
+async def _watch_stalls(seen: Seen) -> None:
+    """Note how long everything stood still at most, until cancelled."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_TICK_SECONDS)
+        seen.stalled = max(seen.stalled, time.monotonic() - before - _TICK_SECONDS)
+
+
+async def _play_one(cell: Cell, company: _Company, attempt: int) -> Seen:
+    seen, began = Seen(cell), time.monotonic()
+    try:
+        stage = JavaStage(
+            f"{cell}-{attempt}",
+            cell.profile,
+            cell.cluster.mode,
+            await company.cluster(cell),
+            lambda is_own: company.driver(cell.client, is_own=is_own),
+            has_own_jvms=cell.race in KILLS_MEMBERS,
+        )
+        seen.raw = stage.history
+        # Most of the time of the first is that of what the others use, too.
+        await company.driver(cell.client, is_own=False)
+        watch = asyncio.create_task(_watch_stalls(seen))
+        try:
+            async with stage.opened():
+                await cell.scenario.play(stage)
+                await settle(stage)
+        finally:
+            watch.cancel()
+        seen.history = stage.judged()
+        seen.verdict = judge(seen.history)
+    except Exception as error:
+        seen.error = error
+    seen.seconds = time.monotonic() - began
+    return seen

@@ -1,0 +1,84 @@
+"""Which of the recorded frames are kept, and how they are written down."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tools.interop.record_golden_relay import BROKER, SLAVE, Captured
+
+# Variants kept of one code, form, outcome, sender and receiver.
+_MOST_VARIANTS: Final = 2
+# The fullest body is the best example, up to this.
+_FULL_BYTES: Final = 4 << 10
+_FIRST_MEMBER: Final = re.compile(rb'\{"[^"]*":([\[{]*)')
+# Of the log's stream: enough for a few records.
+_REPLICATION_BYTES: Final = {BROKER: 8 << 10, SLAVE: 64}
+
+
+def chosen(frames: Iterable[Captured]) -> list[Captured]:
+    """Of each code, form, outcome, sender and receiver: the fullest of each set of ext fields and outline.
+
+    At most ``_MOST_VARIANTS`` of these, those with most fields first.
+    """
+    kinds: dict[tuple[Any, ...], dict[tuple[str, ...], Captured]] = {}
+    for frame in frames:
+        fields = (*sorted(frame.command.ext), _outline(frame))
+        variants = kinds.setdefault(_order(frame), {})
+        if fields not in variants or _fullness(frame) > _fullness(variants[fields]):
+            variants[fields] = frame
+    kept: list[Captured] = []
+    for kind in sorted(kinds):
+        variants = kinds[kind]
+        best = sorted(variants, key=lambda fields: (-len(fields), fields))[:_MOST_VARIANTS]
+        kept += (variants[fields] for fields in best)
+    return kept
+
+
+def _order(frame: Captured) -> tuple[Any, ...]:
+    outcome = -1 if frame.outcome is None else frame.outcome
+    return frame.code, frame.form, outcome, frame.sender, frame.receiver
+
+
+def _outline(frame: Captured) -> str:
+    """What tells bodies of the same fields apart: none, other than JSON, or how its first member begins."""
+    body = frame.command.body
+    if not isinstance(body, bytes):
+        return ""
+    member = _FIRST_MEMBER.match(body)
+    return member[1].decode() if member else "bytes"
+
+
+def _fullness(frame: Captured) -> int:
+    size = len(frame.command.body) if isinstance(frame.command.body, bytes) else 0
+    return size if size <= _FULL_BYTES else -size
+
+
+def chosen_replication(streams: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The first bytes of each direction between master and slave."""
+    return {sender: data[: _REPLICATION_BYTES[sender]] for sender, data in sorted(streams.items())}
+
+
+def write(
+    path: Path, client: str, server: str, frames: Iterable[Captured], replication: Mapping[str, bytes]
+) -> None:
+    """One JSON object per line; the first tells the releases."""
+    lines: list[dict[str, Any]] = [{"client": client, "server": server}]
+    lines += (_line(frame) for frame in frames)
+    lines += (
+        {"replication": sender, "bytes": base64.b64encode(data).decode()}
+        for sender, data in replication.items()
+    )
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def _line(frame: Captured) -> dict[str, Any]:
+    line: dict[str, Any] = {"code": frame.code, "form": frame.form}
+    if frame.outcome is not None:
+        line["outcome"] = frame.outcome
+    line |= {"from": frame.sender, "to": frame.receiver}
+    return line | {"frame": base64.b64encode(frame.data).decode()}

@@ -1,0 +1,27 @@
+"""What every client has to be able to do; importing this package fills ``SCENARIOS``."""
+
+from tools.interop.scenarios import (
+    consuming,
+    filtering,
+    pulling,
+    resetting,
+    retrying,
+    sending,
+    tracing,
+    transactions,
+)
+from tools.interop.scenarios.scenario import SCENARIOS, Scenario, Stage
+
+__all__ = (
+    "SCENARIOS",
+    "Scenario",
+    "Stage",
+    "consuming",
+    "filtering",
+    "pulling",
+    "resetting",
+    "retrying",
+    "sending",
+    "tracing",
+    "transactions",
+)

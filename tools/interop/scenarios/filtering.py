@@ -1,0 +1,50 @@
+"""Messages chosen by tags and by SQL92 expressions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.interop.driver import DriverError
+from tools.interop.scenarios.scenario import Outcome, Stage, looks, scenario, to_send
+
+_SQL: Final = "(number BETWEEN 2 AND 4 AND colour IN ('blue', 'red')) OR TAGS = 'always' OR size IS NOT NULL"
+
+
+@scenario("filter-tags", "filter by tags", "producer.start", "send.sync", "consume.concurrent")
+async def filter_tags(stage: Stage) -> Outcome:
+    topic = await stage.topic(queues=1)
+    producer = await stage.producer()
+    for tag in ("A", "B", "C", "D", "A"):
+        await stage.send(producer, to_send(topic, [f"tag {tag}"], tags=tag))
+    await stage.send(producer, to_send(topic, ["no tag"]))
+    await stage.send(producer, to_send(topic, ["the last"], tags="C"))
+    consumer = await stage.consumer(topic, expression="A || C", threads=1)
+    bodies = await stage.driver.bodies(consumer, 4)
+    assert bodies == ["tag A", "tag C", "tag A", "the last"]
+    return {"message": looks(stage.driver.delivered[consumer][0])}
+
+
+@scenario("filter-sql92", "filter by SQL92", "producer.start", "send.sync", "consume.concurrent", "sql92")
+async def filter_sql(stage: Stage) -> Outcome:
+    topic = await stage.topic(queues=1)
+    producer = await stage.producer()
+    for number in range(6):
+        colour = "blue" if number % 2 else "green"
+        properties = {"number": str(number), "colour": colour}
+        await stage.send(producer, to_send(topic, [f"{number} {colour}"], properties=properties))
+    await stage.send(producer, to_send(topic, ["tagged"], tags="always"))
+    await stage.send(producer, to_send(topic, ["sized"], properties={"size": "1"}))
+    consumer = await stage.consumer(topic, expression=_SQL, expression_type="SQL92", threads=1)
+    assert await stage.driver.bodies(consumer, 3) == ["3 blue", "tagged", "sized"]
+    return {"message": looks(stage.driver.delivered[consumer][0])}
+
+
+@scenario("filter-sql92-wrong", "SQL92 that cannot be read", "consume.concurrent", "sql92")
+async def filter_sql_wrong(stage: Stage) -> Outcome:
+    topic = await stage.topic()
+    try:
+        await stage.consumer(topic, expression="number > > 3", expression_type="SQL92")
+    except DriverError as error:
+        return {"type": error.kind, "code": error.code}
+    # A library that asks no broker before it starts.
+    return {"started": True}

@@ -1,0 +1,102 @@
+"""Messages asked for again, and those that nobody could consume."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.interop.scenarios.scenario import Message, Outcome, Stage, by_body, looks, scenario, texts, to_send
+
+_TIMES: Final = 3
+_BODIES: Final = texts(2)
+_ALWAYS: Final = 1000
+_RETRY_SECONDS: Final = 120.0
+
+
+async def _again_and_again(stage: Stage, op: str) -> list[Message]:
+    """The deliveries of one body, which fails ``_TIMES`` times."""
+    topic = await stage.topic(queues=1)
+    producer = await stage.producer()
+    consumer = await stage.consumer(topic, op=op, fail_times=_TIMES)
+    await stage.send(producer, to_send(topic, _BODIES, tags="A", keys="k"))
+    count = len(_BODIES) * (_TIMES + 1)
+    deliveries = by_body(await stage.driver.messages(consumer, count, _RETRY_SECONDS))
+    for body in _BODIES:
+        assert [m["reconsume_times"] for m in deliveries[body]] == list(range(_TIMES + 1))
+        assert {message["topic"] for message in deliveries[body]} == {topic}
+        assert len({message["id"] for message in deliveries[body]}) == 1
+    return deliveries[_BODIES[0]]
+
+
+@scenario(
+    "retry",
+    "a message that failed comes again",
+    "producer.start",
+    "send.sync",
+    "consume.concurrent",
+    "fail_times",
+)
+async def retry(stage: Stage) -> Outcome:
+    return {"deliveries": [looks(m) for m in await _again_and_again(stage, "consume.concurrent")]}
+
+
+@scenario(
+    "retry-orderly",
+    "orderly, it is tried again in place",
+    "producer.start",
+    "send.sync",
+    "consume.orderly",
+    "fail_times",
+)
+async def retry_orderly(stage: Stage) -> Outcome:
+    deliveries = await _again_and_again(stage, "consume.orderly")
+    assert len({(message["queue"], message["offset"]) for message in deliveries}) == 1
+    return {"deliveries": [looks(message) for message in deliveries]}
+
+
+async def _dead(stage: Stage, op: str) -> Outcome:
+    topic = await stage.topic(queues=1)
+    producer = await stage.producer()
+    consumer = await stage.consumer(topic, op=op, fail_times=_ALWAYS, max_reconsume_times=2)
+    await stage.send(producer, to_send(topic, ["lost"], tags="A", keys="k"))
+    await stage.driver.messages(consumer, 3, _RETRY_SECONDS)
+    letters = f"%DLQ%{consumer}"
+    await stage.wait_route(letters)
+    reader = await stage.reader(letters)
+    (letter,) = await stage.read(reader, letters, 1)
+    assert letter["body"] == "lost"
+    # Go delivers an orderly one once more than the rest do: all of them are known only now.
+    deliveries = stage.driver.delivered[consumer]
+    (queues,) = (await stage.admin.examine_topic_route_info(letters)).queue_datas
+    return {
+        "deliveries": [message["reconsume_times"] for message in deliveries],
+        "letter": looks(letter),
+        "queues": (queues.read_queue_nums, queues.write_queue_nums, queues.perm),
+    }
+
+
+@scenario(
+    "dead-letters",
+    "what fails too often becomes a dead letter",
+    "producer.start",
+    "send.sync",
+    "consume.concurrent",
+    "pull.pull",
+    "fail_times",
+    "max_reconsume_times",
+)
+async def dead_letters(stage: Stage) -> Outcome:
+    return await _dead(stage, "consume.concurrent")
+
+
+@scenario(
+    "dead-letters-orderly",
+    "orderly, what fails too often becomes a dead letter",
+    "producer.start",
+    "send.sync",
+    "consume.orderly",
+    "pull.pull",
+    "fail_times",
+    "max_reconsume_times",
+)
+async def dead_letters_orderly(stage: Stage) -> Outcome:
+    return await _dead(stage, "consume.orderly")

@@ -1,0 +1,64 @@
+"""Transactions: committed, rolled back, and checked back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, to_send, until
+
+# Body: how the transaction ends at once, and what a check back is told. On a slow machine those that have
+# an end already may be asked about, too.
+_ENDS: Final = {
+    "committed": ("commit", "commit"),
+    "rolled back": ("rollback", "rollback"),
+    "committed by check": ("unknown", "commit"),
+    "rolled back by check": ("unknown", "rollback"),
+}
+_COMMITTED: Final = {"committed", "committed by check"}
+_CHECKED: Final = {"committed by check", "rolled back by check"}
+_CHECK_SECONDS: Final = 120.0
+_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
+
+
+@scenario(
+    "send-transaction",
+    "transactions, and checks back",
+    "producer.start",
+    "send.transaction",
+    "consume.concurrent",
+)
+async def send_transaction(stage: Stage) -> Outcome:
+    topic = await stage.topic()
+    producer = await stage.producer(transactional=True)
+    messages: list[Message] = []
+    for body, (local, check) in _ENDS.items():
+        messages += to_send(topic, [body], tags="T", local=local, check=check)
+    results = await stage.send(producer, messages, "send.transaction")
+    consumer = await stage.consumer(topic)
+    await _checked(stage, producer)
+    delivered = stage.driver.delivered[consumer]
+
+    def bodies() -> list[str]:
+        return [message["body"] for message in delivered]
+
+    await until(lambda: {*bodies()} >= _COMMITTED, _CHECK_SECONDS, lambda: f"delivered: {bodies()}")
+    # Whatever was rolled back would have come before what is sent now.
+    await stage.send(await stage.producer("after"), to_send(topic, ["after"]))
+    await until(lambda: "after" in bodies(), _CHECK_SECONDS, lambda: f"delivered: {bodies()}")
+    # 5.x may ask twice, be told twice, and deliver twice.
+    assert {*bodies()} == {*_COMMITTED, "after"}, delivered
+    by_body = {message["body"]: looks(message) for message in delivered}
+    by_body["committed"]["properties"] = sorted({*by_body["committed"]["properties"]} - {_CHECK_TIMES})
+    checks = stage.driver.checked[producer]
+    return {
+        "states": [result.get("transaction_state") for result in results],
+        "delivered": by_body,
+        "check": next(looks(message) for message in checks if message["body"] in _CHECKED),
+    }
+
+
+async def _checked(stage: Stage, producer: str) -> None:
+    def bodies() -> list[str]:
+        return [message["body"] for message in stage.driver.checked[producer]]
+
+    await until(lambda: {*bodies()} >= _CHECKED, _CHECK_SECONDS, lambda: f"checked back: {bodies()}")

@@ -1,0 +1,433 @@
+"""The clusters that the suite runs clients against: RewindMQ's, and the real RocketMQ as the reference.
+
+Both kinds look the same: a name server, one master ``broker-a``, a store, processes that can be stopped,
+killed and started again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final, Protocol, Self
+
+from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.profile import Profile
+from tools.interop.raw import ask
+from tools.interop.toolchains import server_jars, tool
+from tools.interop.turns import take_turn
+
+BROKER: Final = "broker-a"
+START_SECONDS: Final = 240.0
+_STOP_SECONDS: Final = 30.0
+_ASK_SECONDS: Final = 0.1
+_PORTS: Final = range(20_000, 30_000)
+_START_TRIES: Final = 3
+
+# What Java 17 has to be told for releases written for Java 8.
+JAVA_17: Final = (
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    # Without it 4.9.7 can let go of no mapped file: no stop in order, no start after a crash.
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)
+
+# Both kinds of broker: what a laptop needs, and no refusal for a machine that is busy for a moment.
+COMMON_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
+    {
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": BROKER,
+        "brokerId": 0,
+        "brokerIP1": "127.0.0.1",
+        "enablePropertyFilter": "true",
+        "diskMaxUsedSpaceRatio": 95,
+    }
+)
+_REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
+    {
+        "mappedFileSizeCommitLog": 64 << 20,
+        "mappedFileSizeConsumeQueue": 300_000 * 20,
+        "waitTimeMillsInSendQueue": 10_000,
+        "osPageCacheBusyTimeOutMills": 10_000,
+        "timerWheelEnable": "false",
+    }
+)
+
+
+class Server(Protocol):
+    """One running cluster of one master.
+
+    Attributes:
+        release: as published; of ours the profile.
+    """
+
+    name: str
+    release: str
+    is_real: bool
+
+    @property
+    def namesrv_address(self) -> str: ...
+
+    @property
+    def broker_address(self) -> str: ...
+
+    @property
+    def store_path(self) -> Path: ...
+
+    def stop_broker(self) -> None:
+        """In order, by SIGTERM."""
+
+    def kill_broker(self) -> None:
+        """By SIGKILL."""
+
+    def start_broker(self) -> None:
+        """Again, with its store and at its port; returns when it serves."""
+
+    def close(self) -> None:
+        """End both; a store in a directory of its own is gone then."""
+
+
+class OurServer:
+    """RewindMQ's name server and broker as ``rewindmq up`` starts them.
+
+    Args:
+        release: what it imitates, ``v42``, ``v49`` or ``v53``.
+        config: more keys of ``broker.conf``.
+    """
+
+    is_real = False
+
+    def __init__(self, profile: Profile, directory: Path | None = None, **config: object) -> None:
+        self.name = f"rewindmq-{profile.value}"
+        self.release = profile.value
+        self._cluster = LocalCluster(
+            brokers=1,
+            profile=profile,
+            directory=directory,
+            broker_config={
+                key: value
+                for key, value in {**COMMON_CONFIG, **config}.items()
+                if key not in ("brokerName", "brokerId", "brokerIP1", "brokerClusterName")
+            },
+        )
+        self._cluster.start()
+
+    @property
+    def namesrv_address(self) -> str:
+        return self._cluster.namesrv_address
+
+    @property
+    def broker_address(self) -> str:
+        return self._cluster.brokers[BROKER].address
+
+    @property
+    def store_path(self) -> Path:
+        return self._cluster.brokers[BROKER].store_path
+
+    @property
+    def broker_pid(self) -> int:
+        return self._cluster.brokers[BROKER].pid
+
+    def stop_broker(self) -> None:
+        self._cluster.stop(BROKER)
+
+    def kill_broker(self) -> None:
+        self._cluster.kill(BROKER)
+
+    def start_broker(self) -> None:
+        self._cluster.restart(BROKER)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class JavaProcess:
+    """A JVM that says ``boot success`` on standard output when it serves.
+
+    Args:
+        ready: what the line that ends the start holds.
+        heap: megabytes.
+    """
+
+    def __init__(
+        self, jars: Path, main: str, arguments: list[str], home: Path, log: Path, *, heap: int = 256
+    ) -> None:
+        take_turn()
+        self._log = log
+        # Set at the end of its output, too.
+        self._served = threading.Event()
+        self._has_served = False
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, "-XX:+UseSerialGC"]
+        # Its own logs go to ~/logs otherwise.
+        command += [f"-Duser.home={home}", "-cp", f"{jars}/*", main, *arguments]
+        self._output = log.open("ab")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"ROCKETMQ_HOME": str(home), "JAVA_TOOL_OPTIONS": ""},
+            process_group=0,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._output.write(line)
+            self._output.flush()
+            if b"boot success" in line:
+                self._has_served = True
+                self._served.set()
+        self._served.set()
+
+    def wait_ready(self, timeout: float = START_SECONDS) -> bool:
+        """Whether it serves; False when it ended first.
+
+        Raises:
+            TimeoutError: neither happened; it was killed.
+        """
+        if not self._served.wait(timeout):
+            self.kill()
+            raise TimeoutError(f"{self._log.stem} did not serve in {timeout:g} s:\n{self.log_tail()}")
+        return self._has_served
+
+    def log_tail(self) -> str:
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
+
+    def stop(self) -> None:
+        """SIGTERM, as ``mqshutdown`` does."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            try:
+                self.process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self._output.close()
+
+
+class RealNamesrv:
+    """A real name server at a free port."""
+
+    def __init__(self, version: str, directory: Path) -> None:
+        home = rocketmq_home(directory)
+        for _ in range(_START_TRIES):
+            port = free_port(0)
+            config = directory / "namesrv.conf"
+            config.write_text(f"listenPort={port}\nrocketmqHome={home}\nkvConfigPath={directory}/kv.json\n")
+            arguments = ["-c", str(config)]
+            main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+            log = directory / "namesrv.log"
+            self.process = JavaProcess(server_jars(version), main, arguments, home, log, heap=128)
+            if self.process.wait_ready():
+                self.address = f"127.0.0.1:{port}"
+                return
+            self.process.kill()
+        raise RuntimeError(f"the real name server did not start:\n{log.read_text(errors='replace')[-2000:]}")
+
+    def stop(self) -> None:
+        self.process.stop()
+
+
+class RealBroker:
+    """A real broker that registers at the given name server, theirs or ours.
+
+    Args:
+        store: its ``storePathRootDir``; may hold a store already.
+        config: more keys of ``broker.conf``, over those that all have.
+    """
+
+    def __init__(
+        self, version: str, namesrv: str, directory: Path, store: Path | None = None, **config: object
+    ) -> None:
+        self.version = version
+        self.store_path = store or directory / "store"
+        self._namesrv = namesrv
+        self._directory = directory
+        self._home = rocketmq_home(directory)
+        self._config = dict(COMMON_CONFIG) | dict(_REAL_CONFIG) | config
+        self.port = 0
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self.process.process.pid
+
+    def start(self) -> None:
+        """Start (again) with the store that is there, at the port of the first start."""
+        for _ in range(_START_TRIES):
+            port = self.port or free_port(-2, 0, 1)
+            config = self._directory / "broker.conf"
+            keys = self._config | {
+                "namesrvAddr": self._namesrv,
+                "listenPort": port,
+                "storePathRootDir": self.store_path,
+                "storePathCommitLog": self.store_path / "commitlog",
+                "rocketmqHome": self._home,
+            }
+            config.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+            main = "org.apache.rocketmq.broker.BrokerStartup"
+            log = self._directory / "broker.log"
+            self.process = JavaProcess(server_jars(self.version), main, ["-c", str(config)], self._home, log)
+            if self.process.wait_ready():
+                self.port = port
+                try:
+                    self._wait_registered()
+                except BaseException:
+                    self.process.kill()
+                    raise
+                return
+            self.process.kill()
+        raise RuntimeError(f"the real broker did not start:\n{log.read_text(errors='replace')[-2000:]}")
+
+    def _wait_registered(self) -> None:
+        # 5.x registers from another thread.
+        for _ in range(round(START_SECONDS / _ASK_SECONDS)):
+            clusters = ask(self._namesrv, RemotingCommand(code=RequestCode.GET_BROKER_CLUSTER_INFO)).body
+            if isinstance(clusters, bytes) and self.address.encode() in clusters:
+                return
+            time.sleep(_ASK_SECONDS)
+        raise TimeoutError(f"the real broker did not register in {START_SECONDS:g} s")
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+
+class RealServer:
+    """A real name server and broker of one release.
+
+    Args:
+        version: as published.
+        config: more keys of ``broker.conf``.
+    """
+
+    is_real = True
+
+    def __init__(self, version: str, directory: Path | None = None, **config: object) -> None:
+        self.name = f"rocketmq-{version}"
+        self.release = version
+        self._is_temporary = directory is None
+        self._directory = directory or Path(tempfile.mkdtemp(prefix="rewindmq-interop-"))
+        try:
+            self.namesrv = RealNamesrv(version, self._directory)
+            try:
+                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, **config)
+            except BaseException:
+                self.namesrv.stop()
+                raise
+        except BaseException:
+            self._remove()
+            raise
+
+    @property
+    def namesrv_address(self) -> str:
+        return self.namesrv.address
+
+    @property
+    def broker_address(self) -> str:
+        return self.broker.address
+
+    @property
+    def broker_pid(self) -> int:
+        return self.broker.pid
+
+    @property
+    def store_path(self) -> Path:
+        return self.broker.store_path
+
+    def stop_broker(self) -> None:
+        self.broker.stop()
+
+    def kill_broker(self) -> None:
+        self.broker.kill()
+
+    def start_broker(self) -> None:
+        self.broker.start()
+
+    def close(self) -> None:
+        try:
+            self.broker.stop()
+        finally:
+            self.namesrv.stop()
+            self._remove()
+
+    def _remove(self) -> None:
+        if self._is_temporary:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def rocketmq_home(directory: Path) -> Path:
+    """A ROCKETMQ_HOME in ``directory`` whose logging configurations say nothing."""
+    home = directory / "home"
+    conf = home / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    names: tuple[str, ...] = ("logback_namesrv", "logback_broker", "logback_tools")
+    names += tuple(f"rmq.{part}.logback" for part in ("namesrv", "broker", "tools", "client", "proxy"))
+    for name in names:
+        (conf / f"{name}.xml").write_text("<configuration/>\n")
+    return home
+
+
+def free_port(*around: int) -> int:
+    """A port that is free now, as are those this far away from it.
+
+    RocketMQ cannot be told to take any free one. Somebody may be quicker, so callers try again.
+    """
+    while True:
+        port = random.choice(_PORTS)
+        try:
+            for step in around:
+                with socket.socket() as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", port + step))
+        except OSError:
+            continue
+        return port

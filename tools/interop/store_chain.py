@@ -1,0 +1,242 @@
+"""One store that is opened by a real broker and by ours in turn, each adding messages of every kind.
+
+Both ways to end are between them: in order, and killed, which leaves ``abort``. Played once in a session, for
+both releases at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rewindmq.protocol import fastjson
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.profile import Profile
+from tools.interop.servers import RealBroker
+from tools.interop.store_fill import CONFIG, ENDED_PER_FILL, fill
+from tools.interop.store_members import OurBroker, OurNamesrv
+from tools.interop.store_view import (
+    StoreView,
+    log_digest,
+    log_end,
+    queue_digest,
+    view_store,
+    wait_dispatched,
+    wait_ended,
+    wait_until,
+)
+from tools.interop.versions import SERVER_4, SERVER_5
+
+# What 5.5.0 has by default and a 4.x store has not; it deletes no topic without.
+OF_RELEASE: Final[dict[str, dict[str, object]]] = {
+    SERVER_4: {},
+    SERVER_5: {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 1 << 20},
+}
+PROFILES: Final = {SERVER_4: Profile.V49, SERVER_5: Profile.V53}
+CONFIG_FILES: Final = ("topics", "subscriptionGroup", "consumerOffset", "delayOffset")
+# Kept by the transaction check, which a real broker runs a last time while it stops.
+_CHECKER: Final = "@CID_RMQ_SYS_TRANS"
+_BIG, _SMALL = 11, 2
+
+AnyBroker = RealBroker | OurBroker
+
+
+@dataclass
+class HandOver:
+    """One broker ended, another opened its store.
+
+    Attributes:
+        before: what the first one served in the end.
+        after: what the other serves before anything is added.
+        files_changed: what opening it changed in the log and the queues.
+        config_before, config_after: the configuration files, when the first one ended and when the other had
+            been filled.
+    """
+
+    before: StoreView
+    after: StoreView
+    files_changed: list[str]
+    config_before: dict[str, Any] = field(default_factory=dict)
+    config_after: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Chain:
+    """What came of one release.
+
+    Attributes:
+        hand_overs: by their title.
+        labels: by label, how many batches were sent under it, in their order.
+        last: what the last broker served.
+        real_view: what the real broker served, whose store then stopped in order lies in ``real_store``.
+    """
+
+    release: str
+    directory: Path
+    hand_overs: dict[str, HandOver] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    last: StoreView = field(default_factory=StoreView)
+    real_view: StoreView = field(default_factory=StoreView)
+    our_messages: str = ""
+
+    @property
+    def profile(self) -> Profile:
+        return PROFILES[self.release]
+
+    @property
+    def real_store(self) -> Path:
+        return self.directory / "real-stopped"
+
+
+def play_chains(directory: Path) -> dict[str, Chain | BaseException]:
+    """The chain of each release, or why it broke."""
+    with ThreadPoolExecutor() as threads:
+        played = {version: threads.submit(_play, version, directory / version) for version in PROFILES}
+    return {version: future.exception() or future.result() for version, future in played.items()}
+
+
+def _play(version: str, directory: Path) -> Chain:
+    chain = Chain(version, directory)
+    namesrv = OurNamesrv(chain.profile, directory / "namesrv")
+    try:
+        _Player(chain, namesrv.address, "theirs").play_from_theirs()
+        _Player(chain, namesrv.address, "ours").play_from_ours()
+    finally:
+        namesrv.stop()
+    return chain
+
+
+class _Player:
+    """Hands one store from broker to broker."""
+
+    def __init__(self, chain: Chain, namesrv: str, name: str) -> None:
+        self._chain = chain
+        self._namesrv = namesrv
+        self._directory = chain.directory / name
+        self._store = self._directory / "store"
+        self._config = CONFIG | OF_RELEASE[chain.release]
+        self._view = StoreView()
+        self._fills = 0
+
+    def play_from_theirs(self) -> None:
+        with self._real() as broker:
+            self._fill(broker, "one", _BIG)
+            broker.kill()
+        with self._hand_over("theirs, killed, opened by ours", self._ours) as broker:
+            self._fill(broker, "two", _SMALL)
+            broker.stop()
+        with self._hand_over("ours, stopped, opened by theirs", self._real) as broker:
+            self._fill(broker, "three", _SMALL)
+            broker.stop()
+        shutil.copytree(self._store, self._chain.real_store)
+        self._chain.real_view = self._view
+        with self._hand_over("theirs, stopped, opened by ours", self._ours) as broker:
+            self._fill(broker, "four", _SMALL)
+            broker.kill()
+        with self._hand_over("ours, killed, opened by theirs", self._real) as broker:
+            self._chain.last = view_store(broker.address, self._store)
+
+    def play_from_ours(self) -> None:
+        with self._ours() as broker:
+            self._fill(broker, "one", _BIG)
+            broker.kill()
+        with self._hand_over("begun by ours, killed, opened by theirs", self._real) as broker:
+            self._fill(broker, "two", _SMALL)
+            broker.stop()
+        with self._hand_over("begun by ours, stopped by theirs, opened by ours", self._ours):
+            pass
+
+    def _fill(self, broker: AnyBroker, label: str, batches: int) -> None:
+        asyncio.run(fill(self._namesrv, broker.address, label, batches))
+        self._chain.labels[label] = batches
+        self._fills += 1
+        wait_ended(broker.address, ENDED_PER_FILL * self._fills)
+        wait_dispatched(broker.address)
+        self._view = view_store(broker.address, self._store)
+        wait_until("offsets and delay levels are in their files", self._is_persisted)
+
+    def _is_persisted(self) -> bool:
+        files = read_config(self._store)
+        return all(
+            files[name].get("offsetTable") == table
+            for name, table in (("consumerOffset", self._view.offsets), ("delayOffset", self._view.levels))
+        )
+
+    @contextmanager
+    def _hand_over(self, title: str, start: Callable[[], Any]) -> Iterator[AnyBroker]:
+        config_before = read_config(self._store)
+        offsets = config_before["consumerOffset"]["offsetTable"]
+        self._view.offsets.update({key: queues for key, queues in offsets.items() if key.endswith(_CHECKER)})
+        before = shutil.copytree(self._store, self._directory / f"before {title}")
+        with start() as broker:
+            changed = self._changed(before, broker)
+            after = view_store(broker.address, self._store)
+            step = HandOver(self._view, after, changed, config_before)
+            yield broker
+        step.config_after = read_config(self._store)
+        self._chain.hand_overs[title] = step
+        shutil.rmtree(before)
+
+    def _changed(self, before: Path, broker: AnyBroker) -> list[str]:
+        end = log_end(broker.address)
+        bounds = self._view.bounds.items()
+        changed = [] if log_digest(before, end) == log_digest(self._store, end) else [f"the log up to {end}"]
+        units = queue_digest(before, bounds), queue_digest(self._store, bounds)
+        return changed + [f"the units of {queue}" for queue in units[0] if units[0][queue] != units[1][queue]]
+
+    @contextmanager
+    def _real(self) -> Iterator[RealBroker]:
+        directory = self._directory / "real"
+        directory.mkdir(parents=True, exist_ok=True)
+        broker = RealBroker(self._chain.release, self._namesrv, directory, self._store, **self._config)
+        try:
+            yield broker
+        finally:
+            broker.stop()
+
+    @contextmanager
+    def _ours(self) -> Iterator[OurBroker]:
+        directory = self._directory / "ours"
+        broker = OurBroker(self._chain.profile, self._namesrv, directory, self._store, **CONFIG)
+        try:
+            yield broker
+        finally:
+            broker.stop()
+            self._chain.our_messages += broker.log
+
+
+def read_config(store: Path) -> dict[str, Any]:
+    """The configuration files that both kinds of broker have, parsed; a missing one is empty."""
+    return {name: _read_json(store / "config" / f"{name}.json") for name in CONFIG_FILES}
+
+
+def _read_json(path: Path) -> Any:
+    # A real broker writes over the file, so that it may be found half written; its backup never is then.
+    for candidate in (path, path.with_name(f"{path.name}.bak")):
+        try:
+            return fastjson.loads(candidate.read_bytes())
+        except (RewindMQError, OSError):
+            continue
+    return {}
+
+
+def lost_members(before: Any, after: Any, path: str = "") -> list[str]:
+    """Where ``after`` lacks a member that ``before`` has, at any depth; an empty one is none."""
+    if not isinstance(before, dict):
+        return []
+    if not isinstance(after, dict):
+        return [path]
+    lost = []
+    for name, member in before.items():
+        inner = f"{path}/{name}"
+        if name in after:
+            lost += lost_members(member, after[name], inner)
+        elif member != {}:
+            lost.append(inner)
+    return lost

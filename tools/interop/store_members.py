@@ -1,0 +1,86 @@
+"""RewindMQ's own name server and broker, each alone: to stand beside a real one, or to open its store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from rewindmq.cluster.member import Member
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.property_file import format_properties_file
+from rewindmq.protocol.remoting.address import parse_address
+from tools.interop.servers import BROKER, COMMON_CONFIG
+
+_START_SECONDS: Final = 240.0
+
+
+class OurNamesrv:
+    """``rewindmq namesrv`` at a free port."""
+
+    def __init__(self, profile: Profile, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._member = Member("namesrv", directory / "namesrv.log", directory)
+        arguments = ["namesrv", "-p", "0", "--host", "127.0.0.1", "--root", str(directory)]
+        self._member.launch([*arguments, "--profile", profile.value])
+        try:
+            self._member.wait_ready(_START_SECONDS)
+        except BaseException:
+            self._member.kill()
+            raise
+
+    @property
+    def address(self) -> str:
+        return self._member.address
+
+    def stop(self) -> None:
+        self._member.begin_stop()
+        self._member.finish_stop()
+
+
+class OurBroker:
+    """``rewindmq broker`` that registers at the given name server, theirs or ours; the same handle as of a
+    ``RealBroker``.
+
+    Args:
+        store: its ``storePathRootDir``; may hold a store already.
+        config: more keys of ``broker.conf``, over those that all have.
+    """
+
+    def __init__(
+        self, profile: Profile, namesrv: str, directory: Path, store: Path | None = None, **config: object
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.profile = profile
+        self.store_path = store or directory / "store"
+        self._namesrv = namesrv
+        self._file = directory / "rewindmq.conf"
+        self._config = {**COMMON_CONFIG, "profile": profile.value, **config}
+        self._member = Member(str(config.get("brokerName", BROKER)), directory / "rewindmq.log", directory)
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return self._member.address
+
+    @property
+    def log(self) -> str:
+        return self._member.log_path.read_text(errors="replace")
+
+    def start(self) -> None:
+        """Start (again) with the store that is there, at the port of the first start."""
+        port = parse_address(self.address)[1] if self.address else 0
+        keys = {"listenPort": port, **self._config, "storePathRootDir": self.store_path}
+        self._file.write_text(format_properties_file(keys))
+        self._member.launch(["broker", "-n", self._namesrv, "-c", str(self._file)])
+        try:
+            self._member.wait_ready(_START_SECONDS)
+        except BaseException:
+            self._member.kill()
+            raise
+
+    def stop(self) -> None:
+        self._member.begin_stop()
+        self._member.finish_stop()
+
+    def kill(self) -> None:
+        self._member.kill()

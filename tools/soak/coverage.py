@@ -1,0 +1,50 @@
+"""Whether a soak has put to the test what it is there for: a promise that nothing could break is not kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from tools.soak.options import SoakOptions
+from tools.soak.verdict import Law, Verdict
+
+# Shorter soaks may well miss something.
+MIN_MINUTES: Final = 1.5
+_KILLS: Final = (
+    "broker killed",
+    "broker stopped",
+    "member joined",
+    "member killed",
+    "member left",
+    "name server killed",
+    "name server stopped",
+    "producer killed",
+)
+_RESETS: Final = ("classic reset", "server reset", "fenced reset")
+
+
+def judge_coverage(options: SoakOptions, actions: Counter[str], verdict: Verdict) -> None:
+    """Every kind of action, and every feature that is not left out, has been seen."""
+    if options.minutes < MIN_MINUTES:
+        return
+    needed = [f"{group.name}: messages" for group in options.groups]
+    if "retries" not in options.without:
+        needed += [
+            f"{group.name}: dead letters"
+            for group in options.groups
+            if group.rules.max_reconsume_times is not None
+        ]
+    if "delays" not in options.without:
+        needed.append("delayed messages")
+    if "transactions" not in options.without:
+        needed.append("committed transactions")
+    if "resets" not in options.without:
+        needed.append("SoakFenced: fenced rewinds of a queue, whole")
+    for what in needed:
+        if not verdict.counts[what]:
+            verdict.add(Law.EMPTY, what)
+    expected = [] if "kills" in options.without else list(_KILLS)
+    expected += [] if "resets" in options.without else _RESETS
+    for what in expected:
+        if not actions[what]:
+            verdict.add(Law.EMPTY, what)

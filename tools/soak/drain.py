@@ -1,0 +1,110 @@
+"""The end of a soak: everybody comes to the end of every queue."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.pull_consumer import PullConsumer
+from rewindmq.client.pull_result import PullStatus
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.errors import ResponseError, RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import dlq_topic
+from tools.soak.journal import DeadLetter, JournalWriter, now_us
+from tools.soak.message import TOPICS, MessageId, read_body
+from tools.soak.options import Group
+
+_LOOK_SECONDS: Final = 1.0
+_PATIENCE: Final = 90.0
+
+
+async def drain(
+    admin: AdminClient, groups: Sequence[Group], delivered: Callable[[], int], quiet_seconds: float
+) -> list[str]:
+    """Wait until every group has committed all there is, and nothing has been delivered for a while.
+
+    Returns:
+        What is still open when patience is at an end; nothing, as it should be.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE + 4 * quiet_seconds
+    quiet_since, last = loop.time(), delivered()
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        now = loop.time()
+        if delivered() != last:
+            quiet_since, last = now, delivered()
+        behind = await _behind(admin, groups)
+        if now - quiet_since >= quiet_seconds and not behind:
+            return []
+        if now > deadline:
+            return behind or ["deliveries go on and on"]
+
+
+async def _behind(admin: AdminClient, groups: Sequence[Group]) -> list[str]:
+    behind = []
+    for group in groups:
+        try:
+            stats = await admin.examine_consume_stats(group.name)
+        except RewindMQError as error:
+            behind.append(f"{group.name}: {error}")
+            continue
+        seen = {queue.topic for queue in stats.offset_table}
+        behind += [
+            f"{group.name}: {queue} is at {entry.consumer_offset} of {entry.broker_offset}"
+            for queue, entry in stats.offset_table.items()
+            if entry.consumer_offset < entry.broker_offset
+        ]
+        behind += [
+            f"{group.name}: nothing of {TOPICS[letter]}"
+            for letter in group.rules.topics
+            if TOPICS[letter] not in seen
+        ]
+    return behind
+
+
+async def make_readable(admin: AdminClient, group: Group, addresses: Sequence[str]) -> None:
+    """Let a group's dead letters be read, which 4.2.0 does not by itself.
+
+    Raises:
+        RewindMQError: a broker refused.
+    """
+    topic = dlq_topic(group.name)
+    with contextlib.suppress(ResponseError):
+        await admin.examine_topic_route_info(topic)
+        for address in addresses:
+            config = TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1)
+            await admin.create_and_update_topic_config(address, config)
+
+
+async def journal_dead_letters(group: Group, consumer: PullConsumer, journal: JournalWriter) -> None:
+    """Read a group's dead letters, if it has any.
+
+    Raises:
+        RewindMQError: they cannot be read.
+    """
+    topic = dlq_topic(group.name)
+    try:
+        queues = await consumer.fetch_subscribe_message_queues(topic)
+    except ResponseError:
+        return
+    for queue in queues:
+        await _journal_queue(group, consumer, journal, queue)
+
+
+async def _journal_queue(
+    group: Group, consumer: PullConsumer, journal: JournalWriter, queue: MessageQueue
+) -> None:
+    offset = 0
+    while True:
+        result = await consumer.pull(queue, "*", offset, 32)
+        for message in result.messages:
+            who = read_body(message.body) or MessageId(-1, -1)
+            journal.dead_letter(DeadLetter(now_us(), group.name, *who))
+        if result.status is PullStatus.NO_NEW_MSG:
+            return
+        offset = result.next_begin_offset

@@ -1,0 +1,111 @@
+"""The law of orderly consumption.
+
+What RocketMQ promises of a queue that is consumed in order, with kills, rebalances and resets about: while
+one member has the queue (one ProcessQueue, called a chain), its listener gets the offsets one after another
+without a gap; a message whose listener asked to suspend comes again before the next. Whoever takes the
+queue next begins where the group stands: no further than the end of what was delivered, and no further back
+than what the owner before has committed, which is what it got some seconds before the last message it
+accepted, unless a reset sent it back. Nothing is promised about two members overlapping after the broker
+has forgotten its locks, by a restart or their expiry.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from tools.soak.journal import SUSPENDED, Delivery
+from tools.soak.verdict import Law, Verdict
+
+
+class _Chain(NamedTuple):
+    """What the listener has to get next."""
+
+    next_offset: int
+    at: int
+
+
+class QueueOrder:
+    """One queue of one orderly group.
+
+    Args:
+        commit_us: within which time a delivered message is committed and on the broker's disk.
+    """
+
+    def __init__(self, name: str, commit_us: int, verdict: Verdict) -> None:
+        self._name = name
+        self._commit_us = commit_us
+        self._verdict = verdict
+        self._chains: dict[tuple[str, int], _Chain] = {}
+        # One past the furthest offset ever accepted.
+        self._furthest = 0
+        # When somebody last accepted a message: the owner may have lost the queue right after, with no way to
+        # commit.
+        self._last_at = 0
+        # (since, offset): from that time on it may not go back behind it. The head is what holds now.
+        self._committed: deque[tuple[int, int]] = deque([(0, 0)])
+        self._outages: deque[tuple[int, int]] = deque(maxlen=8)
+
+    def reset(self, target: int) -> None:
+        """Somebody may begin at the target, now or later."""
+        self._committed = deque([(0, min(target, self._floor(0)))])
+
+    def broker_was_down(self, since: int, until: int) -> None:
+        """Nobody could commit meanwhile."""
+        self._outages.append((since, until))
+
+    def delivered(self, owner: str, delivery: Delivery) -> None:
+        key = owner, delivery.chain
+        offset = delivery.offset
+        chain = self._chains.get(key)
+        if chain is None:
+            self._begins(owner, delivery)
+        elif offset != chain.next_offset:
+            self._verdict.add(
+                Law.OUT_OF_ORDER,
+                f"{self._name}: {owner} got {offset} where {chain.next_offset} had to come (chain {key[1]})",
+            )
+        is_done = delivery.verdict != SUSPENDED
+        self._chains[key] = _Chain(offset + 1 if is_done else offset, delivery.at)
+        if is_done:
+            self._accepted(offset + 1, delivery.at)
+
+    def _begins(self, owner: str, delivery: Delivery) -> None:
+        """A chain's first message."""
+        if delivery.offset > self._furthest:
+            self._verdict.add(
+                Law.OUT_OF_ORDER,
+                f"{self._name}: {owner} begins at {delivery.offset}, {self._furthest} was never delivered",
+            )
+        floor = self._floor(self._last_at)
+        if delivery.offset < floor:
+            self._verdict.add(
+                Law.WENT_BACK, f"{self._name}: {owner} begins at {delivery.offset}, {floor} was committed"
+            )
+        # From here on the group stands there again; what was reached before is no longer committed.
+        while self._committed and self._committed[-1][1] > delivery.offset:
+            self._committed.pop()
+        if not self._committed:
+            self._committed.append((0, delivery.offset))
+        if len(self._chains) > 64:
+            oldest = min(self._chains, key=lambda key: self._chains[key].at)
+            del self._chains[oldest]
+
+    def _accepted(self, next_offset: int, at: int) -> None:
+        self._furthest = max(self._furthest, next_offset)
+        self._last_at = at
+        latest_at, latest = self._committed[-1]
+        if next_offset < latest or at - latest_at < 100_000:
+            return
+        self._committed.append((at, next_offset))
+
+    def _floor(self, at: int) -> int:
+        """What must have been committed at a time."""
+        limit = at - self._commit_us - self._outage_us(at)
+        while len(self._committed) > 1 and self._committed[1][0] <= limit:
+            self._committed.popleft()
+        return self._committed[0][1]
+
+    def _outage_us(self, at: int) -> int:
+        """How long the broker was away within the last while, and whoever may commit had to wait."""
+        return sum(until - since for since, until in self._outages if until > at - 20 * self._commit_us)

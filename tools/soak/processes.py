@@ -1,0 +1,170 @@
+"""The driver's side of a worker process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from tools.soak.options import Group, SoakOptions
+
+_STOP_SECONDS: Final = 15.0
+_LINE_BYTES: Final = 65_536
+
+
+class Crew:
+    """All worker processes, the living and those that were.
+
+    Args:
+        namesrv: for all of them.
+
+    Attributes:
+        workers: by place, as ``SoakFenced-0`` or ``producer-1``; a new process takes the place of a gone one.
+    """
+
+    def __init__(self, options: SoakOptions, namesrv: str) -> None:
+        self.workers: dict[str, Worker] = {}
+        self.ended_by_themselves: list[str] = []
+        self._options = options
+        self._namesrv = namesrv
+        self._incarnations: dict[str, int] = {}
+        self._producers = 0
+        self._past: dict[str, int] = {}
+
+    async def start_member(self, group: Group, place: str) -> None:
+        """A member of a group."""
+        profile = group.profile or self._options.profile
+        await self._start(place, group.role, ["--group", group.name, "--profile", profile])
+
+    async def start_producer(self, place: str, rate: float) -> None:
+        number = self._producers
+        self._producers += 1
+        options = ["--producer", str(number), "--rate", str(rate), "--profile", self._options.profile]
+        await self._start(place, "producer", options)
+
+    async def _start(self, place: str, role: str, arguments: list[str]) -> None:
+        incarnation = self._incarnations[place] = self._incarnations.get(place, -1) + 1
+        worker = Worker(f"{place}.{incarnation}", self._options, self._namesrv)
+        await worker.start(role, arguments)
+        self.workers[place] = worker
+
+    async def end(self, place: str, *, kill: bool) -> None:
+        """Take one out, in order or by SIGKILL."""
+        worker = self.workers.pop(place)
+        if kill:
+            await worker.kill()
+        else:
+            await worker.stop()
+        self._remember(worker)
+
+    def collect_the_dead(self) -> list[str]:
+        """Places whose process has ended by itself."""
+        dead = [place for place, worker in self.workers.items() if not worker.is_running]
+        for place in dead:
+            worker = self.workers.pop(place)
+            self.ended_by_themselves.append(f"{worker.owner}: {worker.last_log_line()}")
+            self._remember(worker)
+        return dead
+
+    def count(self, what: str) -> int:
+        """What all of them have counted, as of a second ago."""
+        return self._past.get(what, 0) + sum(worker.counts.get(what, 0) for worker in self.workers.values())
+
+    def pids(self) -> dict[int, str]:
+        return {worker.pid: place for place, worker in self.workers.items() if worker.is_running}
+
+    async def close(self) -> None:
+        """Stop everybody, in order where that works."""
+        await asyncio.gather(*(self.end(place, kill=False) for place in list(self.workers)))
+
+    def kill_all(self) -> None:
+        """For a driver that cannot wait."""
+        for worker in self.workers.values():
+            worker.abort()
+
+    def _remember(self, worker: Worker) -> None:
+        for what, count in worker.counts.items():
+            self._past[what] = self._past.get(what, 0) + count
+
+
+class Worker:
+    """One process; its journal and log are named for its owner, ``place.incarnation``."""
+
+    def __init__(self, owner: str, options: SoakOptions, namesrv: str) -> None:
+        self.owner = owner
+        self.counts: dict[str, int] = {}
+        self._options = options
+        self._namesrv = namesrv
+        self._log = options.directory / "logs" / f"{owner}.log"
+        self._process: asyncio.subprocess.Process
+        self._reading: asyncio.Task[None]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.returncode is None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has sent or got anything."""
+        return bool(self.counts.get("acked") or self.counts.get("delivered"))
+
+    async def start(self, role: str, arguments: list[str]) -> None:
+        options = self._options
+        environment = dict(os.environ)
+        root = str(Path(__file__).parents[2])
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tools.soak.worker", role, "--owner", self.owner, *arguments),
+                *("--namesrv", self._namesrv, "--time-scale", str(options.time_scale)),
+                *("--journal", str(options.journals / f"{self.owner}.journal")),
+                *("--without", ",".join(sorted(options.without))),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                limit=_LINE_BYTES,
+                env=environment,
+                process_group=0,
+            )
+        self._reading = asyncio.create_task(self._read())
+
+    def tell_to_stop_sending(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"stop\n")
+
+    async def kill(self) -> None:
+        self.abort()
+        await self._process.wait()
+        await self._reading
+
+    async def stop(self) -> None:
+        """In order; killed when it takes too long."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            await self.kill()
+        await self._reading
+
+    def abort(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    def last_log_line(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()
+        return f"exit code {self._process.returncode}, {lines[-1] if lines else 'no log'}"
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            self.counts = json.loads(line)

@@ -1,0 +1,94 @@
+"""Rewinds of the soak's groups, in the mode each group has.
+
+Only ever back: a target behind which a group has not committed everything would make it skip messages,
+which is no fault of anybody. So the stored offsets are looked at first, and one reset is made at a time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.reset_mode import ResetMode
+from tools.soak.journal import TRIED, JournalWriter, Reset, now_us, queue_token
+from tools.soak.message import TOPICS
+from tools.soak.options import Group
+
+_LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
+_MOST_SECONDS: Final = 20.0
+_MOST_MESSAGES: Final = 200
+
+
+class Rewinder:
+    """Rewinds groups; journals every rewind before it is asked for, and again when it was answered."""
+
+    def __init__(self, admin: AdminClient, journal: JournalWriter, chance: random.Random) -> None:
+        self._admin = admin
+        self._journal = journal
+        self._chance = chance
+
+    async def rewind(self, group: Group, addresses: dict[str, str]) -> str:
+        """One rewind in one of the group's topics; says what was done.
+
+        Args:
+            addresses: the brokers', by name.
+
+        Raises:
+            RewindMQError: it was refused, or nobody answered; it may have been done all the same.
+        """
+        assert group.reset_mode is not None
+        letter = self._chance.choice(group.rules.topics)
+        mode = ResetMode(group.reset_mode)
+        stats = await self._admin.examine_consume_stats(group.name, TOPICS[letter])
+        stored = {queue: entry.consumer_offset for queue, entry in stats.offset_table.items()}
+        if mode is not ResetMode.CLASSIC and self._chance.random() < 0.4:
+            return await self._one_queue(group, letter, mode, stored, addresses)
+        seconds = self._chance.uniform(1, _MOST_SECONDS)
+        timestamp = int((time.time() - seconds) * 1000)
+        targets: dict[MessageQueue, int] = {}
+        for queue, offset in stored.items():
+            targets[queue] = await self._admin.search_offset(queue, timestamp)
+            if targets[queue] > offset:
+                return f"{group.name} is not rewound {seconds:.1f} s in {letter}: it has not come so far yet"
+        asked = self._note(now_us(), group, TRIED, targets)
+        result = await self._admin.reset_offset_by_timestamp(TOPICS[letter], group.name, timestamp, mode=mode)
+        self._note(asked, group, mode, result.offset_table)
+        return f"{group.name} was rewound {seconds:.1f} s in {letter} ({mode})"
+
+    async def _one_queue(
+        self,
+        group: Group,
+        letter: str,
+        mode: ResetMode,
+        stored: dict[MessageQueue, int],
+        addresses: dict[str, str],
+    ) -> str:
+        candidates = sorted(queue for queue, offset in stored.items() if offset > 0)
+        if not candidates:
+            return f"{group.name} is not rewound in {letter}: it stands at the beginning"
+        queue = self._chance.choice(candidates)
+        count = min(stored[queue], self._chance.randint(1, _MOST_MESSAGES))
+        target = stored[queue] - count
+        asked = self._note(now_us(), group, TRIED, {queue: target})
+        result = await self._admin.reset_offset_of_queue(
+            addresses[queue.broker_name],
+            TOPICS[letter],
+            group.name,
+            queue.queue_id,
+            offset=target,
+            mode=mode,
+        )
+        self._note(asked, group, mode, result.offset_table)
+        return f"{group.name} was rewound {count} messages in {letter} {queue.broker_name} {queue.queue_id}"
+
+    def _note(self, asked: int, group: Group, mode: str, targets: Mapping[MessageQueue, int]) -> int:
+        tokens = {
+            queue_token(_LETTERS[queue.topic], queue.broker_name, queue.queue_id): offset
+            for queue, offset in targets.items()
+        }
+        self._journal.reset(Reset(asked, group.name, mode, tokens))
+        return asked

@@ -1,0 +1,49 @@
+"""What a worker process works with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
+from tools.soak.journal import JournalWriter
+from tools.soak.options import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Attributes:
+    group: None for a producer.
+    rate: messages a second that a producer sends.
+    without: features left out, see ``options.FEATURES``.
+    counts: told to the driver each second.
+    stopping: a producer sends no more.
+    ending: the process ends.
+    chain: the number of the ProcessQueue whose listener is being called.
+    """
+
+    namesrv: str
+    runtime: Runtime
+    profile: Profile
+    group: Group | None
+    producer: int
+    rate: float
+    time_scale: float
+    without: frozenset[str]
+    journal: JournalWriter
+    counts: Counter[str]
+    stopping: asyncio.Event
+    ending: asyncio.Event
+    chain: Callable[[], int]
+
+    async def pause(self, seconds: float) -> bool:
+        """Wait, but no longer than until the producer is to stop; True while it is not."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.stopping.wait()
+        except TimeoutError:
+            pass
+        return not self.stopping.is_set()

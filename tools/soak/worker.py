@@ -1,0 +1,117 @@
+"""One process of the soak: ``python -m tools.soak.worker``, started by the driver.
+
+A producer or a member of a group. It journals what it does, and prints a line of JSON each second with what
+it has counted. ``stop`` on standard input ends a producer's sending; the end of standard input, or SIGTERM,
+ends the process in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.process import loop_factory
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from tools.soak.consuming import consume_lite, consume_orderly, consume_pulling, consume_pushed
+from tools.soak.journal import Header, JournalWriter
+from tools.soak.options import GROUPS
+from tools.soak.producing import produce
+from tools.soak.stage import Stage
+
+_ROLES: Final[dict[str, Callable[[Stage], Awaitable[None]]]] = {
+    "producer": produce,
+    "push": consume_pushed,
+    "orderly": consume_orderly,
+    "pull": consume_pulling,
+    "lite": consume_lite,
+}
+
+
+async def _tell(counts: Counter[str]) -> None:
+    while True:
+        await asyncio.sleep(1)
+        sys.stdout.write(json.dumps(counts) + "\n")
+        sys.stdout.flush()
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    group = next((group for group in GROUPS if group.name == arguments.group), None)
+    header = Header(arguments.owner, arguments.group, arguments.producer)
+    chain = {"now": 0}
+
+    def probe(point: Point, details: dict[str, Any]) -> None:
+        if point is Point.LISTENER_CALLED:
+            chain["now"] = details.get("chain", 0)
+
+    runtime: Runtime = system_runtime(time_scale=arguments.time_scale, probe=probe)
+    stage = Stage(
+        namesrv=arguments.namesrv,
+        runtime=runtime,
+        profile=arguments.profile,
+        group=group,
+        producer=arguments.producer,
+        rate=arguments.rate,
+        time_scale=arguments.time_scale,
+        without=frozenset(filter(None, arguments.without.split(","))),
+        journal=JournalWriter(arguments.journal, header),
+        counts=Counter(),
+        stopping=asyncio.Event(),
+        ending=asyncio.Event(),
+        chain=lambda: chain["now"],
+    )
+    telling = asyncio.create_task(_tell(stage.counts))
+    listening = asyncio.create_task(_listen(stage))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stage.ending.set)
+    try:
+        await _ROLES[arguments.role](stage)
+    finally:
+        for task in (telling, listening):
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(telling, listening)
+        runtime.workers.close()
+
+
+async def _listen(stage: Stage) -> None:
+    """``stop``, then the end."""
+    commands = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    while await commands.readline():
+        stage.stopping.set()
+    stage.stopping.set()
+    stage.ending.set()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role", choices=sorted(_ROLES))
+    parser.add_argument("--namesrv", required=True)
+    parser.add_argument("--owner", required=True)
+    parser.add_argument("--group", default="")
+    parser.add_argument("--producer", type=int, default=-1)
+    parser.add_argument("--rate", type=float, default=0)
+    parser.add_argument("--time-scale", type=float, required=True)
+    parser.add_argument("--profile", type=Profile, required=True)
+    parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--without", default="")
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
