@@ -106,7 +106,7 @@ def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
     readable: int, dropped: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The rest of an answer behind a bad record is lost to the consumer, as in Java; the log says what."""
-    from client_records import record
+    from tests.client.client_records import record
 
     received: list[int] = []
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
         consumer = consumer_of(broker, runtime, Profile.V49)
         consumer.register_message_listener(take)
         async with consumer:
-            await asyncio.sleep(3)
+            await world.sleep(3)
 
     play(scene)
     assert received == list(range(5, 5 + readable))
