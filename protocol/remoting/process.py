@@ -6,10 +6,12 @@ Called by entry points only; the one place that loads uvloop and that touches st
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
 import os
+import resource
 import signal
 import stat
 import sys
@@ -51,6 +53,15 @@ def tune_collector() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open file descriptors to the hard limit, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS refuses a limit it calls unlimited; what was given is kept.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def run_process(
     kind: str,
     make_service: Callable[[Runtime], Service],
@@ -66,6 +77,8 @@ def run_process(
     Args:
         probe: hears of every named point the process passes.
 
+    The process takes all the file descriptors it may have: a connection needs one, a mapped file too.
+
     Returns:
         The exit code of an orderly stop, 0.
 
@@ -77,6 +90,7 @@ def run_process(
         await _serve(kind, make_service(runtime), stopping, details)
         return 0
 
+    raise_descriptor_limit()
     return run_work(work, options, probe)
 
 
