@@ -12,7 +12,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
 from rewindmq.race.explore.pool import Setting
 
-# Searches that only ``--full`` makes, and those of CI too.
+# Searches that take minutes, of which only ``--full`` makes all; and those of seconds, which CI makes.
 FULL = (pytest.mark.long, pytest.mark.computing)
 CHOSEN = (*FULL, pytest.mark.chosen)
 

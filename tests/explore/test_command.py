@@ -76,6 +76,7 @@ def test_a_lost_reset_is_saved_and_replayed(
 
 @pytest.mark.long
 @pytest.mark.computing
+@pytest.mark.chosen
 def test_a_report_shows_the_reset_that_was_lost_also_where_a_later_one_was_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ def test_server_resets_are_lost_when_the_broker_is_started_again() -> None:
 
 @pytest.mark.long
 @pytest.mark.computing
+@pytest.mark.chosen
 @pytest.mark.parametrize("model", SMALL)
 def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
     findings = Search(setting_of(model, ResetMode.FENCED, late=1), 2).run_all(limit=200)
@@ -40,6 +41,7 @@ def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.computing
+@pytest.mark.chosen
 def test_fenced_resets_are_kept_in_random_schedules() -> None:
     findings = Search(setting_of("large", ResetMode.FENCED, late=2), 2).run_some(100, seed=3)
     assert (findings.schedules, findings.bad) == (100, 0)
