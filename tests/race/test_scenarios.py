@@ -126,6 +126,8 @@ def test_20_of_20_held_runs_come_out_as_documented(
     assert _undocumented(outcomes) == []
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_R1_held_lets_the_notice_of_a_server_reset_through() -> None:
     plan = Plan("R1", Profile.V53, ResetMode.SERVER, Staging.HELD, HELD_TIME_SCALE)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)

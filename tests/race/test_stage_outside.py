@@ -161,6 +161,8 @@ def test_a_command_is_split_as_a_shell_would() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux's list of processes")
+@pytest.mark.long
+@pytest.mark.chosen
 def test_no_process_of_a_foreign_client_is_left(tmp_path: Path) -> None:
     """A program that ignores SIGTERM, started by a script, is gone all the same."""
     script = tmp_path / "client"
