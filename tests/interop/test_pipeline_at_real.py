@@ -122,7 +122,7 @@ def _served_by_theirs(release: str, namesrv: str, store: Path) -> StoreView:
     directory.mkdir()
     # One name for each, for both are at the same name server.
     keys = CONFIG | LAYOUT | {"brokerName": f"broker-{store.name}"}
-    broker = RealBroker(release, namesrv, directory, store, **keys)
+    broker = RealBroker(release, namesrv, directory, store, keys)
     try:
         wait_dispatched(broker.address)
         return view_store(broker.address, store)

@@ -55,8 +55,8 @@ def _start(kind: Kind) -> list[Server]:
     """Ours and theirs; neither is left behind where the other does not start."""
     with ThreadPoolExecutor(2) as starters:
         starting: list[Future[Server]] = [
-            starters.submit(lambda: OurServer(kind.profile, **kind.ours)),
-            starters.submit(lambda: RealServer(kind.server, **kind.theirs)),
+            starters.submit(lambda: OurServer(kind.profile, config=kind.ours)),
+            starters.submit(lambda: RealServer(kind.server, config=kind.theirs)),
         ]
     failed = [error for future in starting if (error := future.exception()) is not None]
     servers = [future.result() for future in starting if future.exception() is None]

@@ -129,7 +129,7 @@ def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, rol
         # 5.5.0 compresses the body, but says in the header that it did not; its own name server refuses that.
         config["compressedRegister"] = str(session.server.startswith("4.")).lower()
     relay = relays.address(role, NAMESRV, namesrv)
-    return RealBroker(session.server, relay, directory, **config)
+    return RealBroker(session.server, relay, directory, config=config)
 
 
 def _make_traffic(

@@ -45,6 +45,7 @@ JAVA_17: Final = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 
+NO_CONFIG: Final[Mapping[str, object]] = MappingProxyType({})
 # Both kinds of broker: what a laptop needs, and no refusal for a machine that is busy for a moment.
 COMMON_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
     {
@@ -110,7 +111,9 @@ class OurServer:
 
     is_real = False
 
-    def __init__(self, profile: Profile, directory: Path | None = None, **config: object) -> None:
+    def __init__(
+        self, profile: Profile, directory: Path | None = None, config: Mapping[str, object] = NO_CONFIG
+    ) -> None:
         self.name = f"rewindmq-{profile.value}"
         self.release = profile.value
         self._cluster = LocalCluster(
@@ -271,14 +274,19 @@ class RealBroker:
     """
 
     def __init__(
-        self, version: str, namesrv: str, directory: Path, store: Path | None = None, **config: object
+        self,
+        version: str,
+        namesrv: str,
+        directory: Path,
+        store: Path | None = None,
+        config: Mapping[str, object] = NO_CONFIG,
     ) -> None:
         self.version = version
         self.store_path = store or directory / "store"
         self._namesrv = namesrv
         self._directory = directory
         self._home = rocketmq_home(directory)
-        self._config = dict(COMMON_CONFIG) | dict(_REAL_CONFIG) | config
+        self._config = {**COMMON_CONFIG, **_REAL_CONFIG, **config}
         self.port = 0
         self.start()
 
@@ -343,7 +351,9 @@ class RealServer:
 
     is_real = True
 
-    def __init__(self, version: str, directory: Path | None = None, **config: object) -> None:
+    def __init__(
+        self, version: str, directory: Path | None = None, config: Mapping[str, object] = NO_CONFIG
+    ) -> None:
         self.name = f"rocketmq-{version}"
         self.release = version
         self._is_temporary = directory is None
@@ -351,7 +361,7 @@ class RealServer:
         try:
             self.namesrv = RealNamesrv(version, self._directory)
             try:
-                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, **config)
+                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, config)
             except BaseException:
                 self.namesrv.stop()
                 raise

@@ -194,7 +194,7 @@ class _Player:
     def _real(self) -> Iterator[RealBroker]:
         directory = self._directory / "real"
         directory.mkdir(parents=True, exist_ok=True)
-        broker = RealBroker(self._chain.release, self._namesrv, directory, self._store, **self._config)
+        broker = RealBroker(self._chain.release, self._namesrv, directory, self._store, self._config)
         try:
             yield broker
         finally:
@@ -203,7 +203,7 @@ class _Player:
     @contextmanager
     def _ours(self) -> Iterator[OurBroker]:
         directory = self._directory / "ours"
-        broker = OurBroker(self._chain.profile, self._namesrv, directory, self._store, **CONFIG)
+        broker = OurBroker(self._chain.profile, self._namesrv, directory, self._store, CONFIG)
         try:
             yield broker
         finally:

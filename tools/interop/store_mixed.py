@@ -45,11 +45,11 @@ class MixedCluster:
     def namesrv_address(self) -> str:
         return self.namesrv.address
 
-    def start_ours(self, name: str, **config: object) -> OurBroker:
+    def start_ours(self, name: str) -> OurBroker:
         """Another broker of ours in this cluster."""
         profile = PROFILES[self.release]
-        keys = _CONFIG | {"brokerName": name} | config
-        broker = OurBroker(profile, self.namesrv_address, self.directory / name, **keys)
+        keys = _CONFIG | {"brokerName": name}
+        broker = OurBroker(profile, self.namesrv_address, self.directory / name, config=keys)
         self.more.append(broker)
         return broker
 
@@ -106,12 +106,12 @@ def _start(release: str, kind: str, directory: Path) -> MixedCluster:
 
     def real(folder: str, **keys: object) -> RealBroker:
         config = _CONFIG | OF_RELEASE[release] | keys
-        broker = RealBroker(release, namesrv.address, folders[folder], **config)
+        broker = RealBroker(release, namesrv.address, folders[folder], config=config)
         started.callback(broker.stop)
         return broker
 
     def ours(folder: str, **keys: object) -> OurBroker:
-        broker = OurBroker(profile, namesrv.address, folders[folder], **_CONFIG, **keys)
+        broker = OurBroker(profile, namesrv.address, folders[folder], config=_CONFIG | keys)
         started.callback(broker.stop)
         return broker
 

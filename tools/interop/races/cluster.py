@@ -74,7 +74,7 @@ class RaceCluster:
             if number(self.kind.release) >= _SERVER_SIDE:
                 is_server_side = self.kind.mode is ResetMode.SERVER
                 keys["useServerSideResetOffset"] = str(is_server_side).lower()
-            self._real = await asyncio.to_thread(RealServer, self.kind.release, self._directory, **keys)
+            self._real = await asyncio.to_thread(RealServer, self.kind.release, self._directory, keys)
         else:
             self._pipe = PointPipe(self._directory / f"{BROKER}.jsonl", self._hear)
             config = {key: value for key, value in COMMON_CONFIG.items() if key not in _NOT_FOR_ALL}

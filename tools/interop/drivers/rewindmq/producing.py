@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from told import Fields, describe_message, describe_result, make_message, say
-
 from rewindmq.client import (
     LocalTransactionState,
     Message,
@@ -19,6 +17,7 @@ from rewindmq.client import (
     SendResult,
     TransactionProducer,
 )
+from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_result, make_message, say
 
 _STATES: Final = {
     "commit": LocalTransactionState.COMMIT_MESSAGE,
