@@ -42,11 +42,11 @@ def report(
     return pytest.TestReport(
         test,
         ("", 0, test),
-        {group: 1},
+        {},
         outcome,
         (test, 1, f"Skipped: {reason}") if reason else None,
         when,
-        user_properties=[("explained", text) for text in why],
+        user_properties=[("group", group), *(("explained", text) for text in why)],
     )
 
 

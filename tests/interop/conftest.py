@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tools.interop.results import COMMITTED, GROUP, Recorder, read, written
+from tools.interop.results import COMMITTED, GROUP, OF_GROUP, Recorder, read, written
 from tools.interop.toolchains import ToolMissing, missing_tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tools.interop.store_chain import Chains
+    from tools.interop.store_chain import Chain, Link
     from tools.interop.store_mixed import MixedClusters
 
 
 _recorder = Recorder()
 _contradictions: list[str] = []
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker(GROUP) is not None:
+            item.user_properties.append(OF_GROUP)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
@@ -84,11 +90,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def store_chains(tmp_path_factory: pytest.TempPathFactory) -> Chains:
-    """One store through several brokers' hands, for each real release."""
-    from tools.interop.store_chain import Chains
+def store_chains(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Link, Chain | BaseException]:
+    """One store through several brokers' hands: the chains that the session's tests ask for."""
+    from tests.interop.asked import asked_for
+    from tools.interop.store_chain import Link, play_chains
 
-    return Chains(tmp_path_factory.mktemp("stores"))
+    return play_chains(asked_for(request, Link), tmp_path_factory.mktemp("stores"))
 
 
 # Not of the session: idle real brokers take a third of a core from the races that come later.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.interop.asked import asked_for
 from tools.interop.differences import EXPLAINED, at, differing
 from tools.interop.plan import Play, plays
 from tools.interop.results import EXPLAINED as EXPLAINED_RESULT
@@ -20,9 +21,7 @@ pytestmark = pytest.mark.interop
 @pytest.fixture(scope="module")
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     """What the session's tests ask for, and nothing else."""
-    calls = (getattr(item, "callspec", None) for item in request.session.items)
-    asked = [call.params["play"] for call in calls if call is not None and "play" in call.params]
-    runs = Runs(tmp_path_factory.mktemp("interop"), asked)
+    runs = Runs(tmp_path_factory.mktemp("interop"), asked_for(request, Play))
     yield runs
     runs.close()
 

@@ -19,6 +19,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests" / "interop"
 COMMITTED: Final = ROOT / "docs" / "compatibility.json"
 GROUP: Final = "interop"
+# A property of every test of the group: a report's keywords have the names of its folders, too.
+OF_GROUP: Final = ("group", GROUP)
 
 WORKS: Final = "works"
 FAILS: Final = "fails"
@@ -53,7 +55,7 @@ class Recorder:
         """Take down what one stage of a test has shown; tests of other groups are passed over."""
         path, _, name = report.nodeid.partition("::")
         shown = _shown(report)
-        if GROUP not in report.keywords or shown is None:
+        if OF_GROUP not in report.user_properties or shown is None:
             return
         if not shown:
             self.unseen.setdefault(_reason(report), []).append(report.nodeid)

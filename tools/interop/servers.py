@@ -46,6 +46,8 @@ JAVA_17: Final = (
 )
 
 NO_CONFIG: Final[Mapping[str, object]] = MappingProxyType({})
+# For processes that live a few minutes: no time for the optimising compiler, nor for threads of a collector.
+_SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Both kinds of broker: what a laptop needs, and no refusal for a machine that is busy for a moment.
 COMMON_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
     {
@@ -182,7 +184,7 @@ class JavaProcess:
         self._served = threading.Event()
         self._has_served = False
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, "-XX:+UseSerialGC"]
+        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, *_SHORT_LIVED]
         # Its own logs go to ~/logs otherwise.
         command += [f"-Duser.home={home}", "-cp", f"{jars}/*", main, *arguments]
         self._output = log.open("ab")
@@ -263,6 +265,9 @@ class RealNamesrv:
 
     def stop(self) -> None:
         self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
 
 
 class RealBroker:
@@ -395,10 +400,11 @@ class RealServer:
         self.broker.start()
 
     def close(self) -> None:
+        """Kill both: nothing is read of what they leave, and a real broker takes 10 s to end in order."""
         try:
-            self.broker.stop()
+            self.broker.kill()
         finally:
-            self.namesrv.stop()
+            self.namesrv.kill()
             self._remove()
 
     def _remove(self) -> None:

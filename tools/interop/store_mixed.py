@@ -14,6 +14,7 @@ from typing import Final
 from tools.interop.servers import RealBroker, RealNamesrv
 from tools.interop.store_chain import OF_RELEASE, PROFILES
 from tools.interop.store_members import OurBroker, OurNamesrv
+from tools.interop.versions import SERVER_4, SERVER_5
 
 OURS, THEIRS = "our name server", "a real name server"
 REAL_NAME: Final = "broker-a"
@@ -21,6 +22,11 @@ OUR_NAME: Final = "broker-b"
 CLUSTER: Final = "DefaultCluster"
 _CONFIG: Final[dict[str, object]] = {"mappedFileSizeCommitLog": 1 << 20, "slaveReadEnable": "true"}
 _SLAVE: Final[dict[str, object]] = {"brokerId": 1, "brokerRole": "SLAVE"}
+
+
+def is_chosen(release: str, kind: str) -> bool:
+    """Whether CI has this cluster: each kind of name server once, each with another release."""
+    return (release, kind) in ((SERVER_4, THEIRS), (SERVER_5, OURS))
 
 
 @dataclass
@@ -54,10 +60,11 @@ class MixedCluster:
         return broker
 
     def close(self) -> None:
+        """End everything; no store is looked at again, so no broker takes its time."""
         brokers = [broker for broker in (self.our_slave, self.real_slave, self.ours, self.real) if broker]
         try:
             with ThreadPoolExecutor() as threads:
-                list(threads.map(lambda broker: broker.stop(), (*self.more, *brokers)))
+                list(threads.map(lambda broker: broker.kill(), (*self.more, *brokers)))
         finally:
             self.namesrv.stop()
 

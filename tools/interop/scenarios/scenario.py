@@ -76,7 +76,8 @@ class Stage:
     async def stop(self, name: str) -> None:
         """End a producer or consumer of this scenario's."""
         kind = self._running.pop(name)
-        await self.driver.do(f"{kind}.stop", **{"producer" if kind == "producer" else "consumer": name})
+        fields: dict[str, Any] = {"producer" if kind == "producer" else "consumer": name}
+        await self.driver.do(f"{kind}.stop", **fields)
 
     async def close(self) -> None:
         """End all that still run: clients that only idle cost two cores more than those that work."""
