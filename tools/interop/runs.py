@@ -36,7 +36,7 @@ _QUICK: Final[dict[str, object]] = {
     "traceTopicEnable": "true",
 }
 _DRIVERS_STARTING: Final = 2
-_BEGINNING: Final = 6
+_BEGINNING: Final = 4
 # A bound for one that hangs where no bound of its own holds.
 _SCENARIO_SECONDS: Final = 900.0
 # A real 5.5.0 keeps a core busy from its first transaction on, once it has nothing to do for 3 s

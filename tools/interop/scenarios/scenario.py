@@ -31,6 +31,7 @@ SECONDS: Final = 300.0
 # How often a broker is asked, and how often a list is looked at.
 _ASK_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.1
+_WRITABLE: Final = 2
 _Asked = TypeVar("_Asked")
 
 
@@ -72,6 +73,7 @@ class Stage:
     prefix: str
     has_begun: Callable[[], None] = lambda: None
     _running: dict[str, str] = field(default_factory=dict)
+    _writable: list[str] = field(default_factory=list)
 
     async def stop(self, name: str) -> None:
         """End a producer or consumer of this scenario's."""
@@ -104,6 +106,8 @@ class Stage:
         answer = await asyncio.to_thread(ask, self.server.broker_address, command, seconds=SECONDS)
         answer.require_success()
         await self.wait_route(topic)
+        if perm & _WRITABLE:
+            self._writable.append(topic)
         return topic
 
     async def wait_route(self, topic: str) -> None:
@@ -184,10 +188,11 @@ class Stage:
         await self._poll(it_holds, text, _LOOK_SECONDS)
 
     async def producer(self, suffix: str = "producer", **options: Any) -> str:
-        """Start a producer; returns the name to say to ``send.*``."""
+        """Start a producer for the scenario's topics; returns the name to say to ``send.*``."""
         name = self.name(suffix)
         address = self.server.namesrv_address
-        await self.driver.do("producer.start", name=name, group=name, namesrv=address, **options)
+        fields: dict[str, Any] = {"topics": self._writable} | options
+        await self.driver.do("producer.start", name=name, group=name, namesrv=address, **fields)
         self._running[name] = "producer"
         return name
 
