@@ -22,13 +22,17 @@ from rewindmq.protocol.remoting.address import parse_address
 # RocketMQ's brokers use the ports around theirs too (VIP -2, HA +1).
 BROKER_PORT_STEP: Final = 10
 
+# Leaving a block so is no failure of what ran in it.
+_ORDERLY_ENDS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
+
 
 class LocalCluster:
     """Processes started together and never left behind.
 
     Used as ``with LocalCluster(brokers=2) as cluster:`` or ``async with ...`` (which gives an
     ``AsyncLocalCluster``), or by ``start`` and ``close``. Members stop when the block is left in any way,
-    and when this process ends in any way, SIGKILL included.
+    and when this process ends in any way, SIGKILL included. An error that leaves the block carries the last
+    lines of each member's log as notes.
 
     Args:
         brokers: how many, 1 to 26: broker-a, broker-b, ... each a master with its own store.
@@ -201,6 +205,7 @@ class LocalCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._note_logs(error)
         self.close()
 
     async def __aenter__(self) -> AsyncLocalCluster:
@@ -214,7 +219,16 @@ class LocalCluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._note_logs(error)
         await run_in_thread(self.close)
+
+    def _note_logs(self, error: BaseException | None) -> None:
+        """Attach the end of each member's log to the error that leaves the block: the logs go with it."""
+        if error is None or isinstance(error, _ORDERLY_ENDS):
+            return
+        for member in self._members.values():
+            if tail := member.log_tail():
+                error.add_note(f"the log of {member.name} ends:\n  " + "\n  ".join(tail))
 
     def _member(self, name: str) -> Member:
         member = self._members.get(name)

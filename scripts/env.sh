@@ -47,11 +47,13 @@ make_env() {
     echo "$stamp" >"$directory/.stamp"
 }
 
+# Where there is no Java and none can be installed, JAVA_HOME stays unset: the tests that need it are listed
+# as not run.
 find_java() {
     if ! JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java 2>/dev/null); then
         unset JAVA_HOME
-        install_java || true
-        JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java) || fail "needs Java for the pipeline (see above)"
+        install_java || return 0
+        JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java) || { unset JAVA_HOME && return 0; }
     fi
     export JAVA_HOME
 }

@@ -1,4 +1,4 @@
-"""What every test may rely on."""
+"""Options and fixtures of the whole suite, and what a failing test reports."""
 
 from __future__ import annotations
 
@@ -7,13 +7,31 @@ from collections.abc import Iterator
 
 import pytest
 
+# A plugin that another one imports comes first, or pytest cannot rewrite its assertions.
+pytest_plugins = (
+    "tests.support.scheduling",
+    "tests.support.outcomes",
+    "tests.support.failure_report",
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="use every seed and case of the long tests; CI uses the number that their rule names",
+    )
     parser.addoption(
         "--interop-results",
         metavar="FILE",
         help="write what the interop group shows there, instead of comparing it with docs/compatibility.json",
     )
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig: pytest.Config) -> bool:
+    """Whether long tests use all their seeds and cases (``./scripts/test --full``)."""
+    return bool(pytestconfig.getoption("--full"))
 
 
 @pytest.fixture(autouse=True, scope="session")

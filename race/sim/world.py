@@ -62,6 +62,9 @@ class World:
         with asyncio.Runner(loop_factory=self._make_loop) as runner:
             try:
                 return runner.run(main)
+            except Exception as error:
+                error.add_note(f"in World(seed={self.seed}), after {self.now:g} virtual seconds")
+                raise
             finally:
                 for incarnation in self._dead:
                     incarnation.bury()

@@ -1,0 +1,167 @@
+"""``scripts/test``: groups that a machine cannot run are named, and one summary counts all that were run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.repository import ROOT, importing_environment
+from tools.suite import running
+from tools.suite.groups import CHOSEN, DEFAULT, FULL, Folder, Group
+from tools.suite.machine import Tool
+from tools.suite.outcome import Outcome, Verdict
+from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult
+from tools.suite.running import run_groups, split
+from tools.suite.summary import NotRun, exit_code, summary
+
+ABSENT: Final = Tool("a loom", lambda: False, "buy one")
+PRESENT: Final = Tool("a shell", lambda: True, "")
+PLUGIN: Final = ("-p", "tests.support.outcomes", "-p", "no:cacheprovider")
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite of three marked tests, which is the current directory."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  good\n  bad\n  nice\n")
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent("""\
+        import os
+
+        import pytest
+
+        @pytest.mark.good
+        def test_good(): pass
+
+        @pytest.mark.good
+        def test_skipped(): pytest.skip("no reason")
+
+        @pytest.mark.bad
+        def test_bad(): assert False
+
+        @pytest.mark.nice
+        def test_nice(): assert os.nice(0) == 19
+        """)
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", importing_environment()["PYTHONPATH"])
+    monkeypatch.setattr(running, "PIPELINE", Folder("spark", ()))
+    return tmp_path
+
+
+def result(code: int, *verdicts: Verdict) -> GroupResult:
+    outcomes = tuple(Outcome(f"test_{number}", verdict, 1.0) for number, verdict in enumerate(verdicts))
+    return GroupResult(Group("a group", "x"), code, outcomes, 61.0)
+
+
+def test_a_group_that_needs_what_is_missing_is_not_run_and_is_named() -> None:
+    able, unable = split([Group("weaving", "w", (PRESENT, ABSENT)), Group("walking", "v", (PRESENT,))])
+    assert [group.name for group in able] == ["walking"]
+    assert unable[0].line() == "not run: weaving, which needs a loom (buy one)"
+    lines = list(summary([result(PASSED, Verdict.PASSED)], unable))
+    assert lines[-2:] == [unable[0].line(), "1 passed, 0 failed, 0 skipped"]
+
+
+def test_every_test_of_every_group_is_counted(suite: Path) -> None:
+    output = suite / "output"
+    results = run_groups([Group("good", "good"), Group("bad", "bad")], PLUGIN, output)
+    assert [found.code for found in results] == [0, 1]
+    lines = list(summary(results, []))
+    assert "skipped 1: no reason" in lines
+    assert "failed: test_it.py::test_bad" in lines
+    assert lines[-1] == "1 passed, 1 failed, 1 skipped"
+    assert "assert False" in output.read_text()
+
+
+def test_what_computes_runs_beside_the_rest_at_the_lowest_priority(suite: Path) -> None:
+    groups = [Group("nice", "nice", is_beside=True), Group("good", "good")]
+    results = run_groups(groups, PLUGIN, suite / "output")
+    assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"),
+    [
+        ((PASSED, PASSED), PASSED),
+        ((PASSED, 1), 1),
+        ((PASSED, NO_TESTS), PASSED),
+        ((NO_TESTS, 1), 1),
+        ((NO_TESTS, NO_TESTS), NO_TESTS),
+        ((PASSED, 3, 1), 3),
+        # pytest's code for a file that it cannot import, too.
+        ((PASSED, INTERRUPTED), INTERRUPTED),
+    ],
+)
+def test_one_failure_fails_the_whole(codes: tuple[int, ...], worst: int) -> None:
+    assert exit_code([result(code) for code in codes]) == worst
+
+
+def test_a_pytest_that_ends_without_a_word_is_in_the_summary() -> None:
+    assert "a group: pytest ended with exit code 139" in summary([result(139)], [])
+
+
+def test_ci_without_a_tool_fails_at_once_with_one_line(tmp_path: Path) -> None:
+    """With a PATH that has no Java, Maven, Go or Node."""
+    environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
+    command = [sys.executable, "-m", "tools.suite", "--interop"]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment | {"CI": "true", "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("not run: interop, which needs a JDK, 17 or newer (apt-get install")
+    assert "Maven" in first
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_what_runs_beside(suite: Path) -> None:
+    (suite / "test_it.py").write_text(
+        textwrap.dedent("""\
+        import os, signal, time
+
+        import pytest
+
+        @pytest.mark.nice
+        def test_nice():
+            open("started", "w").close()
+            time.sleep(600)
+
+        @pytest.mark.good
+        def test_good():
+            while not os.path.exists("started"):
+                time.sleep(0.01)
+            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        """)
+    )
+    program = (
+        "from tools.suite import running; from tools.suite.groups import Folder, Group;"
+        "running.PIPELINE = Folder('spark', ());"
+        "running.run_groups([Group('nice', 'nice', is_beside=True), Group('good', 'good')],"
+        f" {PLUGIN!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, check=False)
+    assert done.returncode in (-signal.SIGINT, 130)
+
+
+def test_each_group_is_explained_where_contributors_look() -> None:
+    page = (ROOT / "docs" / "testing.md").read_text()
+    for group in {*DEFAULT, *CHOSEN, *FULL}:
+        assert f"| {group.name.removesuffix(' (chosen)')} |" in page, group.name
+
+
+def test_not_run_says_how_to_install() -> None:
+    assert NotRun("x", (ABSENT, ABSENT)).line().count("buy one") == 2

@@ -1,0 +1,73 @@
+"""``python -m tools.suite``: what ``scripts/test`` runs after lint and types.
+
+    scripts/test                 the default group, a file of tests to each free core (four at most)
+    scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
+    scripts/test --full          everything: default, long and interop, every seed and case; hours
+    scripts/test --long          the long group with every seed and case
+    scripts/test --interop       the interop group: unmodified clients beside the real RocketMQ
+    scripts/test GROUP ARGS...   a group with more arguments for pytest: scripts/test --chosen -k races
+    scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/store -x
+
+docs/testing.md says what each group holds, and how CI's part is chosen.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from tools.suite.groups import CHOSEN, DEFAULT, FULL, INTEROP, LONG, Group
+from tools.suite.pytest_run import INTERRUPTED
+from tools.suite.running import SuiteInterruptedError, run_groups, split
+from tools.suite.summary import exit_code, summary
+
+_EVERY_CASE: Final = ("--full",)
+# What each option runs, and what pytest is told besides.
+_OPTIONS: Final[dict[str, tuple[tuple[Group, ...], tuple[str, ...]]]] = {
+    "--chosen": (CHOSEN, ()),
+    "--full": (FULL, _EVERY_CASE),
+    "--long": (LONG, _EVERY_CASE),
+    "--interop": (INTEROP, _EVERY_CASE),
+}
+_FAILED: Final = 1
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what the arguments say, print the summary, return the exit code."""
+    if words and words[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0
+    groups, more, rest = _choose(words)
+    if not groups:
+        return subprocess.run([sys.executable, "-m", "pytest", *rest], check=False).returncode
+    able, unable = split(groups)
+    if unable and os.environ.get("CI"):
+        print(*(gap.line() for gap in unable), sep="\n", file=sys.stderr)
+        return _FAILED
+    try:
+        results = run_groups(able, (*more, *rest))
+    except (SuiteInterruptedError, KeyboardInterrupt):
+        return INTERRUPTED
+    print("", *summary(results, unable), sep="\n")
+    return exit_code(results)
+
+
+def _choose(words: Sequence[str]) -> tuple[list[Group], list[str], list[str]]:
+    """Return the groups, what the options add for pytest, and the other words."""
+    if not words:
+        return list(DEFAULT), [], []
+    groups: list[Group] = []
+    more: list[str] = []
+    rest = list(words)
+    while rest and rest[0] in _OPTIONS:
+        chosen, added = _OPTIONS[rest.pop(0)]
+        groups += [group for group in chosen if group not in groups]
+        more += [word for word in added if word not in more]
+    return groups, more, rest
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""Starts pytest for one group, and reads what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from tools.suite.groups import Group
+from tools.suite.outcome import Outcome, read_outcomes
+
+# pytest's exit codes: the user interrupted it; no test was selected.
+PASSED: Final = 0
+INTERRUPTED: Final = 2
+NO_TESTS: Final = 5
+_SPREAD: Final = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
+_LOWEST_PRIORITY: Final = 19
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """What came of a group.
+
+    Attributes:
+        code: pytest's exit code.
+        seconds: wall-clock time.
+    """
+
+    group: Group
+    code: int
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+
+class PytestRun:
+    """A pytest that runs one group.
+
+    Args:
+        group: chooses the tests.
+        arguments: more for pytest.
+        directory: a new file of outcomes is made there.
+        output: where it writes; None: where this process does.
+    """
+
+    def __init__(
+        self, group: Group, arguments: Sequence[str], directory: Path, output: IO[bytes] | None = None
+    ) -> None:
+        self._group = group
+        self._outcomes = directory / f"{group.name}.jsonl"
+        command = [sys.executable, "-m", "pytest", "-m", group.marker, "--outcomes", str(self._outcomes)]
+        if group.is_spread and not _is_one_process(arguments):
+            command += _SPREAD
+        if group.is_beside:
+            command += ["-p", "no:cacheprovider"]
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            [*command, *arguments],
+            stdin=subprocess.DEVNULL if group.is_beside else None,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+            # A group of its own hears the interrupt that ``stop`` sends, not the terminal's.
+            process_group=0 if group.is_beside else None,
+        )
+        if group.is_beside:
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _LOWEST_PRIORITY)
+
+    def wait(self) -> int:
+        """Return pytest's exit code once it has ended."""
+        return self._process.wait()
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Return what came of each test so far as pytest has written it."""
+        return tuple(read_outcomes(self._outcomes))
+
+    def stop(self) -> None:
+        """Interrupt it where it still runs, and wait until it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+
+
+def _is_one_process(arguments: Sequence[str]) -> bool:
+    """Whether options such as ``--pdb`` or ``-n 0`` were given that decide about processes."""
+    return any(word.startswith(("-n", "--pdb", "--numprocesses", "-s", "--capture=no")) for word in arguments)
