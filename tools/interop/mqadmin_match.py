@@ -21,8 +21,9 @@ from tools.interop.toolchains import java_driver
 from tools.interop.versions import SERVER_4, SERVER_5
 
 _Result = TypeVar("_Result")
-_SECONDS: Final = 180.0
-_THEN_SECONDS: Final = 20.0
+# Bounds that only end a hang.
+_SECONDS: Final = 600.0
+_THEN_SECONDS: Final = 120.0
 _ASK_SECONDS: Final = 0.2
 
 

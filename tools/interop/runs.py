@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -142,15 +142,22 @@ class _Playing:
         self._only_last: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
     async def all(self, plays: Sequence[Play]) -> dict[Play, Result]:
-        drivers: dict[tuple[Client, str], list[Play]] = defaultdict(list)
+        clusters: dict[str, dict[Client, list[Play]]] = defaultdict(lambda: defaultdict(list))
         for play in plays:
-            drivers[play.client, play.server].append(play)
+            clusters[play.server][play.client].append(play)
             self._left[play.server] += not _is_last(play)
         for server, count in self._left.items():
             if not count:
                 self._only_last[server].set()
-        await asyncio.gather(*(self._with_driver(*key, of_one) for key, of_one in drivers.items()))
+        await asyncio.gather(*(self._at(server, drivers) for server, drivers in clusters.items()))
         return self._results
+
+    async def _at(self, server: str, drivers: Mapping[Client, Sequence[Play]]) -> None:
+        """All plays at one cluster, which is closed then."""
+        await asyncio.gather(
+            *(self._with_driver(client, server, of_one) for client, of_one in drivers.items())
+        )
+        await asyncio.to_thread(self._servers.pop(server).close)
 
     async def _with_driver(self, client: Client, server: str, plays: Sequence[Play]) -> None:
         """All plays of one client at one cluster: by one process."""

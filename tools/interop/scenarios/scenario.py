@@ -15,12 +15,9 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, TypeVar
 
 from rewindmq.client import AdminClient
-from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
-from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from tools.interop.driver import Driver, DriverError
-from tools.interop.raw import ask
+from tools.interop.raw import create_topic
 from tools.interop.servers import Server
 
 Outcome = dict[str, Any]
@@ -31,7 +28,6 @@ SECONDS: Final = 300.0
 # How often a broker is asked, and how often a list is looked at.
 _ASK_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.1
-_WRITABLE: Final = 2
 _Asked = TypeVar("_Asked")
 
 
@@ -73,7 +69,7 @@ class Stage:
     prefix: str
     has_begun: Callable[[], None] = lambda: None
     _running: dict[str, str] = field(default_factory=dict)
-    _writable: list[str] = field(default_factory=list)
+    _topics: list[str] = field(default_factory=list)
 
     async def stop(self, name: str) -> None:
         """End a producer or consumer of this scenario's."""
@@ -93,21 +89,9 @@ class Stage:
     async def topic(self, suffix: str = "topic", queues: int = 4, perm: int = 6) -> str:
         """Create a topic and wait until it has a route."""
         topic = self.name(suffix)
-        header = CreateTopicRequestHeader(
-            topic=topic,
-            default_topic="TBW102",
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            perm=perm,
-            topic_filter_type="SINGLE_TAG",
-        )
-        command = RemotingCommand(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
-        # With more patience than an administrator has: the broker may be a JVM that has just been started.
-        answer = await asyncio.to_thread(ask, self.server.broker_address, command, seconds=SECONDS)
-        answer.require_success()
+        await asyncio.to_thread(create_topic, self.server.broker_address, topic, queues, perm)
         await self.wait_route(topic)
-        if perm & _WRITABLE:
-            self._writable.append(topic)
+        self._topics.append(topic)
         return topic
 
     async def wait_route(self, topic: str) -> None:
@@ -191,7 +175,7 @@ class Stage:
         """Start a producer for the scenario's topics; returns the name to say to ``send.*``."""
         name = self.name(suffix)
         address = self.server.namesrv_address
-        fields: dict[str, Any] = {"topics": self._writable} | options
+        fields: dict[str, Any] = {"topics": self._topics} | options
         await self.driver.do("producer.start", name=name, group=name, namesrv=address, **fields)
         self._running[name] = "producer"
         return name

@@ -46,6 +46,7 @@ final class Producers {
         // On a machine that is busy for a moment, too.
         producer.setSendMsgTimeout(30_000);
         producer.start();
+        awaitRoute(producer, producer.getCreateTopicKey());
         for (String topic : fields.texts("topics")) {
             awaitRoute(producer, topic);
         }
@@ -59,11 +60,14 @@ final class Producers {
      */
     private static void awaitRoute(DefaultMQProducer producer, String topic) throws InterruptedException {
         DefaultMQProducerImpl inner = producer.getDefaultMQProducerImpl();
-        TopicPublishInfo known = null;
-        while (known == null || !known.ok()) {
+        while (true) {
             inner.getMqClientFactory().updateTopicRouteInfoFromNameServer(topic);
-            known = inner.getTopicPublishInfoTable().get(topic);
-            Thread.sleep(known == null || !known.ok() ? ROUTE_ASK_MS : 0);
+            TopicPublishInfo known = inner.getTopicPublishInfoTable().get(topic);
+            // A topic that may only be read has a route and no queue to send to.
+            if (known != null && known.isHaveTopicRouterInfo()) {
+                return;
+            }
+            Thread.sleep(ROUTE_ASK_MS);
         }
     }
 
