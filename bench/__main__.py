@@ -269,15 +269,14 @@ _FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {"pipeline-full": be
 
 def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
     # Here, because it needs what only the tests need otherwise.
-    import pytest
-
     from bench import vs_rocketmq
     from bench.java_load import LoadError
     from bench.rivals import OURS, REAL, StartError
+    from tools.interop.toolchains import BuildFailed, ToolMissing
 
     try:
         rows = vs_rocketmq.compare(rounds, scale, _say)
-    except (StartError, LoadError, pytest.fail.Exception, pytest.skip.Exception) as error:
+    except (StartError, LoadError, ToolMissing, BuildFailed) as error:
         _say(f"scripts/bench: {error}")
         return 2
     print(render_comparisons(rows, REAL, OURS))

@@ -16,7 +16,7 @@ import pytest
 from rewindmq.race.commands import explore, replay
 from rewindmq.race.errors import RaceError
 from tests.explore.explore_settings import CHOSEN
-from tests.support.processes import children, needs_proc, wait_until
+from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_until
 
 
 def run_explore(*arguments: str) -> int:

@@ -19,7 +19,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.run import Plan, Staging, play_simulated
 from rewindmq.race.run_many import default_jobs, play_many
 from rewindmq.race.scenario.catalogue import SCENARIOS
-from tests.support.processes import children, needs_proc, wait_until
+from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_until
 
 R1 = Plan("R1", Profile.V49, ResetMode.CLASSIC)
 

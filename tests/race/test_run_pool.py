@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from tests.support.processes import children, needs_proc, wait_until
+from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_until
 
 
 @needs_proc

@@ -24,7 +24,7 @@ from rewindmq.race.history import Lab
 from rewindmq.race.proxy.pattern import FramePattern
 from rewindmq.race.stage.stage import TOPIC, Stage
 from tests.race.stages import TIME_SCALE, act, held_answer
-from tests.support.processes import children, needs_proc
+from tests.support.processes import WAIT_SECONDS, children, needs_proc
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 
