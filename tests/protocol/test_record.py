@@ -153,7 +153,7 @@ def test_a_stream_stops_at_the_first_record_that_does_not_parse() -> None:
     assert decode_records(b"") == []
 
 
-def test_a_stream_that_stops_early_says_where_and_why():
+def test_a_stream_that_stops_early_says_where_and_why() -> None:
     one, two = record(queue_offset=1), record(queue_offset=2)
     assert decode_stream(one + two)[1] is None
     assert decode_stream(b"")[1] is None

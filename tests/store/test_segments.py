@@ -188,7 +188,7 @@ def test_more_queues_than_mappings(box: StoreBox) -> None:
     assert [again.max_offset(f"T{number}", 0) for number in range(20)] == [3] * 20
 
 
-def test_what_is_used_stays_mapped_among_many_files_used_once(box):
+def test_what_is_used_stays_mapped_among_many_files_used_once(box: StoreBox) -> None:
     """The pool of mappings is no queue: a busy file does not have to be mapped again and again."""
 
     class CountingDisk(OsDisk):
@@ -212,7 +212,7 @@ def test_what_is_used_stays_mapped_among_many_files_used_once(box):
     assert disk.mapped["Once7"] == 1
 
 
-def test_a_pool_keeps_no_more_mappings_than_it_may(box):
+def test_a_pool_keeps_no_more_mappings_than_it_may(box: StoreBox) -> None:
     class TrackingDisk(OsDisk):
         def __init__(self) -> None:
             self.mappings: list[weakref.ref[mmap.mmap]] = []
