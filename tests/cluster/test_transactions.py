@@ -27,6 +27,8 @@ TIME_SCALE = 0.05
 # Protocol seconds for the interval; the age is by the wall clock.
 BROKER = {"transactionCheckInterval": "10000", "transactionTimeOut": "100"}
 
+COMMITTED = {b"0", b"2", b"100", b"102", b"104"}
+
 
 class ByBody:
     """A transaction is committed when the number in its body is even."""
@@ -66,7 +68,7 @@ async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_kill
 
     async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         received.extend(message.body for message in messages)
-        if len(received) >= 5:
+        if set(received) >= COMMITTED:
             everything.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
@@ -94,6 +96,8 @@ async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_kill
                 await producer.send_message_in_transaction(Message("T", b"%d" % number))
             await asyncio.wait_for(everything.wait(), WAIT_SECONDS)
     runtime.workers.close()
-    assert sorted(received) == [b"0", b"100", b"102", b"104", b"2"]
+    # A check that is repeated before the answer to the first one counts is answered twice: such a message
+    # may come twice, at a real broker too.
+    assert set(received) == COMMITTED
     # Those that came although their own producer could not say so; others may have been asked about, too.
     assert {b"100", b"102", b"104"} <= set(transactions.checked)
