@@ -118,6 +118,8 @@ WORKING: Final = (
     ("skipAccumulatedMessage", f"-g {GROUP} -t {TOPIC}", REAL_NAME),
     ("getBrokerConfig", "-b {broker}", "brokerName"),
     ("updateBrokerConfig", "-b {broker} -k maxMessageSize -v 4194303", "success"),
+    ("wipeWritePerm", f"-b {REAL_NAME}", "OK"),
+    ("addWritePerm", f"-b {REAL_NAME}", "OK"),
     ("cleanExpiredCQ", "-b {broker}", "removed"),
     ("cleanUnusedTopic", "-b {broker}", "removed"),
     ("deleteExpiredCommitLog", "-b {broker}", "expired files"),
