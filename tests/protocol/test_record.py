@@ -19,6 +19,7 @@ from rewindmq.protocol.record import (
     crc_ok,
     decode_record,
     decode_records,
+    decode_stream,
     encode_record,
 )
 
@@ -150,6 +151,15 @@ def test_a_stream_stops_at_the_first_record_that_does_not_parse() -> None:
     assert all(message.broker_name == "broker-a" for message in messages)
     assert len(decode_records(one + two[:-1])) == 1
     assert decode_records(b"") == []
+
+
+def test_a_stream_that_stops_early_says_where_and_why() -> None:
+    one, two = record(queue_offset=1), record(queue_offset=2)
+    assert decode_stream(one + two)[1] is None
+    assert decode_stream(b"")[1] is None
+    messages, damage = decode_stream(one + two[:20])
+    assert [message.queue_offset for message in messages] == [1]
+    assert str(damage) == f"record at {len(one)} is cut short"
 
 
 @given(cut=st.integers(0, 119))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import mmap
+import weakref
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -184,3 +186,54 @@ def test_more_queues_than_mappings(box: StoreBox) -> None:
     store.close()
     again = box.open(disk=FewMappings())
     assert [again.max_offset(f"T{number}", 0) for number in range(20)] == [3] * 20
+
+
+def test_what_is_used_stays_mapped_among_many_files_used_once(box: StoreBox) -> None:
+    """The pool of mappings is no queue: a busy file does not have to be mapped again and again."""
+
+    class CountingDisk(OsDisk):
+        def __init__(self) -> None:
+            self.mapped: Counter[str] = Counter()
+
+        def map(self, path: Path, size: int) -> mmap.mmap:
+            self.mapped[path.parent.parent.name] += 1
+            return super().map(path, size)
+
+        def max_mappings(self) -> int:
+            return 16
+
+    disk = CountingDisk()
+    store = box.open(disk=disk)
+    for number in range(200):
+        box.put(store, topic=f"Once{number}")
+        box.put(store, topic="Busy")
+        assert store.get_message("Busy", 0, number, 1, None).message_count == 1
+    assert disk.mapped["Busy"] == 1
+    assert disk.mapped["Once7"] == 1
+
+
+def test_a_pool_keeps_no_more_mappings_than_it_may(box: StoreBox) -> None:
+    class TrackingDisk(OsDisk):
+        def __init__(self) -> None:
+            self.mappings: list[weakref.ref[mmap.mmap]] = []
+
+        def map(self, path: Path, size: int) -> mmap.mmap:
+            mapping = super().map(path, size)
+            self.mappings.append(weakref.ref(mapping))
+            return mapping
+
+        def max_mappings(self) -> int:
+            return 16
+
+        @property
+        def open(self) -> int:
+            return sum(reference() is not None for reference in self.mappings)
+
+    disk = TrackingDisk()
+    store = box.open(disk=disk)
+    most = 0
+    for number in range(300):
+        box.put(store, topic=f"T{number * 7 % 40}")
+        most = max(most, disk.open)
+    # The log keeps the mapping of the segment it writes to, whatever the pool does.
+    assert 16 <= most <= 17
