@@ -31,7 +31,7 @@ def rewindmq_command(*arguments: str, **environment: str) -> subprocess.Complete
 
 
 def test_help_loads_nothing_but_the_parser() -> None:
-    """Which is what makes it instant: an interpreter's start and argparse, next to nothing of this package."""
+    """Which is what makes it instant: argparse, and next to nothing of this package."""
     code = (
         "import sys\n"
         "bare = set(sys.modules)\n"
