@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.fixtures import play, simulate, stage
+
 # A plugin that another one imports comes first, or pytest cannot rewrite its assertions.
 pytest_plugins = (
     "tests.support.scheduling",
