@@ -8,12 +8,20 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from rewindmq.__main__ import build_parser, main
-from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
@@ -38,7 +46,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def test_alone_it_lists_the_commands(capsys) -> None:
+def test_alone_it_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["admin"]) == 0
     printed = capsys.readouterr().out
     for command in COMMANDS:
@@ -46,7 +54,9 @@ def test_alone_it_lists_the_commands(capsys) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_shows_its_options_and_an_example(command, capsys) -> None:
+def test_every_command_shows_its_options_and_an_example(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["admin", "help", command.name.upper()]) == 0
     by_help_command = capsys.readouterr().out
     with pytest.raises(SystemExit) as done:
@@ -58,7 +68,7 @@ def test_every_command_shows_its_options_and_an_example(command, capsys) -> None
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_example_parses(command) -> None:
+def test_every_example_parses(command: Command) -> None:
     build_parser("admin").parse_args([command.name, "-n", "127.0.0.1:9876", *command.example.split()])
 
 
@@ -82,14 +92,16 @@ def test_every_example_parses(command) -> None:
     ],
     ids=" ".join,
 )
-def test_wrong_options_show_the_usage_and_exit_2(words, capsys) -> None:
+def test_wrong_options_show_the_usage_and_exit_2(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["admin", *words])
     assert refused.value.code == 2
     assert "usage: rewindmq admin" in capsys.readouterr().err
 
 
-def test_help_on_an_unknown_command(capsys) -> None:
+def test_help_on_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["admin", "help", "noSuchCommand"]) == 2
     assert capsys.readouterr().err == "The sub command noSuchCommand not exist.\n"
 
@@ -110,21 +122,21 @@ def test_a_name_server_that_is_not_there_is_one_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_bad_time_is_one_line(cluster) -> None:
+def test_a_bad_time_is_one_line(cluster: LocalCluster) -> None:
     done = admin("resetOffsetByTime", "-n", cluster.namesrv_address, "-g", "G", "-t", "T", "-s", "yesterday")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("'yesterday' is no time")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_refusal_is_code_and_text_in_one_line(cluster) -> None:
+def test_a_refusal_is_code_and_text_in_one_line(cluster: LocalCluster) -> None:
     done = admin("topicRoute", "-t", "nowhere", namesrv=cluster.namesrv_address)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("CODE: 17  DESC: No topic route info in name server for the topic: nowhere")
     assert done.stderr.count("\n") == 1
 
 
-def test_commands_in_any_case_with_text_or_json_output(cluster) -> None:
+def test_commands_in_any_case_with_text_or_json_output(cluster: LocalCluster) -> None:
     created = admin("UPDATETOPIC", "-c", "DefaultCluster", "-t", "CliTopic", namesrv=cluster.namesrv_address)
     assert created.returncode == 0
     assert created.stdout.startswith(f"create topic to {cluster.brokers['broker-a'].address} success.\n")
@@ -145,7 +157,7 @@ async def consume_three(namesrv: str) -> None:
     runtime = system_runtime(time_scale=0.05)
     arrived = asyncio.Semaphore(0)
 
-    async def listener(messages):
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         for _ in messages:
             arrived.release()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -163,7 +175,7 @@ async def consume_three(namesrv: str) -> None:
                 await arrived.acquire()
 
 
-def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster) -> None:
+def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster: LocalCluster) -> None:
     namesrv = cluster.namesrv_address
     admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)
     refused = admin("skipAccumulatedMessage", "-g", "leavers", "-t", "Offline", namesrv=namesrv)
@@ -194,7 +206,7 @@ def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster) -> None:
     assert json.loads(progress.stdout)["diffTotal"] == 3
 
 
-def test_the_reader_of_the_output_may_leave(cluster) -> None:
+def test_the_reader_of_the_output_may_leave(cluster: LocalCluster) -> None:
     command = f"{sys.executable} -m rewindmq admin clusterList -i 1 -n {cluster.namesrv_address} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("#Cluster Name")

@@ -21,13 +21,12 @@ COUNT = 60
 
 
 def make_broker(world: World, disk: SimDisk, flush_ms: int = 500) -> Broker:
-    sizes = {"mapped_file_size_commit_log": 1 << 16, "mapped_file_size_consume_queue": 6_000}
     config = BrokerConfig(
         bind_address="broker",
         broker_ip1="10.0.0.9",
         store_path_root_dir="/store",
         flush_interval_commit_log=flush_ms,
-        store=StoreConfig(**sizes),
+        store=StoreConfig(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=6_000),
     )
     return Broker(world.runtime("broker"), config, disk)
 

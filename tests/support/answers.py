@@ -1,8 +1,18 @@
-"""Parts of a response that a test expects to be there."""
+"""What a test expects to be there, and its type checker cannot know of."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from rewindmq.protocol.command import RemotingCommand
+
+T = TypeVar("T")
+
+
+def present(value: T | None) -> T:
+    """The value, which has to be there."""
+    assert value is not None
+    return value
 
 
 def remark_of(answer: RemotingCommand) -> str:
@@ -12,6 +22,6 @@ def remark_of(answer: RemotingCommand) -> str:
 
 
 def body_of(answer: RemotingCommand) -> bytes:
-    """The body of an answer that has to carry one."""
-    assert isinstance(answer.body, (bytes, memoryview)), answer
-    return bytes(answer.body)
+    """The body of an answer, empty when there is none; received bodies are always bytes."""
+    assert answer.body is None or isinstance(answer.body, (bytes, memoryview)), answer
+    return bytes(answer.body or b"")

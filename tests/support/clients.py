@@ -67,7 +67,12 @@ class Clients(Servers):
     ) -> AdminClient:
         runtime = self.new_runtime(host, probe=probe)
         return await self.enter(
-            AdminClient(self.namesrv, runtime, profile=profile or self.profile, wire=wire or self.wire)
+            AdminClient(
+                self.namesrv,
+                runtime,
+                profile=profile or self.profile,
+                wire=self.wire if wire is None else wire,
+            )
         )
 
     async def pull_consumer(

@@ -20,7 +20,7 @@ from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.points import Probe, Stall
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime import Network, Runtime
 
 T = TypeVar("T")
 
@@ -49,8 +49,9 @@ class Servers:
 
     Attributes:
         root: each broker's store lies below, under the broker's name.
-        brokers: the newest broker of each name.
+        brokers: the newest master of each name.
         probe: given to everything started from now on.
+        network: what the connections of everything started from now on are made by, given the usual network.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Servers:
         self.profile = profile
         self.wire = wire
         self.probe: Probe | None = None
+        self.network: Callable[[Network], Network] | None = None
         self.brokers: dict[str, Broker] = {}
         self.runtime = make_runtime("10.0.9.9")
 
@@ -93,7 +95,8 @@ class Servers:
         if host is None:
             self._client_hosts += 1
             host = f"10.0.3.{self._client_hosts}"
-        return replace(self._make_runtime(host), probe=probe or self.probe, stall=stall)
+        runtime = replace(self._make_runtime(host), probe=probe or self.probe, stall=stall)
+        return runtime if self.network is None else replace(runtime, network=self.network(runtime.network))
 
     @property
     def namesrv(self) -> str:
@@ -164,7 +167,9 @@ class Servers:
     async def _run(self, broker: Broker) -> Broker:
         self.at_exit(broker.close)
         await broker.start()
-        self._newest = self.brokers[broker.context.config.broker_name] = broker
+        self._newest = broker
+        if not broker.context.config.is_slave:
+            self.brokers[broker.context.config.broker_name] = broker
         return broker
 
     def _place(self, host: str, port: int) -> dict[str, object]:

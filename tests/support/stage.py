@@ -55,8 +55,8 @@ class Stage(Mqadmin):
         """A peer of the newest broker, or of the name server where there is no broker."""
         peer = Peer(
             self.new_runtime(host),
-            address or (self.broker.address if self.brokers else self.namesrv),
-            wire=wire or self.wire,
+            address or (self.broker.address if self._newest else self.namesrv),
+            wire=self.wire if wire is None else wire,
             client_id=client_id,
             version=self.version if version is None else version,
             language=language,
@@ -106,16 +106,24 @@ class SimStage(Stage):
             await self.world.sleep(0.01)
 
     async def group_at(
-        self, offset: int, queues: int = 1, *, messages: int = 100, write: int | None = None, perm: int = 6
+        self,
+        offset: int,
+        queues: int = 1,
+        *,
+        messages: int = 100,
+        write: int | None = None,
+        read: int | None = None,
+        perm: int = 6,
     ) -> Peer:
         """A member of G, which stands at ``offset`` in each queue of T, holding messages since second 1.
 
         Args:
-            write: queues to write to, when they are not those to read from.
+            write: queues to write to, when there are more or fewer than ``queues`` offsets.
+            read: queues to read from, likewise.
         """
         peer = self.peer()
         writes = queues if write is None else write
-        await peer.create_topic(write=writes, read=queues, perm=perm)
+        await peer.create_topic(write=writes, read=queues if read is None else read, perm=perm)
         await peer.heartbeat()
         await self.at(1.0)
         for queue_id in range(writes):
