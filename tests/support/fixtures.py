@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,13 +62,24 @@ def play(tmp_path: Path) -> RunScenario:
     return _Run(tmp_path, has_namesrv=True)
 
 
+@asynccontextmanager
+async def real_stage(root: Path, *, time_scale: float = 1.0) -> AsyncIterator[Stage]:
+    """A stage on real sockets, which starts nothing by itself.
+
+    Args:
+        time_scale: real seconds that a second of the protocol takes.
+    """
+    runtime = system_runtime(time_scale=time_scale)
+    async with AsyncExitStack() as exits:
+        yield Stage(lambda _: runtime, root, exits)
+    runtime.workers.close()
+
+
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     """Real sockets; starts nothing by itself."""
-    runtime = system_runtime()
-    async with AsyncExitStack() as exits:
-        yield Stage(lambda _: runtime, tmp_path, exits)
-    runtime.workers.close()
+    async with real_stage(tmp_path) as made:
+        yield made
 
 
 class _Run:

@@ -17,6 +17,7 @@ from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.events import Events
 from tests.support.mqadmin import Mqadmin
 from tests.support.peer import Peer
+from tests.support.virtual import until
 
 
 class Stage(Mqadmin):
@@ -98,12 +99,11 @@ class SimStage(Stage):
         await self.at(milliseconds / 1_000)
         return EPOCH_MS + milliseconds
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-        """Let virtual time pass until something holds; fails after ``seconds``."""
-        deadline = self.world.now + seconds
-        while not condition():
-            assert self.world.now < deadline, "it never came to hold"
-            await self.world.sleep(0.01)
+    async def until(
+        self, condition: Callable[[], bool], seconds: float = 60.0, *, step: float = 0.01
+    ) -> None:
+        """Let virtual time pass, ``step`` seconds at once, until something holds; fails after ``seconds``."""
+        await until(self.world, condition, seconds, step=step)
 
     async def group_at(
         self,
