@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pytest
 
