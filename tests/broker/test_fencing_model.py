@@ -13,7 +13,13 @@ from typing import Any, cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from rewindmq.broker.consumer_manager import ConsumerManager
 from rewindmq.broker.fenced_commits import FencedCommits
@@ -192,8 +198,11 @@ class Broker(RuleBasedStateMachine):
             assert self.stored_of == self.record.epoch
 
 
-TestFencing = Broker.TestCase
-TestFencing.settings = settings(max_examples=200, stateful_step_count=50, deadline=None, derandomize=True)
+_STEPS = settings(stateful_step_count=50, deadline=None, derandomize=True)
+
+
+def test_nothing_is_stored_under_an_epoch_it_was_not_delivered_in(full: bool) -> None:
+    run_state_machine_as_test(Broker, settings=settings(_STEPS, max_examples=200 if full else 60))
 
 
 def test_the_model_meets_what_it_is_about() -> None:

@@ -109,7 +109,7 @@ async def test_a_stop_answers_the_sends_that_wait_for_the_disk(
     monkeypatch.setattr(MessageStore, "flush", slow)
     broker = await stage.start_broker(store=SYNC)
     peer = stage.peer()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         # All arrive in one read.
         sends = [asyncio.ensure_future(peer.send(body=b"%d" % number)) for number in range(20)]
         await began.wait()

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.broker.config import BrokerRole
@@ -20,7 +20,7 @@ from rewindmq.protocol.record import decode_record, decode_records
 from tests.support.answers import body_of, present
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer
-from tests.support.stage import SimStage
+from tests.support.stage import Scenario, SimStage
 
 HALF, OP = "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 UNKNOWN, COMMIT, ROLLBACK = 0, 8, 12
@@ -307,33 +307,33 @@ def test_a_slave_ends_no_transactions(simulate: RunScenario, profile: Profile, c
     simulate(scenario, brokers=0)
 
 
-@settings(
-    derandomize=True,
-    deadline=None,
-    max_examples=20,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {
-                "producer_group": st.sampled_from(["PG", "", "X" * 300]),
-                "tran_state_table_offset": st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]),
-                "commit_log_offset": st.one_of(st.integers(0, 2_000), st.integers(-(2**63), 2**63 - 1)),
-                "commit_or_rollback": st.sampled_from([COMMIT, ROLLBACK]),
-                "msg_id": st.text(max_size=5),
-                "from_transaction_check": st.booleans(),
-                "transaction_id": st.none() | st.text(max_size=5),
-            }
-        ),
-        min_size=10,
-        max_size=10,
+VERDICTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "producer_group": st.sampled_from(["PG", "", "X" * 300]),
+            "tran_state_table_offset": st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]),
+            "commit_log_offset": st.one_of(st.integers(0, 2_000), st.integers(-(2**63), 2**63 - 1)),
+            "commit_or_rollback": st.sampled_from([COMMIT, ROLLBACK]),
+            "msg_id": st.text(max_size=5),
+            "from_transaction_check": st.booleans(),
+            "transaction_id": st.none() | st.text(max_size=5),
+        }
     ),
-    st.sampled_from([Profile.V42, Profile.V49, Profile.V53]),
+    min_size=10,
+    max_size=10,
 )
-def test_no_verdict_breaks_the_broker(
-    simulate: RunScenario, verdicts: list[dict[str, Any]], profile: Profile
-) -> None:
+
+
+def test_no_verdict_breaks_the_broker(simulate: RunScenario, full: bool) -> None:
+    @settings(derandomize=True, deadline=None, max_examples=20 if full else 8)
+    @given(VERDICTS, st.sampled_from([Profile.V42, Profile.V49, Profile.V53]))
+    def holds(verdicts: list[dict[str, Any]], profile: Profile) -> None:
+        simulate(_obeys(verdicts), profile=profile)
+
+    holds()
+
+
+def _obeys(verdicts: list[dict[str, Any]]) -> Scenario:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -350,4 +350,4 @@ def test_no_verdict_breaks_the_broker(
             assert (store.max_commit_log_offset > log_end) is fits
         (await end(peer, halves[0], COMMIT)).require_success()
 
-    simulate(scenario, profile=profile)
+    return scenario
