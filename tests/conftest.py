@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.fixtures import play, simulate, stage
-
 # A plugin that another one imports comes first, or pytest cannot rewrite its assertions.
 pytest_plugins = (
     "tests.support.scheduling",
     "tests.support.outcomes",
     "tests.support.failure_report",
+    "tests.support.fixtures",
 )
 
 

@@ -106,15 +106,23 @@ class RemotingClient(Endpoint):
 
     async def close(self) -> None:
         """Close every connection; calls in progress fail. Safe to call again."""
-        self._closed = True
-        for attempt in self._connecting.values():
-            attempt.cancel()
+        self._refuse()
         for connection in self.connections:
             connection.close("the client shuts down")
         await self._close_connections(_CLOSE_GRACE_SECONDS)
         # Their connections are gone, so they are ending too.
         if self._slow_calls:
             await asyncio.wait(list(self._slow_calls))
+
+    def abort(self) -> None:
+        """The same at once, without waiting; what is still unsent is not sent."""
+        self._refuse()
+        self._abort_connections()
+
+    def _refuse(self) -> None:
+        self._closed = True
+        for attempt in self._connecting.values():
+            attempt.cancel()
 
     def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         address = self._dialled.pop(connection, None)
@@ -217,8 +225,10 @@ class RemotingClient(Endpoint):
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
-        self._dialled[connection] = address
-        self._by_address[address] = connection
+        # It may be lost by now, and nobody would take it out again; its first request fails.
+        if not connection.is_closed:
+            self._dialled[connection] = address
+            self._by_address[address] = connection
         return connection
 
     async def _dial(self, connection: Connection, host: str, port: int) -> None:

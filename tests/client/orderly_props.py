@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
+from rewindmq.client.listener import MessageListenerOrderly
+from rewindmq.client.push_options import PushOptionKwargs
 from rewindmq.protocol.profile import Profile
 from tests.support.stage import SimStage
 
@@ -55,9 +57,12 @@ class InOrder:
         return verdict(context) if callable(verdict) else verdict
 
 
-async def consume(stage: SimStage, listener: Any, **options: Any) -> PushConsumer:
-    consumer = stage.push_consumer(None, **options)
-    consumer.register_orderly_listener(listener)
-    await consumer.start()
-    stage.at_exit(consumer.shutdown)
-    return consumer
+async def consume(
+    stage: SimStage,
+    listener: MessageListenerOrderly,
+    *,
+    name: str = "c1",
+    **options: Unpack[PushOptionKwargs],
+) -> PushConsumer:
+    """A started orderly consumer."""
+    return await stage.consume(orderly=listener, name=name, **options)

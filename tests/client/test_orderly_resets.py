@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def owned(consumer: PushConsumer) -> OrderlyProcessQueue:
 
 
 async def reset_under_a_listener(
-    stage: SimStage, listener: InOrder, **options: object
+    stage: SimStage, listener: InOrder, **options: Any
 ) -> tuple[PushConsumer, asyncio.Event, float]:
     """A listener is on 150, everything before it is consumed; then the group is reset to 0.
 

@@ -1,6 +1,8 @@
 """Messages and their ids, properties and hashes (wire.md 6.5 to 6.7, store.md 0.2)."""
 
 import zlib
+from enum import Enum
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -103,6 +105,70 @@ def test_a_message_to_send_carries_its_properties() -> None:
     }
     assert (message.tags, message.keys, message.unique_key) == ("TagA", "k1 k2", None)
     assert Message("T", b"", wait_store_msg_ok=False).properties == {names.WAIT: "false"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "stored"),
+    [
+        ("a b", "a b"),
+        (["a", "b"], "a b"),
+        (("a",), "a"),
+        ({"a": 1}.keys(), "a"),
+        ([], None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_keys_are_one_text_or_several_joined_with_a_space(keys: Any, stored: str | None) -> None:
+    """As RocketMQ's Message#setKeys(Collection) joins them."""
+    assert Message("T", b"x", keys=keys).keys == stored
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"topic": 5}, "topic must be str, not int"),
+        ({"topic": None}, "topic must be str, not NoneType"),
+        ({"body": "text"}, r"body must be bytes, not str: pass text\.encode\(\)"),
+        ({"body": None}, "body must be bytes, not NoneType"),
+        ({"body": [1, 2]}, "body must be bytes, not list"),
+        ({"tags": 5}, "tags must be str or None, not int"),
+        ({"tags": 0}, "tags must be str or None, not int"),
+        ({"tags": ["a"]}, "tags must be str or None, not list"),
+        ({"keys": 5}, "keys must be str, several of them, or None, not int"),
+        ({"keys": b"k"}, "keys must be str, several of them, or None, not bytes"),
+        ({"keys": {"k": "v"}}, "keys must be str, several of them, or None, not dict"),
+        ({"keys": ["a", 5]}, "each of keys must be str, not int"),
+        ({"keys": ["a", None]}, "each of keys must be str, not NoneType"),
+        ({"flag": "1"}, "flag must be an int32, not '1'"),
+        ({"flag": 1 << 31}, "flag must be an int32, not 2147483648"),
+        ({"properties": {"color": None}}, "property 'color' must be str, not NoneType: leave it out"),
+        ({"properties": {"color": 5}}, "property 'color' must be str, not int"),
+        ({"properties": {5: "red"}}, "names of properties must be str, not int"),
+        ({"properties": ["color"]}, "properties must be a mapping of str to str, not list"),
+        ({"delay_level": "3"}, "delay_level must be int, not str"),
+    ],
+)
+def test_what_a_message_cannot_carry_is_refused_where_it_is_made(
+    arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ClientError, match=f"^{words}$"):
+        Message(**{"topic": "T", "body": b"x", **arguments})
+
+
+class Color(str, Enum):  # noqa: UP042 - what many applications still have
+    RED = "red"
+
+
+def test_what_is_almost_bytes_or_str_is_stored_as_such() -> None:
+    for body in (bytearray(b"x"), memoryview(b"x")):
+        made = Message("T", body)
+        assert type(made.body) is bytes
+        assert made.body == b"x"
+    made = Message("T", b"x", tags=Color.RED, keys=[Color.RED, "b"], properties={"color": Color.RED})
+    assert format_properties(made.properties) == (
+        "color\x01red\x02TAGS\x01red\x02KEYS\x01red b\x02WAIT\x01true"
+    )
 
 
 @pytest.mark.parametrize(("sys_flag", "what"), [(0x101, "LZ4"), (0x201, "ZSTD"), (0x301, "does not inflate")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -227,6 +228,37 @@ class BlackHole:
 
     async def listen(self, *_: Any) -> Any:
         raise OSError
+
+
+class ResettingNetwork:
+    """A network whose connections are lost before whoever asked for them hears that they were made."""
+
+    async def connect(self, factory: Callable[[], asyncio.Protocol], *_: Any) -> Any:
+        protocol = factory()
+        transport = LostTransport()
+        protocol.connection_made(transport)
+        protocol.connection_lost(ConnectionResetError())
+        return transport, protocol
+
+
+class LostTransport(asyncio.Transport):
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+
+async def test_a_connection_lost_before_its_dialler_heard_of_it_is_forgotten(stage: Any) -> None:
+    network: Any = ResettingNetwork()
+    lost: list[Connection] = []
+    client = RemotingClient(
+        dataclasses.replace(stage.runtime, network=network),
+        on_close=lambda connection, _: lost.append(connection),
+    )
+    with pytest.raises(ConnectionLostError):
+        await client.invoke("127.0.0.1:1", RemotingCommand(ECHO))
+    assert len(lost) == 1
+    assert not client.connections
+    assert not client._dialled
+    assert not client._by_address
+    await client.close()
 
 
 def test_connecting_takes_3_seconds_at_most() -> None:

@@ -18,7 +18,7 @@ from rewindmq.client import (
 )
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.lifecycle import ClientKwargs
-from rewindmq.client.listener import MessageListener
+from rewindmq.client.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.push_options import PushOptionKwargs
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.command import SerializeType
@@ -92,6 +92,7 @@ class Clients(Servers):
         self,
         listener: MessageListener | None = None,
         *,
+        orderly: MessageListenerOrderly | None = None,
         name: str = "c1",
         group: str = "G",
         topic: str = "T",
@@ -104,6 +105,7 @@ class Clients(Servers):
 
         Args:
             listener: None notes each message in ``consumed``.
+            orderly: makes it an orderly consumer with this listener.
             name: of the instance, the end of the client id; a host that is given is its beginning.
         """
         self._complete(options)
@@ -114,13 +116,17 @@ class Clients(Servers):
         runtime = self.new_runtime(host, stall=stall)
         consumer = PushConsumer(group, self.namesrv, runtime=runtime, **options)
         consumer.subscribe(topic, expression)
-        consumer.register_message_listener(listener or self._note)
+        if orderly is not None:
+            consumer.register_orderly_listener(orderly)
+        else:
+            consumer.register_message_listener(listener or self._note)
         return consumer
 
     async def consume(
         self,
         listener: MessageListener | None = None,
         *,
+        orderly: MessageListenerOrderly | None = None,
         name: str = "c1",
         group: str = "G",
         topic: str = "T",
@@ -132,6 +138,7 @@ class Clients(Servers):
         """A started ``push_consumer``."""
         consumer = self.push_consumer(
             listener,
+            orderly=orderly,
             name=name,
             group=group,
             topic=topic,
