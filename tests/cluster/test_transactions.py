@@ -97,7 +97,7 @@ async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_kill
             await asyncio.wait_for(everything.wait(), WAIT_SECONDS)
     runtime.workers.close()
     # A check that is repeated before the answer to the first one counts is answered twice: such a message
-    # may come twice, at a real broker too.
+    # may come twice, as in RocketMQ (docs/transactions.md).
     assert set(received) == COMMITTED
     # Those that came although their own producer could not say so; others may have been asked about, too.
     assert {b"100", b"102", b"104"} <= set(transactions.checked)
