@@ -9,9 +9,10 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
 from rewindmq.race.explore.pool import Setting
 from rewindmq.race.explore.search import Search
-from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, choose_case, play_simulated
+from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, play_simulated
 from rewindmq.race.run_many import play_many
 from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
+from rewindmq.race.scenario.choose import choose_case
 
 
 def simulated_rate(race_id: str, runs: int) -> float:

@@ -26,6 +26,7 @@ from rewindmq.protocol.header.namesrv import (
 )
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
+from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
 
@@ -116,9 +117,7 @@ class Registration:
             return
         self._timer.cancel()
         self._timer = None
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await asyncio.gather(*(self._unregister(address) for address in self._addresses))
 
     async def register(self) -> None:

@@ -17,6 +17,7 @@ from rewindmq.broker.schedule import Schedule
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +61,7 @@ class Retention:
     async def close(self) -> None:
         """Stop where it is; every file is there or gone as a whole."""
         if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+            await end_tasks((self._running,))
 
     def delete_soon(self) -> None:
         """Have the next 20 runs delete what is too old, whatever the hour."""

@@ -126,6 +126,7 @@ async def _consume(
 ) -> int:
     from rewindmq.client.cli_output import FLUSH_SECONDS, PROGRESS_SECONDS, JsonReport, Ticker, route_log
     from rewindmq.client.consume_tally import ConsumeTally
+    from rewindmq.protocol.remoting.process import finishes_before
 
     tally = ConsumeTally()
     consumer = _make_consumer(arguments, runtime)
@@ -144,18 +145,21 @@ async def _consume(
 
     # What keeps it from starting is this command's to say.
     route_log(is_silent=True)
-    async with consumer:
-        _tell_of_the_route(consumer, arguments.topic)
-        route_log(is_silent=False)
-        report.event("ready", topic=arguments.topic, group=arguments.group, client_id=consumer.client_id)
-        tickers = (
-            Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(tally.received), stopping),
-            Ticker(runtime, FLUSH_SECONDS, flush, stopping),
-        )
-        flush()
-        await stopping.wait()
-        for ticker in tickers:
-            ticker.stop()
+    try:
+        if await finishes_before(stopping, consumer.start()):
+            _tell_of_the_route(consumer, arguments.topic)
+            route_log(is_silent=False)
+            report.event("ready", topic=arguments.topic, group=arguments.group, client_id=consumer.client_id)
+            tickers = (
+                Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(tally.received), stopping),
+                Ticker(runtime, FLUSH_SECONDS, flush, stopping),
+            )
+            flush()
+            await stopping.wait()
+            for ticker in tickers:
+                ticker.stop()
+    finally:
+        await consumer.shutdown()
     flush()
     report.progress(tally.received)
     report.event("summary", received=tally.received, queues=tally.summary())

@@ -36,6 +36,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
+from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 
 if TYPE_CHECKING:
     from rewindmq.client.push_consumer import PushConsumer
@@ -128,16 +129,20 @@ class ConsumeOrderlyService:
         An async listener that runs is cancelled; a plain one goes on in its thread, and its result is
         discarded.
         """
-        self._is_stopped = True
+        self.cancel()
         if self._refresh is not None:
             await self._refresh.stop()
+        await end_tasks(self._tasks)
+        await self._locks.unlock_all()
+
+    def cancel(self) -> None:
+        """Like ``stop``, without waiting for anything and without unlocking."""
+        self._is_stopped = True
+        if self._refresh is not None:
+            self._refresh.cancel()
         for timer in self._timers:
             timer.cancel()
-        tasks = self._tasks - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._locks.unlock_all()
+        cancel_tasks(self._tasks)
 
     def _spawn(self, work: Any) -> None:
         if self._is_stopped:
@@ -221,13 +226,13 @@ class ConsumeOrderlyService:
         except BaseException as error:
             if ends_the_caller(error):
                 raise
-            _log.warning(
-                "consumeMessage exception, group %s, %s", self._consumer.group, batch.queue, exc_info=True
-            )
+            self._consumer.errors.raised(batch.queue, batch.messages, error)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         try:
             return ConsumeOrderlyStatus(result)  # type: ignore[arg-type]
         except ValueError:
+            if result is not None:
+                self._consumer.errors.answered(batch.queue, batch.messages, result, ConsumeOrderlyStatus)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
     async def _listen(self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> object:

@@ -35,6 +35,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
+from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 
 if TYPE_CHECKING:
     from rewindmq.client.push_consumer import PushConsumer
@@ -117,16 +118,20 @@ class ConsumeConcurrentlyService:
         Java does not wait for its listeners either (``awaitTerminationMillisWhenShutdown`` 0); a plain one
         goes on in its thread, and its result is discarded. So is that of a listener that calls this itself.
         """
+        self.cancel()
+        if self._cleaner is not None:
+            await self._cleaner.stop()
+        await end_tasks(self._workers)
+
+    def cancel(self) -> None:
+        """Like ``stop``, without waiting for anything."""
         self._is_stopped = True
         self._pending.clear()
         for resubmission in self._resubmissions:
             resubmission.cancel()
         if self._cleaner is not None:
-            await self._cleaner.stop()
-        workers = self._workers - {asyncio.current_task()}
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+            self._cleaner.cancel()
+        cancel_tasks(self._workers)
 
     def _start_worker(self) -> None:
         if self._one_is_starting or self._is_stopped or len(self._workers) >= self.limit:
@@ -216,16 +221,18 @@ class ConsumeConcurrentlyService:
                 if self._is_async
                 else await self._consumer.runtime.workers.run(self._listener, messages)
             )
-            result = await answer if isinstance(answer, Awaitable) else answer
+            result: object = await answer if isinstance(answer, Awaitable) else answer
         except BaseException as error:
             if ends_the_caller(error):
                 raise
-            _log.warning("consumeMessage exception, group %s, %s", self._consumer.group, queue, exc_info=True)
+            self._consumer.errors.raised(queue, messages, error)
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
         if result == ConsumeConcurrentlyStatus.CONSUME_SUCCESS:
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
         if isinstance(result, ReconsumeLater):
             return result
+        if result is not None and result != ConsumeConcurrentlyStatus.RECONSUME_LATER:
+            self._consumer.errors.answered(queue, messages, result, ConsumeConcurrentlyStatus)
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:

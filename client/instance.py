@@ -31,6 +31,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
@@ -143,10 +144,16 @@ class ClientInstance:
         for periodic in self._periodic:
             await periodic.stop()
         await self.rebalance_service.stop()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await self.remoting.close()
+
+    def abort(self) -> None:
+        """Stop everything now, without a word to the brokers and without waiting."""
+        for periodic in self._periodic:
+            periodic.cancel()
+        self.rebalance_service.cancel()
+        cancel_tasks(self._tasks)
+        self.remoting.abort()
 
     def reset_lock(self) -> AbstractAsyncContextManager[object]:
         """The monitor in profiles whose resets are serialised, else no lock at all."""

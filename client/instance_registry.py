@@ -57,9 +57,21 @@ def _tell_difference(shared: ClientConfig, asked: ClientConfig) -> None:
 
 async def release_instance(instance: ClientInstance) -> None:
     """Close the instance when no group uses it any more."""
-    if not instance.is_unused:
-        return
+    if instance.is_unused:
+        _forget(instance)
+        await instance.close()
+
+
+def abort_instance(instance: ClientInstance) -> None:
+    """Like ``release_instance``, without a word to the brokers and without waiting."""
+    if instance.is_unused:
+        _forget(instance)
+        instance.abort()
+
+
+def _forget(instance: ClientInstance) -> None:
     instances = _INSTANCES.get(asyncio.get_running_loop())
-    if instances is not None:
-        instances.pop((id(instance.runtime), instance.client_id), None)
-    await instance.close()
+    key = (id(instance.runtime), instance.client_id)
+    # Another client may have made an instance of this id meanwhile.
+    if instances is not None and instances.get(key) is instance:
+        del instances[key]

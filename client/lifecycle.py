@@ -10,6 +10,7 @@ from rewindmq.client.checks import require_group
 from rewindmq.client.client_config import ClientConfig, make_config
 from rewindmq.client.instance import ClientInstance
 from rewindmq.client.instance_registry import (
+    abort_instance,
     default_runtime,
     get_or_create_instance,
     release_instance,
@@ -119,11 +120,29 @@ class Client:
             raise
 
     async def shutdown(self) -> None:
-        """Stop working; does nothing when not running."""
+        """Stop working; does nothing when not running.
+
+        Cancelled half way, as by a time limit, it lets go of everything at once: brokers find out by
+        themselves, and progress that was not committed is lost.
+        """
         if self._state is ServiceState.RUNNING:
             self._enter(ServiceState.SHUTDOWN_ALREADY)
-            await self._stop()
-            await release_instance(self.instance)
+            try:
+                await self._stop()
+                self._let_go()
+                await release_instance(self.instance)
+            except BaseException:
+                self.abort()
+                raise
+
+    def abort(self) -> None:
+        """Stop now, without a word to the brokers and without waiting; does nothing before the start."""
+        if self._state is ServiceState.RUNNING:
+            self._enter(ServiceState.SHUTDOWN_ALREADY)
+        if self._state is ServiceState.SHUTDOWN_ALREADY:
+            self._let_go()
+            self.instance.discard(self)
+            abort_instance(self.instance)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -164,5 +183,10 @@ class Client:
         """The state is RUNNING now."""
 
     async def _stop(self) -> None:
-        """Unregister from the instance and stop."""
+        """End the work under way in good order, and unregister from the instance."""
+        raise NotImplementedError
+
+    def _let_go(self) -> None:
+        """End everything that works for this client alone, without waiting: after ``_stop``, or instead of
+        what it had still to do."""
         raise NotImplementedError

@@ -243,6 +243,9 @@ class LitePullConsumer(LitePositions):
         await self._watch.stop()
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
+
+    def _let_go(self) -> None:
+        self._watch.cancel()
         self.rebalancer.drop_all()
         self.requests.wake()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +30,11 @@ class PeriodicTask:
 
     async def stop(self) -> None:
         """Cancel it and wait until it has ended."""
+        await end_tasks((self._task,))
+
+    def cancel(self) -> None:
+        """Cancel it without waiting."""
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
 
     async def _run(self) -> None:
         clock, timers = self._runtime.clock, self._runtime.timers

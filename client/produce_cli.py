@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.wire_option import add_wire_argument, chosen_wire
@@ -39,6 +40,8 @@ _DEFAULT_GROUP: Final = "rewindmq_produce"
 _DEFAULT_BODY: Final = "Hello RocketMQ {i}"
 # As of a command that Ctrl-C ended.
 _EXIT_INTERRUPTED: Final = 130
+# How long a command that was stopped waits for answers; real seconds.
+_PATIENCE: Final = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,10 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
 async def _produce(
     arguments: argparse.Namespace, runtime: Runtime, stopping: asyncio.Event, report: Report
 ) -> int:
-    from rewindmq.client.cli_output import PROGRESS_SECONDS, Ticker, route_log, wall_ms
+    from rewindmq.client.cli_output import route_log
     from rewindmq.client.produce_transaction import transaction_producer
     from rewindmq.client.producer import Producer
     from rewindmq.protocol.errors import ClientError
+    from rewindmq.protocol.remoting.process import finishes_before
 
     if arguments.transaction and arguments.batch > 1:
         raise ClientError("--transaction and --batch do not go together")
@@ -120,29 +124,78 @@ async def _produce(
         if arguments.transaction
         else Producer(arguments.group, arguments.namesrv, **options)
     )
-    async with producer:
-        report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
-        run = _Run(arguments, runtime, producer, stopping)
-        ticker = Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(run.sent), stopping)
-        started = wall_ms()
+    async with _patience(stopping, runtime) as late:
+        run = _Run(arguments, runtime, producer, stopping, late)
         try:
-            await run.finish()
+            await producer.start()
+            report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
+            await _send_all(run, runtime, report, stopping)
         finally:
-            ticker.stop()
-            report.progress(run.sent)
-            ended = wall_ms()
-            report.event(
-                "summary", sent=run.sent, started_at=started, ended_at=ended, queues=run.queue_table()
-            )
-    report.line(f"sent {run.sent} messages in {(ended - started) / 1000:.2f} s")
+            # A broker that does not answer the goodbye keeps nobody who wants to go.
+            await finishes_before(late, producer.shutdown())
     return 0 if run.sent == arguments.count else _EXIT_INTERRUPTED
 
 
+async def _send_all(run: _Run, runtime: Runtime, report: Report, stopping: asyncio.Event) -> None:
+    """Carry out a run, and tell of it: while it goes on, and of its end."""
+    from rewindmq.client.cli_output import PROGRESS_SECONDS, Ticker, wall_ms
+
+    ticker = Ticker(runtime, PROGRESS_SECONDS, lambda: report.progress(run.sent), stopping)
+    started = wall_ms()
+    try:
+        await run.finish()
+    finally:
+        ticker.stop()
+        report.progress(run.sent)
+        ended = wall_ms()
+        report.event(
+            "summary",
+            sent=run.sent,
+            unanswered=run.unanswered,
+            started_at=started,
+            ended_at=ended,
+            queues=run.queue_table(),
+        )
+    unanswered = f"; no answer about {run.unanswered} more, stored or not" if run.unanswered else ""
+    report.line(f"sent {run.sent} messages in {(ended - started) / 1000:.2f} s{unanswered}")
+
+
+@asynccontextmanager
+async def _patience(stopping: asyncio.Event, runtime: Runtime) -> AsyncIterator[asyncio.Event]:
+    """An event that is set ``_PATIENCE`` after ``stopping``."""
+    late = asyncio.Event()
+
+    async def watch() -> None:
+        await stopping.wait()
+        runtime.timers.call_timeout(_PATIENCE, late.set)
+
+    watching = asyncio.get_running_loop().create_task(watch())
+    try:
+        yield late
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
 class _Run:
-    """All sends of one command; the first that fails ends it."""
+    """All sends of one command; the first that fails ends it.
+
+    Args:
+        stopping: send nothing more.
+        late: wait for no answer any more.
+
+    Attributes:
+        sent: messages that were stored.
+        unanswered: messages whose send was given up; brokers may have stored them.
+    """
 
     def __init__(
-        self, arguments: argparse.Namespace, runtime: Runtime, producer: Producer, stopping: asyncio.Event
+        self,
+        arguments: argparse.Namespace,
+        runtime: Runtime,
+        producer: Producer,
+        stopping: asyncio.Event,
+        late: asyncio.Event,
     ) -> None:
         from rewindmq.client.transaction_producer import TransactionProducer
 
@@ -151,11 +204,14 @@ class _Run:
         self._producer = producer
         self._transactions = producer if isinstance(producer, TransactionProducer) else None
         self._stopping = stopping
+        self._late = late
         self._batches = self._make_batches()
         self._started = runtime.clock.monotonic()
         self._taken = 0
+        self._turns: set[asyncio.Event] = set()
         self._queues: dict[MessageQueue, tuple[int, int, int]] = {}
         self.sent = 0
+        self.unanswered = 0
 
     async def finish(self) -> None:
         """Send everything, or until stopped.
@@ -165,12 +221,25 @@ class _Run:
         """
         loop = asyncio.get_running_loop()
         workers = [loop.create_task(self._worker()) for _ in range(self._arguments.in_flight)]
+        stop = loop.create_task(self._let_go(workers))
         try:
-            await asyncio.gather(*workers)
-        finally:
+            await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+                if worker.done() and not worker.cancelled():
+                    worker.result()
+        finally:
+            for task in (stop, *workers):
+                task.cancel()
+            await asyncio.gather(stop, *workers, return_exceptions=True)
+
+    async def _let_go(self, workers: list[asyncio.Task[None]]) -> None:
+        """Once stopped, wake the workers that wait for the rate, later those that wait for answers."""
+        await self._stopping.wait()
+        for turn in self._turns:
+            turn.set()
+        await self._late.wait()
+        for worker in workers:
+            worker.cancel()
 
     def queue_table(self) -> list[dict[str, object]]:
         """What went where."""
@@ -206,23 +275,41 @@ class _Run:
 
     async def _worker(self) -> None:
         for batch in self._batches:
+            await self._keep_rate(len(batch))
             if self._stopping.is_set():
                 return
-            await self._keep_rate(len(batch))
-            if self._transactions is not None:
-                result = (await self._transactions.send_message_in_transaction(batch[0])).send_result
-            elif len(batch) == 1:
-                result = await self._producer.send(batch[0])
-            else:
-                result = await self._producer.send_batch(batch)
+            try:
+                result = await self._send(batch)
+            except asyncio.CancelledError:
+                self.unanswered += len(batch)
+                raise
             self._note(result, len(batch))
 
+    async def _send(self, batch: list[Message]) -> SendResult:
+        if self._transactions is not None:
+            return (await self._transactions.send_message_in_transaction(batch[0])).send_result
+        if len(batch) == 1:
+            return await self._producer.send(batch[0])
+        return await self._producer.send_batch(batch)
+
     async def _keep_rate(self, count: int) -> None:
+        """Wait until the next ``count`` messages are due, or the command is stopped."""
         rate = self._arguments.rate
-        if rate:
-            due = self._started + self._taken / rate
-            self._taken += count
-            await self._runtime.timers.sleep(max(0.0, due - self._runtime.clock.monotonic()))
+        if not rate:
+            return
+        due = self._started + self._taken / rate
+        self._taken += count
+        left = due - self._runtime.clock.monotonic()
+        if left <= 0 or self._stopping.is_set():
+            return
+        turn = asyncio.Event()
+        self._turns.add(turn)
+        timer = self._runtime.timers.call_later(left, turn.set)
+        try:
+            await turn.wait()
+        finally:
+            timer.cancel()
+            self._turns.discard(turn)
 
     def _note(self, result: SendResult, count: int) -> None:
         self.sent += count

@@ -299,6 +299,10 @@ class Producer(Client):
             await self._trace.dispatcher.shutdown()
         await self.instance.unregister_producer(self.group)
 
+    def _let_go(self) -> None:
+        if self._trace is not None:
+            self._trace.dispatcher.abort()
+
     # What the instance asks (``GroupMember``).
 
     def topics(self) -> Collection[str]:

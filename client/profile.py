@@ -43,8 +43,9 @@ class ClientProfile:
         lock_rules: what orderly consumers do about the locks of their queues.
         checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of ``behaviour.md`` E.2).
         clears_dropped_queue: a reset empties the queues it drops.
-        drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (fix F2 of
-            E.18).
+        checks_dropped_on_empty_pull: an empty pull's answer moves the offset only while the queue is not
+            dropped (fix F1 of E.18); no release looks.
+        drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (F2).
         send_back_skips_removed: a failed message that is no longer cached is not sent back.
         cancels_pulls: a dropped queue's outstanding pull is let go of, and what it brings ignored (F3).
         offset_cell_per_queue_object: progress counts only while its ProcessQueue is the registered one (F8).
@@ -73,6 +74,7 @@ class ClientProfile:
     lock_rules: LockRules = LOCK_RULES_4
     checks_dropped: bool = True
     clears_dropped_queue: bool = True
+    checks_dropped_on_empty_pull: bool = False
     drops_on_apply: bool = False
     cancels_pulls: bool = False
     send_back_skips_removed: bool = False

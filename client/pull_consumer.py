@@ -192,6 +192,8 @@ class PullConsumer(QueueReader):
     async def _stop(self) -> None:
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
+
+    def _let_go(self) -> None:
         self.rebalancer.drop_all()
 
     # What the instance asks (``GroupConsumer``).

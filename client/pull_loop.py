@@ -178,7 +178,7 @@ class PullChain:
             return
         assert self._subscription is not None
         try:
-            result = decode_pull_response(future.result(), self.queue.broker_name, self._subscription)
+            result = decode_pull_response(future.result(), self.queue, self._next_offset, self._subscription)
         except RewindMQError as error:
             self._on_error(error)
             return
@@ -191,12 +191,18 @@ class PullChain:
         if result.status is PullStatus.FOUND:
             self._on_found(result)
         else:
-            # No look at ``dropped`` here, in any release: the hole of behaviour.md E.4.
-            if self.process_queue.cached_count == 0:
-                self._consumer.offset_store.update(
-                    self.queue, self._next_offset, increase_only=True, owner=self.process_queue
-                )
+            self._on_empty()
             self.pull()
+
+    def _on_empty(self) -> None:
+        """Nothing to consume up to the next offset: that much is progress, unless messages are cached."""
+        process_queue = self.process_queue
+        # No release looks at ``dropped`` here: the hole of behaviour.md E.4.
+        is_ignored = process_queue.dropped and self._instance.switches.checks_dropped_on_empty_pull
+        if process_queue.cached_count == 0 and not is_ignored:
+            self._consumer.offset_store.update(
+                self.queue, self._next_offset, increase_only=True, owner=process_queue
+            )
 
     def _on_found(self, result: PullResult) -> None:
         if not result.messages:

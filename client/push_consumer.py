@@ -15,6 +15,7 @@ from rewindmq.client.consume_statistics import ConsumeStatistics
 from rewindmq.client.epoch_consumer import EpochConsumer
 from rewindmq.client.filter_check import check_filters
 from rewindmq.client.listener import MessageListener, MessageListenerOrderly
+from rewindmq.client.listener_errors import ListenerErrors, require_listener
 from rewindmq.client.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.msg_trace.hooks import ConsumeTrace
 from rewindmq.client.offset_store import RemoteOffsetStore
@@ -61,6 +62,9 @@ class PushConsumer(EpochConsumer):
         runtime: None takes the system's.
         options: see ``PushOptions`` and ``ClientConfig``.
 
+    Attributes:
+        errors: the newest failures of the listener, and how many there were.
+
     Raises:
         ClientError: a bad group name, no or a bad name server address, an option out of range.
     """
@@ -81,6 +85,7 @@ class PushConsumer(EpochConsumer):
         self.options.check()
         self.is_suspended = False
         self.reset_state = ResetState.RUNNING
+        self.errors = ListenerErrors(group, self.runtime.clock)
         self._listener: MessageListener | None = None
         self._orderly_listener: MessageListenerOrderly | None = None
         self._chains: dict[ProcessQueue, PullChain] = {}
@@ -109,12 +114,22 @@ class PushConsumer(EpochConsumer):
         self.subscriptions.pop(topic, None)
 
     def register_message_listener(self, listener: MessageListener) -> None:
-        """Say what is called with messages, many at the same time; see ``listener.MessageListener``."""
+        """Say what is called with messages, many at the same time; see ``listener.MessageListener``.
+
+        Raises:
+            ClientError: it cannot be called with ``(messages)``.
+        """
+        require_listener(listener, "messages")
         self._listener, self._orderly_listener = listener, None
 
     def register_orderly_listener(self, listener: MessageListenerOrderly) -> None:
         """Say what is called with messages, of each queue one batch after the other; see
-        ``listener.MessageListenerOrderly``."""
+        ``listener.MessageListenerOrderly``.
+
+        Raises:
+            ClientError: it cannot be called with ``(messages, context)``.
+        """
+        require_listener(listener, "messages", "context")
         self._listener, self._orderly_listener = None, listener
 
     # What an application may call while it runs.
@@ -215,6 +230,11 @@ class PushConsumer(EpochConsumer):
             await self.trace.dispatcher.shutdown()
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
+
+    def _let_go(self) -> None:
+        self.consume_service.cancel()
+        if self.trace is not None:
+            self.trace.dispatcher.abort()
         self.rebalancer.drop_all()
         for chain in list(self._chains.values()):
             self.drop_queue(chain.queue, chain.process_queue)

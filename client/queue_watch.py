@@ -53,6 +53,11 @@ class QueueWatch:
         if self._periodic is not None:
             await self._periodic.stop()
 
+    def cancel(self) -> None:
+        """Look no more, without waiting."""
+        if self._periodic is not None:
+            self._periodic.cancel()
+
     async def _compare(self) -> None:
         for topic, listener in list(self._listeners.items()):
             try:

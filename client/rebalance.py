@@ -84,6 +84,7 @@ class Rebalance:
         self._on_change = on_change
         self._replaces_stuck = replaces_stuck
         self._locks = locks
+        self._is_over = False
         self.process_queues = process_queues
         # Topic to its readable queues, as the route says; filled by the consumer.
         self.topic_queues: dict[str, list[MessageQueue]] = {}
@@ -154,39 +155,55 @@ class Rebalance:
                     queue,
                 )
             self.drop(queue, process_queue)
-            if not await self.remove_unnecessary(queue, process_queue):
-                continue
-            # A reset may have replaced or removed it while the offset was being committed.
-            if self.process_queues.get(queue) is process_queue:
-                del self.process_queues[queue]
-            changed = True
+            may_leave = True
+            try:
+                may_leave = await self.remove_unnecessary(queue, process_queue)
+            finally:
+                # When this is cancelled or fails, too: a dropped queue in the table could not be taken over
+                # again for 120 s. A reset may have replaced or removed it meanwhile.
+                if may_leave and self.process_queues.get(queue) is process_queue:
+                    del self.process_queues[queue]
+            changed = may_leave or changed
         return changed
 
     async def _take_over(self, mine: Sequence[MessageQueue]) -> bool:
+        """Own the queues of ``mine`` that are not owned yet; as in RocketMQ all pulls start at the end.
+
+        They start then too if this is cancelled or fails: a queue in the table that is not pulled would stay
+        so for 120 s.
+        """
         targets: list[PullTarget] = []
-        for queue in mine:
-            if queue in self.process_queues:
-                continue
-            if self._locks is not None and not await self._locks.lock_new(queue):
-                _log.warning(
-                    "doRebalance, %s, add a new mq failed, %s, because lock failed", self._group, queue
-                )
-                continue
-            await self._offsets.remove(queue)
-            try:
-                offset = await self._start_offset(queue)
-            except RewindMQError as error:
-                _log.warning("doRebalance, %s, compute offset failed, %s: %s", self._group, queue, error)
-                continue
-            if queue in self.process_queues:
-                _log.info("doRebalance, %s, mq already exists, %s", self._group, queue)
-                continue
-            process_queue = self._new_process_queue(self._offsets.epoch(queue))
-            self.process_queues[queue] = process_queue
-            targets.append(PullTarget(queue, process_queue, offset))
-            self._emit(Point.QUEUE_ADDED, queue, offset, process_queue)
-        self._dispatch(targets)
+        try:
+            for queue in mine:
+                if queue not in self.process_queues:
+                    target = await self._take_over_one(queue)
+                    if target is not None:
+                        targets.append(target)
+        finally:
+            # Some may have been given up, or replaced after a reset, while others were taken over.
+            self._dispatch([target for target in targets if not target.process_queue.dropped])
         return bool(targets)
+
+    async def _take_over_one(self, queue: MessageQueue) -> PullTarget | None:
+        """Register one queue, after the last await; None leaves it for the next time."""
+        if self._locks is not None and not await self._locks.lock_new(queue):
+            _log.warning("doRebalance, %s, add a new mq failed, %s, because lock failed", self._group, queue)
+            return None
+        await self._offsets.remove(queue)
+        try:
+            offset = await self._start_offset(queue)
+        except RewindMQError as error:
+            _log.warning("doRebalance, %s, compute offset failed, %s: %s", self._group, queue, error)
+            return None
+        if queue in self.process_queues:
+            _log.info("doRebalance, %s, mq already exists, %s", self._group, queue)
+            return None
+        if self._is_over:
+            return None
+        process_queue = self._new_process_queue(self._offsets.epoch(queue))
+        self.process_queues[queue] = process_queue
+        self._emit(Point.QUEUE_ADDED, queue, offset, process_queue)
+        return PullTarget(queue, process_queue, offset)
 
     def _new_process_queue(self, epoch: int | None) -> ProcessQueue:
         runtime = self._instance.runtime
@@ -247,7 +264,9 @@ class Rebalance:
             await self.remove_unnecessary(queue, process_queue)
 
     def drop_all(self) -> None:
-        """Give up everything without a word to the broker; the last act of a shutdown."""
+        """Give up everything without a word to the broker, and take nothing over any more; the last act of a
+        shutdown."""
+        self._is_over = True
         for queue, process_queue in self.process_queues.items():
             self.drop(queue, process_queue)
         self.process_queues.clear()

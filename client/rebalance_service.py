@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import end_tasks
 
 WAIT_SECONDS = 20.0
 # Java compares whole milliseconds; finer differences are rounding errors.
@@ -46,9 +46,12 @@ class RebalanceService:
     async def stop(self) -> None:
         """Cancel it and wait until it has ended."""
         if self._task is not None:
+            await end_tasks((self._task,))
+
+    def cancel(self) -> None:
+        """Cancel it without waiting."""
+        if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
 
     async def _run(self) -> None:
         now = self._runtime.clock.monotonic

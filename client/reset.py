@@ -7,6 +7,7 @@ queues owned *then* and does not mark them dropped, and nobody checks that the c
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -130,6 +131,13 @@ class _Reset:
         consumer.process_queues.pop(queue, None)
         self._emit(Point.QUEUE_REMOVED, **details)
 
+    def forget_dropped(self) -> None:
+        """Have the queues taken over again by the next rebalance, with what the broker has stored."""
+        owned = self.consumer.process_queues
+        for queue in self._concerned():
+            if owned[queue].dropped:
+                del owned[queue]
+
     async def resume(self) -> None:
         self._emit(Point.RESUMED)
         await self.consumer.resume()
@@ -163,6 +171,9 @@ async def reset_consumer(
         for step in _STEPS:
             consumer.reset_state = step.state
             await step.action(reset)
+    except asyncio.CancelledError:
+        reset.forget_dropped()
+        raise
     finally:
         consumer.reset_state = _LAST.state
         await _LAST.action(reset)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from rewindmq.protocol import properties as names
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
+from rewindmq.protocol.message_arguments import body_of, check_numbers, keys_of, properties_of, text_of
 from rewindmq.protocol.message_id import offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.properties import find_property, parse_properties
@@ -28,11 +29,15 @@ class Message:
         topic: at most 127 characters of ``[A-Za-z0-9_%|-]``.
         body: at most 4 MiB.
         tags: one tag, or None.
-        keys: index keys, separated by spaces, or None.
+        keys: index keys, separated by spaces or one by one, or None.
         flag: an int32 the application may use as it likes.
         properties: user properties; neither names nor values may hold the characters 1 and 2.
         delay_level: 1 to 18, or 0 for at once.
         wait_store_msg_ok: False sends without waiting for flush and replication.
+
+    Raises:
+        ClientError: an argument is of another type; says which one and what to pass. Sizes and characters
+            are looked at by the send.
     """
 
     __slots__ = ("body", "flag", "properties", "topic")
@@ -40,25 +45,32 @@ class Message:
     def __init__(
         self,
         topic: str,
-        body: bytes,
+        body: bytes | bytearray | memoryview,
         tags: str | None = None,
-        keys: str | None = None,
+        keys: str | Collection[str] | None = None,
         *,
         flag: int = 0,
         properties: Mapping[str, str] | None = None,
         delay_level: int = 0,
         wait_store_msg_ok: bool = True,
     ) -> None:
-        self.topic = topic
-        self.body = body
+        # The usual types are told here, without a call: every send is made from a message.
+        self.topic = topic if type(topic) is str else text_of("topic", topic)
+        self.body = body if type(body) is bytes else body_of(body)
         self.flag = flag
-        self.properties: dict[str, str] = dict(properties) if properties else {}
-        if tags:
-            self.properties[names.TAGS] = tags
-        if keys:
-            self.properties[names.KEYS] = keys
-        if delay_level:
-            self.properties[names.DELAY] = str(delay_level)
+        self.properties: dict[str, str] = {} if properties is None else properties_of(properties)
+        if tags is not None:
+            tag = tags if type(tags) is str else text_of("tags", tags, "str or None")
+            if tag:
+                self.properties[names.TAGS] = tag
+        if keys is not None:
+            text = keys if type(keys) is str else keys_of(keys)
+            if text:
+                self.properties[names.KEYS] = text
+        if flag or delay_level:
+            check_numbers(flag, delay_level)
+            if delay_level:
+                self.properties[names.DELAY] = str(delay_level)
         # Java always states it; the broker strips it before storing.
         self.properties[names.WAIT] = "true" if wait_store_msg_ok else "false"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.process_options import positive_factor
+from rewindmq.protocol.remoting.standard_streams import discard_unwritten, open_closed_streams
 from rewindmq.race.commands.report_path import require_writable
 
 if TYPE_CHECKING:
@@ -34,14 +35,19 @@ _WIDTH: Final = 72
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Reproduce the race; returns the exit code."""
-    arguments = _parser().parse_args(argv)
+    open_closed_streams()
     try:
-        return _run(arguments)
+        return _run(_parser().parse_args(argv))
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has left.
+        return 1
     except (RewindMQError, OSError) as error:
         print(f"reproduce_race: {error}", file=sys.stderr)
         return 1
+    finally:
+        discard_unwritten()
 
 
 def _parser() -> argparse.ArgumentParser:

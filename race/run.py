@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import SystemClock
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
-from rewindmq.race.errors import RaceError
 from rewindmq.race.history import History
 from rewindmq.race.scenario.catalogue import find_scenario
-from rewindmq.race.scenario.scenario import Case, Loss, Scenario
+from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.sim.world import World
 from rewindmq.race.stage.foreign import ALL_OURS, Outside
 from rewindmq.race.stage.frame_points import without_inferred
@@ -28,12 +28,6 @@ from rewindmq.race.stage.stage import Stage
 
 # Short waits, but not so short that the machine's own hiccups count for seconds.
 HELD_TIME_SCALE: Final = 0.01
-# Which client shows a mode best, where it is left open: the release the mode was made for comes first.
-_PREFERRED: Final = {
-    ResetMode.CLASSIC: (Profile.V49, Profile.V42, Profile.V53, Profile.UNGUARDED, Profile.EPOCH),
-    ResetMode.SERVER: (Profile.V53, Profile.V49, Profile.V42, Profile.UNGUARDED, Profile.EPOCH),
-    ResetMode.FENCED: (Profile.EPOCH, Profile.V49, Profile.V53, Profile.V42, Profile.UNGUARDED),
-}
 
 
 class Staging(StrEnum):
@@ -52,6 +46,7 @@ class Plan:
     Attributes:
         time_scale: factor on every wait; 1 under virtual time.
         outside: what of the cast is not ours; never under virtual time.
+        remedy: added to the clients of ``profile``.
     """
 
     scenario_id: str
@@ -60,6 +55,7 @@ class Plan:
     staging: Staging = Staging.SIMULATED
     time_scale: float = 1.0
     outside: Outside = ALL_OURS
+    remedy: Remedy | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -68,7 +64,7 @@ class Plan:
     @property
     def documented(self) -> frozenset[Loss]:
         """What is to come of it."""
-        return self.scenario.cases[self.profile, self.mode]
+        return self.scenario.documented(self.profile, self.mode, self.remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,36 +89,10 @@ class Outcome:
         return self.error is None and self.verdict.losses == self.plan.documented
 
 
-def choose_case(scenario: Scenario, profile: Profile | None, mode: ResetMode | None) -> Case:
-    """Profile and mode to play a race with, where a user leaves one or both open.
-
-    Raises:
-        RaceError: the race does not exist there; says where it does.
-    """
-    for candidate_mode in ResetMode if mode is None else (mode,):
-        for candidate in _PREFERRED[candidate_mode] if profile is None else (profile,):
-            if (candidate, candidate_mode) in scenario.cases:
-                return candidate, candidate_mode
-    asked = " in ".join(
-        text for text in (profile and f"profile {profile}", mode and f"mode {mode}") if text is not None
-    )
-    raise RaceError(f"{scenario.id} is no race for {asked}; it is for {describe_cases(scenario)}")
-
-
-def describe_cases(scenario: Scenario) -> str:
-    """``classic (v42, v49), fenced (epoch)``."""
-    parts = []
-    for mode in ResetMode:
-        profiles = [str(profile) for profile in Profile if (profile, mode) in scenario.cases]
-        if profiles:
-            parts.append(f"{mode} ({', '.join(profiles)})")
-    return ", ".join(parts)
-
-
 def play_simulated(plan: Plan, seed: int) -> Outcome:
     """One run under virtual time, in this thread; there must be no event loop in it."""
     clock, world = SystemClock(), World(seed)
-    stage = SimulatedStage(world, plan.profile, plan.mode)
+    stage = SimulatedStage(world, plan.profile, plan.mode, plan.remedy)
     began = clock.monotonic()
 
     async def main() -> str | None:
@@ -150,9 +120,13 @@ async def play_for_real(plan: Plan, number: int) -> Outcome:
 
 def _process_stage(plan: Plan) -> ProcessStage:
     if plan.outside != ALL_OURS:
-        return OutsideStage(plan.profile, plan.mode, plan.outside, time_scale=plan.time_scale)
+        return OutsideStage(
+            plan.profile, plan.mode, plan.outside, time_scale=plan.time_scale, remedy=plan.remedy
+        )
     is_held = plan.staging is Staging.HELD
-    return ProcessStage(plan.profile, plan.mode, time_scale=plan.time_scale, is_held=is_held)
+    return ProcessStage(
+        plan.profile, plan.mode, time_scale=plan.time_scale, is_held=is_held, remedy=plan.remedy
+    )
 
 
 async def _play(scenario: Scenario, stage: Stage) -> str | None:

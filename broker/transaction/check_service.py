@@ -11,6 +11,7 @@ import logging
 from rewindmq.broker.schedule import Schedule
 from rewindmq.broker.transaction.check import CheckParts, CheckRun
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
+from rewindmq.protocol.remoting.tasks import end_tasks
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +35,7 @@ class TransactionCheckService:
     async def close(self) -> None:
         """End a run where it is; what it settled stays settled."""
         if self._run is not None:
-            self._run.cancel()
-            await asyncio.gather(self._run, return_exceptions=True)
+            await end_tasks((self._run,))
 
     def _begin_run(self) -> None:
         # Without half messages there is nothing to read, and no progress to keep.

@@ -17,6 +17,7 @@ from rewindmq.client.msg_trace.records import TraceRecord, encode, trace_keys
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 
 if TYPE_CHECKING:
     from rewindmq.client.client_config import ClientConfig
@@ -62,8 +63,10 @@ class TraceDispatcher:
         )
         self._waiting: deque[TraceRecord] = deque()
         self._worker: asyncio.Task[None] | None = None
-        # Once there, it alone sends; once done, nothing is taken any more.
+        # Once there, it alone sends.
         self._flush: asyncio.Task[None] | None = None
+        # Nothing is taken any more.
+        self._is_over = False
 
     async def start(self) -> None:
         """Begin to send; a name server that is not there is met later."""
@@ -73,20 +76,31 @@ class TraceDispatcher:
         """Send what waits, within ``FLUSH_SECONDS``, and stop."""
         while self._worker is not None:
             worker, self._worker = self._worker, None
-            worker.cancel()
-            await asyncio.gather(worker, return_exceptions=True)
+            await end_tasks((worker,))
         flush = self._flush = asyncio.get_running_loop().create_task(self._send_all())
         timer = self._runtime.timers.call_timeout(FLUSH_SECONDS, flush.cancel)
-        await asyncio.gather(flush, return_exceptions=True)
-        timer.cancel()
+        try:
+            await asyncio.wait((flush,))
+        finally:
+            timer.cancel()
+        self._discard_waiting()
+        await self._producer.shutdown()
+
+    def abort(self) -> None:
+        """Stop now, and forget what waits."""
+        cancel_tasks(task for task in (self._worker, self._flush) if task is not None)
+        self._discard_waiting()
+        self._producer.abort()
+
+    def _discard_waiting(self) -> None:
+        self._is_over = True
         if self._waiting:
             self._discard(len(self._waiting), "the client stops")
             self._waiting.clear()
-        await self._producer.shutdown()
 
     def append(self, records: Sequence[TraceRecord]) -> None:
         """Take records, as far as there is room; never raises and never waits."""
-        if self._flush is not None and self._flush.done():
+        if self._is_over:
             self._discard(len(records), "the client has stopped")
             return
         if len(self._waiting) + len(records) > MAX_WAITING:

@@ -12,6 +12,7 @@ from typing import Final
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ClientError, ConnectError, ConnectionLostError, RequestTimeoutError
 from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -106,15 +107,23 @@ class RemotingClient(Endpoint):
 
     async def close(self) -> None:
         """Close every connection; calls in progress fail. Safe to call again."""
-        self._closed = True
-        for attempt in self._connecting.values():
-            attempt.cancel()
+        self._refuse()
         for connection in self.connections:
             connection.close("the client shuts down")
         await self._close_connections(_CLOSE_GRACE_SECONDS)
         # Their connections are gone, so they are ending too.
         if self._slow_calls:
             await asyncio.wait(list(self._slow_calls))
+
+    def abort(self) -> None:
+        """The same at once, without waiting; what is still unsent is not sent."""
+        self._refuse()
+        self._abort_connections()
+
+    def _refuse(self) -> None:
+        self._closed = True
+        for attempt in self._connecting.values():
+            attempt.cancel()
 
     def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
         address = self._dialled.pop(connection, None)
@@ -213,26 +222,15 @@ class RemotingClient(Endpoint):
         connection = Connection(self, self._serialize_type(address), accepted=False)
         try:
             host, port = parse_address(address)
-            await self._dial(connection, host, port)
+            await connect_within(self.runtime, lambda: connection, host, port, self._connect_timeout)
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
-        self._dialled[connection] = address
-        self._by_address[address] = connection
+        # It may be lost by now, and nobody would take it out again; its first request fails.
+        if not connection.is_closed:
+            self._dialled[connection] = address
+            self._by_address[address] = connection
         return connection
-
-    async def _dial(self, connection: Connection, host: str, port: int) -> None:
-        dialling = asyncio.ensure_future(self.runtime.network.connect(lambda: connection, host, port))
-        timer = self.runtime.timers.call_timeout(self._connect_timeout, dialling.cancel)
-        try:
-            await dialling
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise TimeoutError(f"no connection within {self._connect_timeout * 1000:.0f} ms") from None
-        finally:
-            timer.cancel()
 
     def _forget_attempt(self, address: str, attempt: asyncio.Task[Connection]) -> None:
         del self._connecting[address]

@@ -18,7 +18,7 @@ The table is made to fit the terminal; in a file or a pipe it is complete.
 
 examples:
   rewindmq race list              a line per race
-  rewindmq race list R1 R4        more of these two: releases, outcomes, what closes them
+  rewindmq race list R1 R4        more of these two: releases, outcomes, what closes them, single remedies
   rewindmq race list --json
 """
 _MAX_WIDTH: Final = 120
@@ -64,7 +64,11 @@ def _table_width() -> int | None:
 
 def _details(race: Scenario) -> str:
     facts = [f"{race.id}: {race.title}", f"releases: {race.versions}", *_outcomes(race)]
-    facts += [f"closed by: {race.closed_by}", f"more: docs/race/{race.id}.md"]
+    facts += [
+        f"closed by: {race.closed_by}",
+        f"single remedies: {_remedies(race)}",
+        f"more: docs/race/{race.id}.md",
+    ]
     return "\n".join(_paragraph(fact, "  " if number else "") for number, fact in enumerate(facts))
 
 
@@ -93,6 +97,30 @@ def _outcomes(scenario: Scenario) -> list[str]:
     return texts
 
 
+def _remedies(race: Scenario) -> str:
+    """``F1 kept, F2 L1 with v49 in classic mode; ...``: what `race run --remedy` makes of it."""
+    by_case: dict[str, list[str]] = {}
+    for row in _remedy_rows(race):
+        case = f"{row['profile']} in {row['mode']} mode"
+        by_case.setdefault(case, []).append(f"{row['remedy']} {outcome_text(row['outcome'])}")
+    return "; ".join(f"{', '.join(outcomes)} with {case}" for case, outcomes in by_case.items())
+
+
+def _remedy_rows(race: Scenario) -> list[dict[str, Any]]:
+    """A row for each single remedy that the race can be played with."""
+    from rewindmq.race.scenario.choose import remedy_cases
+
+    return [
+        {
+            "remedy": remedy,
+            "profile": profile,
+            "mode": mode,
+            "outcome": sorted(race.documented(profile, mode, remedy)),
+        }
+        for remedy, (profile, mode) in remedy_cases(race).items()
+    ]
+
+
 def _row(race: Scenario) -> dict[str, Any]:
     return {
         "id": race.id,
@@ -104,4 +132,5 @@ def _row(race: Scenario) -> dict[str, Any]:
             {"profile": profile, "mode": mode, "outcome": sorted(losses)}
             for (profile, mode), losses in race.cases.items()
         ],
+        "remedies": _remedy_rows(race),
     }

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process_options import positive_factor, positive_int
 from rewindmq.protocol.reset_mode import ResetMode
@@ -27,6 +28,8 @@ examples:
   rewindmq race run R1 --held --report r1.html     real processes, the order enforced by holding frames
   rewindmq race run R1 --real                      real processes, real time, nothing held: over a minute
   rewindmq race run R1 --profile epoch --mode fenced
+  rewindmq race run R1 --remedy F1                 4.9.4 and one remedy: kept
+  rewindmq race run R4 --remedy F8                 another race, which F8 closes by half
   rewindmq race run R8-KILL --held --client-command 'java -jar consumer.jar {namesrv} {topic} {group}'
 
 exit codes: 0 the documented outcome every time, 1 another one or it could not be played, 2 wrong usage,
@@ -41,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="as `rewindmq race list` shows it")
     parser.add_argument("--profile", choices=list(Profile), type=Profile, help="what the consumers are like")
     parser.add_argument("--mode", choices=list(ResetMode), type=ResetMode, help="how the reset is done")
+    parser.add_argument(
+        "--remedy", choices=list(Remedy), type=Remedy, help="a single one, added to the consumers' profile"
+    )
     stage = parser.add_argument_group("stage").add_mutually_exclusive_group()
     stage.add_argument("--simulated", action="store_true", help="one process, virtual time (default)")
     stage.add_argument(
@@ -107,12 +113,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> Plan:
     from rewindmq.race.errors import RaceError
-    from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, choose_case
+    from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging
     from rewindmq.race.scenario.catalogue import find_scenario
+    from rewindmq.race.scenario.choose import choose_case
     from rewindmq.race.stage.foreign import ALL_OURS, Outside
 
     scenario = find_scenario(arguments.id)
-    profile, mode = choose_case(scenario, arguments.profile, arguments.mode)
+    remedy = arguments.remedy
+    profile, mode = choose_case(scenario, arguments.profile, arguments.mode, remedy)
     staging, time_scale = Staging.SIMULATED, 1.0
     if arguments.held:
         staging, time_scale = Staging.HELD, HELD_TIME_SCALE
@@ -128,9 +136,11 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             raise RaceError("others' programs do not run under virtual time: add --held or --scaled X")
         if staging is Staging.HELD:
             time_scale = 1.0
+        if outside.client_command is not None and remedy is not None:
+            raise RaceError("--remedy changes our own clients, and --client-command names another one")
         if outside.namesrv is not None and arguments.repeat > 1:
             raise RaceError("--repeat needs a new cluster each time, and --namesrv names one")
-    return Plan(scenario.id, profile, mode, staging, time_scale, outside)
+    return Plan(scenario.id, profile, mode, staging, time_scale, outside, remedy)
 
 
 @contextmanager
@@ -157,7 +167,7 @@ def _meta(outcome: Outcome) -> ReportMeta:
 
     plan, scenario = outcome.plan, outcome.plan.scenario
     facts = {
-        "profile": str(plan.profile),
+        "profile": _client(plan),
         "mode": str(plan.mode),
         "stage": str(plan.staging),
         "seed" if plan.staging == "simulated" else "run": str(outcome.number),
@@ -192,7 +202,12 @@ def _lines(plan: Plan, outcomes: Sequence[Outcome], shown: Outcome) -> list[str]
 
 def _setting(plan: Plan) -> str:
     scale = f" at {plan.time_scale:g}" if plan.time_scale != 1.0 else ""
-    return f"{plan.profile}, {plan.mode}, {plan.staging}{scale}"
+    return f"{_client(plan)}, {plan.mode}, {plan.staging}{scale}"
+
+
+def _client(plan: Plan) -> str:
+    """``v49``, or ``v49 with F1``."""
+    return str(plan.profile) if plan.remedy is None else f"{plan.profile} with {plan.remedy}"
 
 
 def _result(outcome: Outcome) -> str:
@@ -223,6 +238,7 @@ def _to_json(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {
         "id": plan.scenario_id,
         "profile": plan.profile,
+        "remedy": plan.remedy,
         "mode": plan.mode,
         "stage": plan.staging,
         "timeScale": plan.time_scale,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import ONE_THREAD, STALE, pull, stale_offset, wait_begun
 from rewindmq.race.stage.stage import ListenerPlan, Stage
@@ -49,4 +50,11 @@ SCENARIO: Final = Scenario(
         fenced=ALL_KEPT,
     ),
     play=play,
+    remedies={
+        Remedy.F3: cases(classic=alike(KEPT)),
+        # 5.3.3 corrects during the wait, which misses the queue: no late update that F8 could ignore.
+        Remedy.F8: cases(classic={Profile.V42: KEPT, Profile.V49: KEPT}),
+        # 5.3.3 corrects for whichever queue object is registered: the new one, with the new epoch.
+        Remedy.F12: cases(fenced={Profile.V53: lost(Loss.L1, Loss.L2)}),
+    },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
@@ -56,4 +57,5 @@ SCENARIO: Final = Scenario(
         fenced=ALL_KEPT,
     ),
     play=play,
+    remedies={Remedy.F2: cases(classic={Profile.V42: KEPT})},
 )

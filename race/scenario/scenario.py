@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.stage.stage import Stage
@@ -43,6 +44,7 @@ class Scenario:
         versions: which releases of RocketMQ have it, in words.
         closed_by: what closes it, in words.
         cases: documented outcome by profile and mode; other combinations have no such race.
+        remedies: documented outcome by single remedy, where it is another than without it.
         play: acts it out; what came of it is judged from the history.
     """
 
@@ -53,3 +55,9 @@ class Scenario:
     closed_by: str
     cases: Mapping[Case, frozenset[Loss]]
     play: Callable[[Stage], Awaitable[None]]
+    remedies: Mapping[Remedy, Mapping[Case, frozenset[Loss]]] = field(default_factory=dict)
+
+    def documented(self, profile: Profile, mode: ResetMode, remedy: Remedy | None) -> frozenset[Loss]:
+        """What is to come of it; KeyError where there is no such race."""
+        without = self.cases[profile, mode]
+        return without if remedy is None else self.remedies.get(remedy, {}).get((profile, mode), without)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
@@ -47,4 +48,12 @@ SCENARIO: Final = Scenario(
         fenced={**ALL_KEPT, Profile.UNGUARDED: lost(Loss.L1)},
     ),
     play=play,
+    remedies={
+        Remedy.F8: cases(
+            classic={Profile.UNGUARDED: KEPT},
+            server={Profile.UNGUARDED: lost(Loss.L0)},
+            fenced={Profile.UNGUARDED: KEPT},
+        ),
+        Remedy.F12: cases(fenced={Profile.UNGUARDED: KEPT}),
+    },
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import alike, cases, lost
+from rewindmq.race.scenario.outcomes import KEPT_LATE, alike, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import begun_again, caught_up, wait_begun
 from rewindmq.race.stage.stage import ListenerPlan, Stage
@@ -49,4 +50,9 @@ SCENARIO: Final = Scenario(
         fenced={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
     ),
     play=play,
+    remedies={
+        Remedy.F8: cases(classic=alike(KEPT), server=KEPT_LATE, fenced=alike(KEPT)),
+        # The late value is committed with its own, older epoch: refused, and the queue begins again.
+        Remedy.F12: cases(fenced=alike(lost(Loss.L0))),
+    },
 )

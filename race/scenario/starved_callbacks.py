@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
@@ -46,4 +47,5 @@ SCENARIO: Final = Scenario(
         fenced=ALL_KEPT,
     ),
     play=play,
+    remedies=dict.fromkeys((Remedy.F1, Remedy.F3, Remedy.F8), cases(classic=alike(KEPT))),
 )

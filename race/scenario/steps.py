@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Form, FramePattern
@@ -120,7 +119,7 @@ async def begun_again(stage: Stage, member: Member, *, queue: int = 0) -> None:
 
 def is_restarted_in_place(stage: Stage) -> bool:
     """Members learn of the reset from their next pull or commit, and neither wait nor ask (14)."""
-    return stage.mode is ResetMode.FENCED and stage.profile is Profile.EPOCH
+    return stage.mode is ResetMode.FENCED and stage.knows_epochs
 
 
 def pull(offset: int, *, form: Form) -> FramePattern:

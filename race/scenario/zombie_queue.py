@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
@@ -65,4 +66,9 @@ SCENARIO: Final = Scenario(
         fenced=ALL_KEPT,
     ),
     play=play,
+    remedies={
+        Remedy.F2: cases(classic=alike(KEPT)),
+        # The zombie's progress counts no longer, but it delivers.
+        Remedy.F8: cases(classic=alike(lost(Loss.L3))),
+    },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewindmq.client.lite_pull_consumer import LitePullConsumer
+from rewindmq.client.remedy import Remedy, remedied
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -20,7 +21,15 @@ class PollingApplication:
         runtime: of whoever runs it; what it does is told under its own name.
     """
 
-    def __init__(self, name: str, journal: Journal, runtime: Runtime, namesrv: str, profile: Profile) -> None:
+    def __init__(
+        self,
+        name: str,
+        journal: Journal,
+        runtime: Runtime,
+        namesrv: str,
+        profile: Profile,
+        remedy: Remedy | None,
+    ) -> None:
         self.name = name
         self._process = reader_process(name)
         self._journal = journal
@@ -29,6 +38,7 @@ class PollingApplication:
             namesrv,
             runtime=replace(runtime, probe=journal.probe(self._process)),
             profile=profile,
+            switches=remedied(profile, remedy),
             instance_name=name,
         )
         self._consumer.subscribe(TOPIC)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+from rewindmq.client.remedy import Remedy, remedied
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -27,6 +28,7 @@ class BaseStage:
     Args:
         lab: the laboratory's own runtime; its clock is that of the history.
         patience: protocol seconds that every wait may take at least.
+        remedy: added to the clients of the group that are of ``profile``.
 
     Attributes:
         members: the latest of each name.
@@ -35,8 +37,17 @@ class BaseStage:
     is_held = False
     _proxy_host = "127.0.0.1"
 
-    def __init__(self, lab: Runtime, profile: Profile, mode: ResetMode, patience: float = 0.0) -> None:
+    def __init__(
+        self,
+        lab: Runtime,
+        profile: Profile,
+        mode: ResetMode,
+        patience: float = 0.0,
+        remedy: Remedy | None = None,
+    ) -> None:
         self.profile = profile
+        self.remedy = remedy
+        self.knows_epochs = remedied(profile, remedy).knows_epochs
         self.mode = mode
         self._lab = lab
         self._patience = patience
@@ -71,7 +82,9 @@ class BaseStage:
 
     async def application(self, name: str) -> PollingApplication:
         """See ``Stage``."""
-        application = PollingApplication(name, self._journal, self._lab, self._namesrv, self.profile)
+        application = PollingApplication(
+            name, self._journal, self._lab, self._namesrv, self.profile, self.remedy
+        )
         self._readers.append(application)
         await application.start()
         return application

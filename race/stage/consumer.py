@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.client.remedy import Remedy, remedied
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -26,6 +27,7 @@ def make_consumer(
     namesrv: str,
     *,
     profile: Profile,
+    remedy: Remedy | None,
     instance_name: str,
     listener: PlannedListener,
     tags: str,
@@ -45,7 +47,14 @@ def make_consumer(
     is_orderly = named.pop("orderly", False)
     try:
         named.update({name: kind(named[name]) for name, kind in _KINDS.items() if name in named})
-        consumer = PushConsumer(GROUP, namesrv, runtime=runtime, profile=profile, **named)
+        consumer = PushConsumer(
+            GROUP,
+            namesrv,
+            runtime=runtime,
+            profile=profile,
+            switches=remedied(profile, remedy),
+            **named,
+        )
     except (TypeError, ValueError) as error:
         raise RaceError(f"options of the consumer: {error}") from None
     consumer.subscribe(TOPIC, tags)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.client.admin.admin_client import AdminClient
+from rewindmq.client.remedy import Remedy
 from rewindmq.cluster.names import broker_names
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -36,9 +37,15 @@ class OutsideStage(ProcessStage):
     """
 
     def __init__(
-        self, profile: Profile, mode: ResetMode, outside: Outside, *, time_scale: float = 1.0
+        self,
+        profile: Profile,
+        mode: ResetMode,
+        outside: Outside,
+        *,
+        time_scale: float = 1.0,
+        remedy: Remedy | None = None,
     ) -> None:
-        super().__init__(profile, mode, time_scale=time_scale, is_held=True)
+        super().__init__(profile, mode, time_scale=time_scale, is_held=True, remedy=remedy)
         self._outside = outside
         self._words = None if outside.client_command is None else check_command(outside.client_command)
         if outside.namesrv is not None:

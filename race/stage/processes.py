@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.names import broker_names
@@ -84,10 +85,16 @@ class ProcessStage(BaseStage):
     """
 
     def __init__(
-        self, profile: Profile, mode: ResetMode, *, time_scale: float = 1.0, is_held: bool = False
+        self,
+        profile: Profile,
+        mode: ResetMode,
+        *,
+        time_scale: float = 1.0,
+        is_held: bool = False,
+        remedy: Remedy | None = None,
     ) -> None:
         lab = system_runtime(time_scale=time_scale)
-        super().__init__(lab, profile, mode, _PATIENCE / time_scale)
+        super().__init__(lab, profile, mode, _PATIENCE / time_scale, remedy)
         self.is_held = is_held
         self._time_scale = time_scale
         self._operator = Operator(
@@ -165,6 +172,7 @@ class ProcessStage(BaseStage):
         orders = {
             "namesrv": await self._entrance(name),
             "profile": self.profile,
+            "remedy": self.remedy,
             "instance_name": self._instance_name(name),
             "listener": {
                 "seconds": listener.seconds,

@@ -13,6 +13,7 @@ from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.client.remedy import Remedy
 from rewindmq.cluster.names import broker_names
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
@@ -63,6 +64,7 @@ class _SimulatedMember:
         self,
         namesrv: str,
         profile: Profile,
+        remedy: Remedy | None,
         instance_name: str,
         plan: ListenerPlan,
         tags: str,
@@ -73,6 +75,7 @@ class _SimulatedMember:
             self._runtime,
             namesrv,
             profile=profile,
+            remedy=remedy,
             instance_name=instance_name,
             listener=self._listener,
             tags=tags,
@@ -104,8 +107,8 @@ class SimulatedStage(BaseStage):
 
     _proxy_host = _LAB_HOST
 
-    def __init__(self, world: World, profile: Profile, mode: ResetMode) -> None:
-        super().__init__(world.runtime(_LAB_HOST), profile, mode)
+    def __init__(self, world: World, profile: Profile, mode: ResetMode, remedy: Remedy | None = None) -> None:
+        super().__init__(world.runtime(_LAB_HOST), profile, mode, remedy=remedy)
         self._world = world
         self._operator = Operator(
             self._journal,
@@ -169,7 +172,8 @@ class SimulatedStage(BaseStage):
         self._members += 1
         member = _SimulatedMember(name, host, self._world, self._journal, self._gate(name))
         self.members[name] = member
-        await member.start(entrance, self.profile, self._instance_name(name), listener, tags, options)
+        instance_name = self._instance_name(name)
+        await member.start(entrance, self.profile, self.remedy, instance_name, listener, tags, options)
         return member
 
     async def kill_broker(self, name: str = BROKER) -> None:

@@ -105,6 +105,7 @@ class Stage(Protocol):
 
     Attributes:
         profile: of the consumers; servers imitate its release.
+        knows_epochs: whether the consumers' pulls and commits carry epochs.
         mode: how ``reset`` resets.
         history: what happened so far.
         is_held: time passes too fast to be relied on: the order that matters has to be enforced with
@@ -112,6 +113,7 @@ class Stage(Protocol):
     """
 
     profile: Profile
+    knows_epochs: bool
     mode: ResetMode
     history: History
     is_held: bool

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -52,6 +53,7 @@ class _Worker:
             runtime,
             orders["namesrv"],
             profile=Profile(orders["profile"]),
+            remedy=None if orders["remedy"] is None else Remedy(orders["remedy"]),
             instance_name=orders["instance_name"],
             listener=self._listener,
             tags=orders["tags"],

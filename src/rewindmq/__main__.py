@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from rewindmq import __version__
+from rewindmq.protocol.remoting.standard_streams import discard_unwritten, open_closed_streams
 
 EXIT_OK: Final = 0
 EXIT_ERROR: Final = 1
@@ -72,13 +73,25 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the process's exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    open_closed_streams()
     try:
-        return _dispatch(arguments)
+        return _guard(arguments)
+    finally:
+        discard_unwritten()
+
+
+def _guard(arguments: list[str]) -> int:
+    """Run one command; what it raises becomes an exit code and at most one line."""
+    try:
+        try:
+            return _dispatch(arguments)
+        finally:
+            # Not left to the interpreter's end, where a failure is a traceback and exit code 120.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left, as in `rewindmq admin topicList | head -1`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
     except OSError as error:
         return _fail(arguments, _describe(error))
@@ -132,7 +145,7 @@ def _complete(arguments: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError:
-        print("rewindmq completion: needs shtab: pip install 'rewindmq[cli]'", file=sys.stderr)
+        _say("rewindmq completion: needs shtab: pip install 'rewindmq[cli]'")
         return EXIT_ERROR
     root = argparse.ArgumentParser(prog="rewindmq")
     commands = root.add_subparsers()
@@ -157,13 +170,19 @@ def _refuse_unknown(name: str) -> NoReturn:
 
     close = difflib.get_close_matches(name, COMMANDS, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    print(f"rewindmq: there is no command {name!r}.{hint} See rewindmq --help.", file=sys.stderr)
+    _say(f"rewindmq: there is no command {name!r}.{hint} See rewindmq --help.")
     raise SystemExit(EXIT_USAGE)
 
 
 def _fail(arguments: list[str], text: str) -> int:
-    print(f"rewindmq {arguments[0]}: {text}", file=sys.stderr)
+    _say(f"rewindmq {arguments[0]}: {text}")
     return EXIT_ERROR
+
+
+def _say(text: str) -> None:
+    """Print a line on standard error; the exit code tells where nobody reads it."""
+    with suppress(OSError):
+        print(text, file=sys.stderr)
 
 
 def _describe(error: OSError) -> str:

@@ -38,7 +38,7 @@ from rewindmq.protocol.points import Probe
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection, Handler
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq.protocol.remoting.runtime import Network, Runtime, system_runtime
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.protocol.version import CURRENT_VERSION, LanguageCode
@@ -266,6 +266,8 @@ class Stage:
         self.runtime = make_runtime("10.0.9.9")
         self.brokers: list[Broker] = []
         self.probe: Probe | None = None
+        # What the next broker's connections come from, given what they would come from.
+        self.network: Callable[[Network], Network] | None = None
 
     @property
     def broker(self) -> Broker:
@@ -275,7 +277,10 @@ class Stage:
     def _next_runtime(self) -> tuple[Runtime, str]:
         self._hosts += 1
         host = f"10.0.0.{self._hosts}"
-        return dataclasses.replace(self._make_runtime(host), probe=self.probe), host
+        runtime = dataclasses.replace(self._make_runtime(host), probe=self.probe)
+        if self.network is not None:
+            runtime = dataclasses.replace(runtime, network=self.network(runtime.network))
+        return runtime, host
 
     async def start_broker(
         self, store: dict[str, Any] | None = None, disk: Disk | None = None, **fields: Any

@@ -54,7 +54,21 @@ def test_it_is_on_disk_with_the_next_flush(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_without_a_topic_all_of_the_source_are_copied(simulate: Simulate) -> None:
+@pytest.mark.parametrize("topic", [None, "", " "])
+@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+def test_without_a_topic_nothing_is_copied(simulate: Simulate, profile: str, topic: str | None) -> None:
+    """All releases copy the topic of the request, once for each topic of the source."""
+
+    async def scenario(stage: Any) -> None:
+        await stage.group_at(40)
+        stage.broker.context.offsets.commit("H", "T", 0, 9)
+        (await clone(stage, topic=topic)).require_success()
+        assert stored(stage) == {0: 9}
+
+    simulate(scenario, profile=profile)
+
+
+def test_without_a_topic_all_of_the_source_are_copied_where_the_broker_is_told_to(simulate: Simulate) -> None:
     async def scenario(stage: Any) -> None:
         peer = await stage.group_at(40)
         await peer.create_topic("U", write=1, read=1)
@@ -65,7 +79,7 @@ def test_without_a_topic_all_of_the_source_are_copied(simulate: Simulate) -> Non
         (await clone(stage, topic=None)).require_success()
         assert (stored(stage), stored(stage, topic="U"), stored(stage, topic="Gone")) == ({0: 40}, {0: 7}, {})
 
-    simulate(scenario)
+    simulate(scenario, clone_group_offset_of_all_topics=True)
 
 
 @pytest.mark.parametrize(("offline", "copied"), [(False, {}), (True, {0: 7})])
@@ -124,7 +138,7 @@ def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_anything_
         assert stored(stage, "K") == {0: 100}
         assert not stage.broker.context.offsets.has_epochs("K", "T")
 
-    simulate(scenario)
+    simulate(scenario, clone_group_offset_of_all_topics=True)
 
 
 def test_marks_are_neither_copied_nor_taken_away(simulate: Simulate) -> None:

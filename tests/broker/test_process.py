@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,13 @@ def command(*arguments: object) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def running(
+    *arguments: object, before: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A broker that has printed its ready line; killed at the end if it is still there."""
     environment = {**os.environ, "NAMESRV_ADDR": ""}
     with subprocess.Popen(
-        command(*arguments),
+        [*before, *command(*arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -56,6 +59,15 @@ def fails(*arguments: object) -> tuple[int, str]:
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     return result.returncode, result.stderr.splitlines()[-1]
+
+
+def test_a_broker_raises_its_limit_of_open_files_to_what_it_may_have(conf: Path) -> None:
+    """Each connection takes a file descriptor, and each mapped file of the store."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # By a shell, so that no code runs between fork and exec in this process.
+    low = ["sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh"]
+    with running("-c", conf, "-p", 0, before=low) as (process, _):
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
 
 
 def test_ready_line_and_orderly_stop(conf: Path) -> None:

@@ -154,10 +154,9 @@ def test_heartbeats_go_both_ways(simulate) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.fill(1)
         await stage.at(15)
-        follower = pair.slave._services.background[-1]._follower
-        assert follower is not None
+        (connection,) = pair.master._ha_master._slaves
         await stage.at(300)
-        assert pair.slave._services.background[-1]._follower is follower
+        assert list(pair.master._ha_master._slaves) == [connection]
 
     simulate(scenario, start=False)
 

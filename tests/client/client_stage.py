@@ -202,7 +202,8 @@ class Cluster:
         runtime = self.runtime(stall)[0]
         consumer = PushConsumer(group, self.namesrv, runtime=runtime, instance_name=name, **options)
         consumer.subscribe(topic, expression)
-        consumer.register_message_listener(listener)
+        if listener is not None:
+            consumer.register_message_listener(listener)
         return consumer
 
     async def consume(self, listener: Any, **options: Any) -> PushConsumer:

@@ -36,6 +36,7 @@ _HEADERS: dict[int, Any] = {
     RequestCode.QUERY_CONSUMER_OFFSET: QueryConsumerOffsetRequestHeader,
     RequestCode.UPDATE_CONSUMER_OFFSET: UpdateConsumerOffsetRequestHeader,
     RequestCode.PULL_MESSAGE: PullMessageRequestHeader,
+    RequestCode.LITE_PULL_MESSAGE: PullMessageRequestHeader,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: GetConsumerListByGroupRequestHeader,
 }
 
@@ -75,6 +76,7 @@ class ScriptedBroker:
                 ResponseCode.SUCCESS, SearchOffsetResponseHeader(self.max_offset)
             ),
             RequestCode.PULL_MESSAGE: self._pull,
+            RequestCode.LITE_PULL_MESSAGE: self._pull,
         }
         served = {*self.handlers, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
         self._server = RemotingServer(runtime, {code: self._noting(code) for code in served})

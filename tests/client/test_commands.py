@@ -160,6 +160,76 @@ async def test_an_interrupted_producer_says_so_by_its_exit_code(namesrv_addr: st
     assert 0 < events[-1]["sent"] < 1000
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_producer_that_waits_for_its_rate_ends_at_once(
+    namesrv_addr: str, number: signal.Signals
+) -> None:
+    process = await start(
+        "produce", "-n", namesrv_addr, "-t", "T", "-c", "5", "--rate", "1e-9", "--in-flight", "2", "--json"
+    )
+    # The first message is due at once, the second one in 30 years.
+    while (await next_event(process, "progress"))["sent"] < 1:
+        pass
+    process.send_signal(number)
+    code, events, errors = await finish(process)
+    assert (code, errors) == (130, "")
+    assert (events[-1]["event"], events[-1]["sent"], events[-1]["unanswered"]) == ("summary", 1, 0)
+
+
+class SilentServer:
+    """Accepts connections, and answers nothing.
+
+    Attributes:
+        asked: set by the first request.
+    """
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.address = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(65_536):
+            self.asked.set()
+        writer.close()
+
+
+@pytest.fixture
+async def silent_server() -> AsyncIterator[SilentServer]:
+    """A server that hangs."""
+    silent = SilentServer()
+    server = await asyncio.start_server(silent.serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    silent.address = f"{host}:{port}"
+    yield silent
+    server.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("command", "code", "summary"),
+    [
+        (("produce", "-t", "T", "x"), 130, {"sent": 0, "unanswered": 1}),
+        (("consume", "-t", "T", "-g", "G"), 0, {"received": 0}),
+    ],
+    ids=["produce", "consume"],
+)
+async def test_a_command_that_waits_for_an_answer_ends_without_it(
+    silent_server: SilentServer,
+    command: tuple[str, ...],
+    code: int,
+    summary: dict[str, int],
+    number: signal.Signals,
+) -> None:
+    process = await start(*command, "-n", silent_server.address, "--json")
+    await asyncio.wait_for(silent_server.asked.wait(), 20)
+    process.send_signal(number)
+    ended, events, errors = await finish(process)
+    # An answer that was waited for to the end of its time would be an error here.
+    assert (ended, errors) == (code, "")
+    assert events[-1]["event"] == "summary"
+    assert summary.items() <= events[-1].items()
+
+
 async def test_sigterm_ends_a_consumer_with_its_summary(namesrv_addr: str) -> None:
     await produce(namesrv_addr, 12, "--batch", "4", "--size", "64")
     process = await start(

@@ -99,6 +99,50 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
     play(scene)
 
 
+@pytest.mark.parametrize(
+    ("readable", "dropped"), [(0, "from offset 5 up to 8"), (2, "from offset 7 up to 8"), (3, None)]
+)
+def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
+    readable: int, dropped: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rest of an answer behind a bad record is lost to the consumer, as in Java; the log says what."""
+    from tests.client.client_records import record
+
+    received: list[int] = []
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 5}
+        records = [record(5), record(6), record(7)]
+        for number in range(readable, 3):
+            records[number] = b"\0" * len(records[number])
+
+        def pull(connection: Any, request: RemotingCommand) -> RemotingCommand | None:
+            header = request.decode_header(PullMessageRequestHeader)
+            if header.topic == "T" and header.queue_offset == 5:
+                return pull_answer(ResponseCode.SUCCESS, 8, b"".join(records))
+            return None
+
+        async def take(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            received.extend(message.queue_offset for message in messages)
+            return OK
+
+        broker.handlers[RequestCode.PULL_MESSAGE] = pull
+        consumer = consumer_of(broker, runtime, Profile.V49)
+        consumer.register_message_listener(take)
+        async with consumer:
+            await world.sleep(3)
+
+    play(scene)
+    assert received == list(range(5, 5 + readable))
+    warnings = [line for line in caplog.messages if line.startswith("pull of")]
+    if dropped is None:
+        assert warnings == []
+    else:
+        (warning,) = warnings
+        assert dropped in warning
+        assert "topic=T, brokerName=broker-a, queueId=0" in warning
+
+
 @pytest.mark.scenario("C08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profile: Profile) -> None:

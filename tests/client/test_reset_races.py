@@ -28,6 +28,7 @@ from tests.client.scripted_broker import ScriptedBroker
 V49 = CLIENT_PROFILES[Profile.V49]
 UNGUARDED = CLIENT_PROFILES[Profile.UNGUARDED]
 UNCHECKED = replace(V49, checks_dropped=False)
+F1_ONLY = replace(V49, checks_dropped_on_empty_pull=True)
 F2_ONLY = replace(V49, drops_on_apply=True)
 F3_ONLY = replace(V49, cancels_pulls=True)
 F8_ONLY = replace(V49, offset_cell_per_queue_object=True)
@@ -112,7 +113,8 @@ async def _idle_reset(cluster: Cluster, left: float, switches: ClientProfile, th
 
 @pytest.mark.scenario("E05", "v49")
 @pytest.mark.parametrize(
-    ("switches", "is_lost"), [(V49, True), (F2_ONLY, True), (F3_ONLY, False), (F8_ONLY, False)]
+    ("switches", "is_lost"),
+    [(V49, True), (F1_ONLY, False), (F2_ONLY, True), (F3_ONLY, False), (F8_ONLY, False)],
 )
 def test_E05_E30_a_pull_answered_after_the_wait_stores_the_old_offset_again(
     tmp_path: Path, switches: ClientProfile, is_lost: bool
@@ -132,9 +134,12 @@ def _empty_answers(cluster: Cluster) -> list[float]:
     return cluster.events.at(Point.PULL_CALLBACK, topic="T", status="NO_NEW_MSG")
 
 
-def test_E07_a_pull_that_was_let_go_of_does_no_harm_where_threads_are_short(tmp_path: Path) -> None:
+@pytest.mark.parametrize("switches", [F1_ONLY, F3_ONLY], ids=["F1", "F3"])
+def test_E07_an_answer_to_a_dropped_queue_does_no_harm_where_threads_are_short(
+    tmp_path: Path, switches: ClientProfile
+) -> None:
     async def scene(cluster: Cluster) -> None:
-        start = await _idle_reset(cluster, 5, F3_ONLY, threads=1)
+        start = await _idle_reset(cluster, 5, switches, threads=1)
         await since(cluster, start, 15.1)
         assert cluster.stored()[0] < 40
 

@@ -274,3 +274,34 @@ def test_a_check_without_a_message_or_at_a_plain_producer_harms_nobody(
     assert caplog.text.count("holds no message") == 4
     assert "no transaction producer of group P" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_a_check_may_shut_its_producer_down(tmp_path: Path, is_plain: bool) -> None:
+    """It is not cancelled by the shutdown it asked for, and no connection stays open. A plain function asks
+    from its thread."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create_topic()
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        class Closing(Async):
+            async def check_local_transaction(self, message: MessageExt) -> Any:
+                await producer.shutdown()
+                ended.set()
+                return COMMIT
+
+        class PlainClosing(Async):
+            def check_local_transaction(self, message: MessageExt) -> Any:  # type: ignore[override]
+                closing = asyncio.run_coroutine_threadsafe(producer.shutdown(), loop)
+                closing.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+                return COMMIT
+
+        producer = await transaction_producer(cluster, (PlainClosing if is_plain else Closing)(UNKNOW))
+        await producer.send_message_in_transaction(Message("T", b"order"))
+        await until(ended.is_set, 200.0)
+        assert not producer.is_running
+        await until(lambda: not producer.instance.remoting.connections, 1.0)
+
+    play(scene, tmp_path, Profile.V49)

@@ -11,7 +11,7 @@ import pytest
 
 from tools.interop.toolchains import ROOT, tool
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.chosen]
 
 _SECONDS = 300.0
 # Five processes, 30 s each at most.

@@ -54,11 +54,13 @@ class Peer:
         crc: int | None = None,
         ha_address: str = "",
         expiry_ms: int | None = None,
+        configs: tuple[TopicConfig, ...] = (),
     ) -> RemotingCommand:
         table = {
             topic: TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             for topic in topics
         }
+        table.update((config.topic_name, config) for config in configs)
         wrapper = TopicConfigSerializeWrapper(
             topic_config_table=table, data_version=DataVersion(timestamp=version[0], counter=version[1])
         )

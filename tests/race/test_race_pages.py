@@ -10,11 +10,13 @@ from typing import Final
 
 import pytest
 
+from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.commands import run_race
 from rewindmq.race.commands.list_races import outcome_text
 from rewindmq.race.scenario.catalogue import SCENARIOS
+from rewindmq.race.scenario.choose import remedy_cases
 from rewindmq.race.scenario.scenario import KEPT, Scenario
 
 PAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "race"
@@ -55,6 +57,19 @@ def test_a_page_shows_the_documented_outcomes_and_commands_that_parse(scenario: 
 def test_the_index_names_every_race() -> None:
     index = (PAGES / "catalogue.md").read_text()
     assert set(_LINK.findall(index)) >= {f"{scenario_id}.md" for scenario_id in SCENARIOS}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda scenario: str(scenario.id))
+def test_the_index_shows_what_each_single_remedy_makes_of_a_race(scenario: Scenario) -> None:
+    table = (PAGES / "catalogue.md").read_text().partition("## Single remedies")[2]
+    played, without, *outcomes = _row(table, f"[{scenario.id}]({scenario.id}.md)")
+    shown = dict(zip(_row(table, "race")[2:], outcomes, strict=True))
+    cases = remedy_cases(scenario)
+    case = cases[Remedy.F1]
+    assert (played, without) == (", ".join(case), outcome_text(scenario.cases[case]))
+    assert {remedy: text for remedy, text in shown.items() if text != "–"} == {
+        remedy: outcome_text(scenario.documented(*cases[remedy], remedy)) for remedy in cases
+    }
 
 
 def test_the_readme_counts_the_races_that_lose_a_reset_of_a_release() -> None:

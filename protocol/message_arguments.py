@@ -1,0 +1,82 @@
+"""What a message to send may be made of: the slow half of ``Message``'s constructor.
+
+Whatever is no text would be stored as Python prints it, and a body that is no bytes would fail at the send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from rewindmq.protocol.errors import ClientError
+
+# MessageConst.KEY_SEPARATOR.
+KEY_SEPARATOR: Final = " "
+
+
+def body_of(body: object) -> bytes:
+    """Bytes, of whatever kind.
+
+    Raises:
+        ClientError: it is something else.
+    """
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    hint = ": pass text.encode()" if isinstance(body, str) else ""
+    raise ClientError(f"body must be bytes, not {_kind(body)}{hint}")
+
+
+def text_of(name: str, value: object, allowed: str = "str") -> str:
+    """A str, of whatever kind: an enum's member counts as its value.
+
+    Raises:
+        ClientError: it is something else; names it and says what is allowed.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise ClientError(f"{name} must be {allowed}, not {_kind(value)}")
+
+
+def keys_of(keys: object) -> str:
+    """One text; several are joined with a space, as RocketMQ's ``Message#setKeys(Collection)`` does.
+
+    Raises:
+        ClientError: it is neither a str nor a collection of str.
+    """
+    if isinstance(keys, Collection) and not isinstance(keys, str | bytes | bytearray | memoryview | Mapping):
+        return KEY_SEPARATOR.join(text_of("each of keys", key) for key in keys)
+    return text_of("keys", keys, "str, several of them, or None")
+
+
+def properties_of(properties: object) -> dict[str, str]:
+    """A copy.
+
+    Raises:
+        ClientError: it is no mapping of str to str.
+    """
+    # Looking for an abstract base takes longer than all the rest.
+    if type(properties) is not dict and not isinstance(properties, Mapping):
+        raise ClientError(f"properties must be a mapping of str to str, not {_kind(properties)}")
+    copy = dict(properties)
+    for name, value in copy.items():
+        if type(name) is not str or type(value) is not str:
+            return {text_of("names of properties", key): _value_of(key, text) for key, text in copy.items()}
+    return copy
+
+
+def _value_of(name: object, value: object) -> str:
+    if value is None:
+        raise ClientError(f"property {name!r} must be str, not NoneType: leave it out")
+    return text_of(f"property {name!r}", value)
+
+
+def check_numbers(flag: object, delay_level: object) -> None:
+    """Raises ClientError for what is no int32, or no int."""
+    if not isinstance(flag, int) or not -(1 << 31) <= flag < 1 << 31:
+        raise ClientError(f"flag must be an int32, not {flag!r}")
+    if not isinstance(delay_level, int):
+        raise ClientError(f"delay_level must be int, not {_kind(delay_level)}")
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,62 @@
+"""Which case of a race is played, where a user leaves the choice open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.client.remedy import Remedy
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.scenario.scenario import Case, Scenario
+
+# Which client shows a mode best, where it is left open: the release the mode was made for comes first.
+_PREFERRED: Final = {
+    ResetMode.CLASSIC: (Profile.V49, Profile.V42, Profile.V53, Profile.UNGUARDED, Profile.EPOCH),
+    ResetMode.SERVER: (Profile.V53, Profile.V49, Profile.V42, Profile.UNGUARDED, Profile.EPOCH),
+    ResetMode.FENCED: (Profile.EPOCH, Profile.V49, Profile.V53, Profile.V42, Profile.UNGUARDED),
+}
+
+
+def choose_case(
+    scenario: Scenario, profile: Profile | None, mode: ResetMode | None, remedy: Remedy | None = None
+) -> Case:
+    """Profile and mode to play a race with, where a user leaves one or both open.
+
+    A remedy is shown with the client of a release, and an epoch in the mode that it needs.
+
+    Raises:
+        RaceError: the race does not exist there; says where it does.
+    """
+    if mode is None and remedy is Remedy.F12:
+        mode = ResetMode.FENCED
+    for candidate_mode in ResetMode if mode is None else (mode,):
+        profiles = _PREFERRED[candidate_mode] if profile is None else (profile,)
+        for candidate in profiles:
+            is_left_out = remedy is not None and candidate is Profile.EPOCH and profile is None
+            if (candidate, candidate_mode) in scenario.cases and not is_left_out:
+                return candidate, candidate_mode
+    asked = " in ".join(
+        text for text in (profile and f"profile {profile}", mode and f"mode {mode}") if text is not None
+    )
+    raise RaceError(f"{scenario.id} is no race for {asked}; it is for {describe_cases(scenario)}")
+
+
+def describe_cases(scenario: Scenario) -> str:
+    """``classic (v42, v49), fenced (epoch)``."""
+    parts = []
+    for mode in ResetMode:
+        profiles = [str(profile) for profile in Profile if (profile, mode) in scenario.cases]
+        if profiles:
+            parts.append(f"{mode} ({', '.join(profiles)})")
+    return ", ".join(parts)
+
+
+def remedy_cases(scenario: Scenario) -> dict[Remedy, Case]:
+    """The case that each single remedy is shown in; without F12 where no reset of the race is fenced."""
+    modes = {mode for _, mode in scenario.cases}
+    return {
+        remedy: choose_case(scenario, None, None, remedy)
+        for remedy in Remedy
+        if remedy is not Remedy.F12 or ResetMode.FENCED in modes
+    }
