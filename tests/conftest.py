@@ -13,6 +13,7 @@ pytest_plugins = (
     "tests.support.scheduling",
     "tests.support.outcomes",
     "tests.support.failure_report",
+    "tests.support.fixtures",
 )
 
 

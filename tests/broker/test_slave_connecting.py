@@ -11,10 +11,10 @@ import pytest
 
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Listener, Network
-from tests.broker.conftest import SimStage
 from tests.broker.test_replication import Pair
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 Factory = Callable[[], asyncio.Protocol]
 # RocketMQ 4.9.7: RemotingUtil#connect, and HAClient's pause between two attempts; seconds.
 CONNECT_LIMIT = 5.0
@@ -82,7 +82,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 
 
 def test_an_unexpected_exception_is_logged_and_the_slave_goes_on(
-    simulate: Simulate, caplog: pytest.LogCaptureFixture
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         network = FaultyNetwork(stage.runtime.clock.monotonic)
@@ -94,14 +94,14 @@ def test_an_unexpected_exception_is_logged_and_the_slave_goes_on(
         await stage.at(20)
         await pair.caught_up()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     (record,) = errors(caplog)
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], LookupError)
 
 
 def test_an_exception_while_the_log_arrives_is_logged_and_the_slave_goes_on(
-    simulate: Simulate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
@@ -119,12 +119,12 @@ def test_an_exception_while_the_log_arrives_is_logged_and_the_slave_goes_on(
         await stage.at(30)
         await pair.caught_up()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     assert [type(record.exc_info[1]) for record in errors(caplog) if record.exc_info] == [LookupError]
 
 
 def test_a_table_that_cannot_be_taken_over_is_logged_and_leaves_the_others_alone(
-    simulate: Simulate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
@@ -143,12 +143,12 @@ def test_a_table_that_cannot_be_taken_over_is_logged_and_leaves_the_others_alone
         await stage.at(60)
         assert slave.topics.find("T") is not None
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     assert [type(record.exc_info[1]) for record in errors(caplog) if record.exc_info] == [LookupError]
 
 
 def test_connecting_to_a_master_that_does_not_answer_has_a_limit(
-    simulate: Simulate, caplog: pytest.LogCaptureFixture
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         network = FaultyNetwork(stage.runtime.clock.monotonic)
@@ -160,13 +160,13 @@ def test_connecting_to_a_master_that_does_not_answer_has_a_limit(
         await stage.at(30)
         await pair.caught_up()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     (record,) = errors(caplog)
     assert "no connection within 5000 ms" in record.getMessage()
 
 
 @pytest.mark.parametrize("moment", [2.0, CONNECT_LIMIT + 2.0], ids=["connecting", "pausing"])
-def test_a_new_master_address_is_followed_at_once(simulate: Simulate, moment: float) -> None:
+def test_a_new_master_address_is_followed_at_once(simulate: RunScenario, moment: float) -> None:
     async def scenario(stage: SimStage) -> None:
         network = FaultyNetwork(stage.runtime.clock.monotonic)
         pair = await pair_with(stage, network)
@@ -182,10 +182,10 @@ def test_a_new_master_address_is_followed_at_once(simulate: Simulate, moment: fl
         assert pair.logs()[0] == pair.logs()[1] > 0
         listener.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_broker_that_connects_as_a_slave_stops_at_once(simulate: Simulate) -> None:
+def test_a_broker_that_connects_as_a_slave_stops_at_once(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         network = FaultyNetwork(stage.runtime.clock.monotonic)
         pair = await pair_with(stage, network)
@@ -194,4 +194,4 @@ def test_a_broker_that_connects_as_a_slave_stops_at_once(simulate: Simulate) -> 
         await pair.slave.close()
         assert stage.runtime.clock.monotonic() < 2.5
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)

@@ -435,7 +435,6 @@ def test_verify_exits_with_1_when_something_is_wrong(
 
 
 @pytest.mark.long
-@pytest.mark.chosen
 def test_as_a_process_it_tells_its_steps_and_nothing_of_sparks(store: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "rewindmq", "pipeline", "show", str(store)]
     result = subprocess.run([*command, "--count", "--master", "local[1]"], capture_output=True, text=True)

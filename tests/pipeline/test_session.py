@@ -45,7 +45,6 @@ def test_a_process_has_one_session(spark: SparkSession) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.chosen
 def test_a_session_leaves_nothing_behind_and_another_may_follow(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
