@@ -8,6 +8,8 @@ from types import FrameType
 
 import pytest
 
+from tests.support import properties
+
 # A plugin that another one imports comes first, or pytest cannot rewrite its assertions.
 pytest_plugins = (
     "tests.support.scheduling",
@@ -15,6 +17,8 @@ pytest_plugins = (
     "tests.support.failure_report",
     "tests.support.fixtures",
 )
+
+properties.settle()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.store.store_box import StoreBox
-from tests.support import properties
-
-properties.settle()
 
 
 @pytest.fixture
