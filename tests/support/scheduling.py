@@ -10,6 +10,7 @@ import pytest
 SPARK_GROUP: Final = "spark"
 _SPARK_FIXTURE: Final = "spark"
 # Seconds until a test that hangs fails. They only end a hang: no test is near them.
+_SPARK_SECONDS: Final = 600
 _LONG_SECONDS: Final = 1_200
 _INTEROP_SECONDS: Final = 2_400
 
@@ -25,6 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.timeout(_INTEROP_SECONDS))
             elif item.get_closest_marker("long") is not None:
                 item.add_marker(pytest.mark.timeout(_LONG_SECONDS))
+            elif _uses_spark(item):
+                item.add_marker(pytest.mark.timeout(_SPARK_SECONDS))
     items.sort(key=lambda item: not _uses_spark(item))
 
 
