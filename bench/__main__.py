@@ -23,6 +23,7 @@ from bench import (
     echo,
     fenced_reset,
     hot_path,
+    many_queues,
     races,
     reset_notice,
     searching,
@@ -33,6 +34,7 @@ from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row, render, write_json
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.remoting.process import raise_descriptor_limit
 from rewindmq.protocol.reset_mode import ResetMode
 
 _QUEUE_ENTRIES = 10_000_000
@@ -209,6 +211,20 @@ def bench_hot_path(rounds: int, scale: float) -> list[Row]:
     return list(rows.values())
 
 
+def bench_many_queues(rounds: int, scale: float) -> list[Row]:
+    """Puts of a store whose queues take turns."""
+    raise_descriptor_limit()
+    rows = {
+        queues: Row(f"store alone: put, 100 B, {queues:,} queues in turn", "us", higher_is_better=False)
+        for queues in (250, 300, 3_000)
+    }
+    for number in range(rounds):
+        for queues, row in rows.items():
+            _say(f"many queues, round {number + 1} of {rounds}: {queues}")
+            row.samples.append(many_queues.put_microseconds(queues, int(10_000 * scale)))
+    return list(rows.values())
+
+
 def bench_races(rounds: int, scale: float) -> list[Row]:
     """The race laboratory."""
     simulated = Row("race laboratory: R1 simulated, one core", "runs/s")
@@ -243,6 +259,7 @@ _LOADS: dict[str, Callable[[int, float], list[Row]]] = {
     "fenced": bench_fenced_reset,
     "search": bench_search,
     "hot-path": bench_hot_path,
+    "queues": bench_many_queues,
     "races": bench_races,
     "pipeline": bench_pipeline,
 }
@@ -252,15 +269,14 @@ _FULL_LOADS: dict[str, Callable[[int, float], list[Row]]] = {"pipeline-full": be
 
 def _compare(rounds: int, scale: float, json_file: Path | None) -> int:
     # Here, because it needs what only the tests need otherwise.
-    import pytest
-
     from bench import vs_rocketmq
     from bench.java_load import LoadError
     from bench.rivals import OURS, REAL, StartError
+    from tools.interop.toolchains import BuildFailed, ToolMissing
 
     try:
         rows = vs_rocketmq.compare(rounds, scale, _say)
-    except (StartError, LoadError, pytest.fail.Exception, pytest.skip.Exception) as error:
+    except (StartError, LoadError, ToolMissing, BuildFailed) as error:
         _say(f"scripts/bench: {error}")
         return 2
     print(render_comparisons(rows, REAL, OURS))

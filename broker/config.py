@@ -77,6 +77,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         profile: the release imitated where releases differ; ours.
         reset_mode: ours.
         emulated_busy: ours; like a few others it can be changed while the broker runs, see ``live_config``.
+        clone_group_offset_of_all_topics: ours; 314 without a topic copies every topic of the group.
         store: RocketMQ's ``MessageStoreConfig``; its keys stand in the same file.
     """
 
@@ -137,6 +138,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     profile: Profile = Profile.V49
     reset_mode: ResetMode = ResetMode.CLASSIC
     emulated_busy: EmulatedBusy = EmulatedBusy.NONE
+    clone_group_offset_of_all_topics: bool = False
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from rewindmq.protocol.live_properties import change_live, live_text
 _LIVE_KEYS: Final = (
     "autoCreateTopicEnable",
     "brokerPermission",
+    "cloneGroupOffsetOfAllTopics",
     "emulatedBusy",
     "enablePropertyFilter",
     "notifyConsumerIdsChangedEnable",

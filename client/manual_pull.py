@@ -102,4 +102,4 @@ async def _ask(
     code = RequestCode.LITE_PULL_MESSAGE if is_own_request else RequestCode.PULL_MESSAGE
     address = await instance.routes.subscribe_address(queue.topic, queue.broker_name, broker_id)
     response = await instance.remoting.invoke(address, instance.api.command(code, header), timeout)
-    return decode_pull_response(response, queue.broker_name, subscription)
+    return decode_pull_response(response, queue, header.queue_offset, subscription)

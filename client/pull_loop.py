@@ -178,7 +178,7 @@ class PullChain:
             return
         assert self._subscription is not None
         try:
-            result = decode_pull_response(future.result(), self.queue.broker_name, self._subscription)
+            result = decode_pull_response(future.result(), self.queue, self._next_offset, self._subscription)
         except RewindMQError as error:
             self._on_error(error)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -11,7 +12,10 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.record import RecordError, decode_stream
+
+_log = logging.getLogger(__name__)
 
 
 class PullStatus(StrEnum):
@@ -50,9 +54,14 @@ class PullResult(NamedTuple):
 
 
 def decode_pull_response(
-    response: RemotingCommand, broker_name: str, subscription: SubscriptionData
+    response: RemotingCommand, queue: MessageQueue, offset: int, subscription: SubscriptionData
 ) -> PullResult:
     """Read a pull answer and filter it by tag text: the broker compares hashes only.
+
+    A record that cannot be read, and all behind it, are dropped as Java's client drops them, with a warning.
+
+    Args:
+        offset: the pull asked for messages of ``queue`` from here on.
 
     Raises:
         ResponseError: a code that is no outcome of a pull.
@@ -65,7 +74,10 @@ def decode_pull_response(
     messages: list[MessageExt] = []
     body = response.body
     if status is PullStatus.FOUND and isinstance(body, bytes):
-        messages = decode_records(body, broker_name)
+        messages, damage = decode_stream(body, queue.broker_name)
+        if damage is not None:
+            seen_to = messages[-1].queue_offset + 1 if messages else offset
+            _warn(queue, seen_to, header.next_begin_offset, damage, len(body))
         tags = subscription.tags_set
         if tags and not subscription.class_filter_mode:
             messages = [message for message in messages if message.tags in tags]
@@ -77,4 +89,11 @@ def decode_pull_response(
         messages,
         header.suggest_which_broker_id,
         header.epoch or 0,
+    )
+
+
+def _warn(queue: MessageQueue, begin: int, end: int, damage: RecordError, size: int) -> None:
+    _log.warning(
+        "pull of %s: messages from offset %d up to %d dropped, the answer of %d bytes cannot be read on: %s",
+        *(queue, begin, end, size, damage),
     )

@@ -29,6 +29,8 @@ class NamesrvRules:
         adds_unknown_topics: a registration under the version held already adds the topics that the broker had
             none of; its brokers may announce two new topics under the version of the second.
         announced_expiry: the broker's own ``heartbeatTimeoutMillis`` replaces the 120 s.
+        writes_old_routes: 105 is answered in fastjson's own JSON whatever the requester asks for, with
+            ``topicSynFlag``, as queues' flags were called before 4.9.0.
         faq_url: where the remark about an unknown topic points.
     """
 
@@ -39,14 +41,15 @@ class NamesrvRules:
     refuses_single_topic: bool
     adds_unknown_topics: bool
     announced_expiry: bool
+    writes_old_routes: bool
     faq_url: str
 
 
 RULES: Final = MappingProxyType(
     {
-        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, False, FAQ_URL),
-        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, False, FAQ_URL),
+        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, False, True, FAQ_URL),
+        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, False, False, FAQ_URL),
         # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
-        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, True, FAQ_URL_5),
+        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, True, False, FAQ_URL_5),
     }
 )

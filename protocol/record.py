@@ -202,9 +202,17 @@ def _unpack_rare(data: bytes, position: int) -> tuple[RecordFields, int, int, in
 
 
 def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
+    """The messages of a record stream, as far as they can be read; see ``decode_stream``."""
+    return decode_stream(data, broker_name)[0]
+
+
+def decode_stream(data: bytes, broker_name: str = "") -> tuple[list[MessageExt], RecordError | None]:
     """A record stream: records back to back (pull replies, ``wire.md`` 6.1).
 
     Decoding stops at the first record that does not parse and drops the rest, as Java's client does.
+
+    Returns:
+        The messages, and why the rest was dropped; None when there was no rest.
     """
     messages: list[MessageExt] = []
     position = 0
@@ -214,9 +222,9 @@ def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
             message = _decode(data, position, broker_name)
             messages.append(message)
             position += message.store_size
-    except RecordError:
-        pass
-    return messages
+    except RecordError as error:
+        return messages, error
+    return messages, None
 
 
 def crc_ok(message: MessageExt) -> bool:

@@ -13,8 +13,8 @@ TARGET: Final = ROOT / "docs" / "compatibility.md"
 sys.path.insert(0, str(ROOT))
 
 from tools.interop.clients import CLIENTS, Client  # noqa: E402
+from tools.interop.plan import REFERENCE  # noqa: E402
 from tools.interop.results import FAILS, LACKS, WORKS, Results, read  # noqa: E402
-from tools.interop.runs import REFERENCE, SERVERS  # noqa: E402
 from tools.interop.scenarios import SCENARIOS  # noqa: E402
 
 _PREAMBLE: Final = """\
@@ -65,7 +65,7 @@ def render(results: Results) -> str:
     """The whole page."""
     notes = _Notes()
     lines = [_PREAMBLE, _SIGNS]
-    for server in SERVERS:
+    for server in (*REFERENCE, *REFERENCE.values()):
         lines += _clients_at(server, results, notes)
     for module, title in _LISTED.items():
         if module in results:

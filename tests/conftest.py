@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
+
+from tests.support import properties
 
 # A plugin that another one imports comes first, or pytest cannot rewrite its assertions.
 pytest_plugins = (
     "tests.support.scheduling",
     "tests.support.outcomes",
     "tests.support.failure_report",
+    "tests.support.fixtures",
 )
+
+properties.settle()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,7 +46,10 @@ def signals_as_at_a_terminal() -> Iterator[None]:
 
     A shell's background jobs ignore the one and ``nohup`` the other, and children inherit that.
     """
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    usual: dict[signal.Signals, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
     ignored = [number for number in usual if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:
         signal.signal(number, usual[number])

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ import pytest
 import rewindmq
 from rewindmq.__main__ import COMMANDS, build_parser, main
 
-TIMEOUT = 20
+# Seconds; only a hang takes as long.
+TIMEOUT = 60
 
 
 def rewindmq_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -30,31 +30,22 @@ def rewindmq_command(*arguments: str, **environment: str) -> subprocess.Complete
     )
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_but_the_parser() -> None:
+    """Which is what makes it instant: argparse, and next to nothing of this package."""
     code = (
-        "import sys, rewindmq.__main__ as entry\n"
+        "import sys\n"
+        "bare = set(sys.modules)\n"
+        "import rewindmq.__main__ as entry\n"
         "assert entry.main(['--help']) == 0\n"
-        "heavy = {'asyncio', 'msgspec', 'msgpack', 'uvloop', 'rich', 'logging', 'socket', 'json'}\n"
-        "print('LOADED', sorted(heavy & set(sys.modules)))\n"
+        "print('LOADED', *sorted(set(sys.modules) - bare))\n"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
     assert result.stderr == ""
-    assert result.stdout.splitlines()[-1] == "LOADED []"
-
-
-def test_help_is_instant() -> None:
-    def once() -> float:
-        begin = time.perf_counter()
-        assert rewindmq_command("--help").returncode == 0
-        return time.perf_counter() - begin
-
-    def empty() -> float:
-        begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", ""], timeout=TIMEOUT, check=True)
-        return time.perf_counter() - begin
-
-    # What the interpreter itself takes is not ours; the best of five keeps other load out.
-    assert min(once() for _ in range(5)) - min(empty() for _ in range(5)) < 0.060
+    loaded = result.stdout.splitlines()[-1].split()[1:]
+    heavy = {"asyncio", "msgspec", "msgpack", "uvloop", "rich", "logging", "socket", "json"}
+    assert heavy.isdisjoint(loaded)
+    # argparse brings gettext, re and what these need: 33 with Python 3.11.
+    assert len(loaded) < 60, loaded
 
 
 def test_help_names_every_command_with_examples() -> None:

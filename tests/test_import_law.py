@@ -1,6 +1,7 @@
 """The import table of docs/architecture.md, kept by reading every module's imports."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,10 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Every module a file imports, wherever in the file; ``from a import b`` counts as ``a`` and ``a.b``."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
@@ -81,7 +83,7 @@ def imports_of(path: Path) -> set[str]:
             assert node.module is not None
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 MODULES = modules()
@@ -101,7 +103,7 @@ def test_the_law_knows_every_folder_that_holds_code() -> None:
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_module_imports_only_what_its_folder_may(module) -> None:
+def test_a_module_imports_only_what_its_folder_may(module: str) -> None:
     own = part_of(module)
     allowed = LAW[own] | {own}
     for imported in imports_of(MODULES[module]):
@@ -112,7 +114,7 @@ def test_a_module_imports_only_what_its_folder_may(module) -> None:
 
 
 @pytest.mark.parametrize("module", sorted(name for name in MODULES if part_of(name) in FORBIDDEN))
-def test_pure_parts_touch_no_clock_network_or_loop(module) -> None:
+def test_pure_parts_touch_no_clock_network_or_loop(module: str) -> None:
     top_level = {imported.partition(".")[0] for imported in imports_of(MODULES[module])}
     assert not top_level & FORBIDDEN[part_of(module)]
 
@@ -127,7 +129,7 @@ def test_only_entry_points_import_uvloop() -> None:
     assert all(is_entry_point(module) for module in users), users
 
 
-def test_the_reader_of_imports_sees_them_all(tmp_path) -> None:
+def test_the_reader_of_imports_sees_them_all(tmp_path: Path) -> None:
     source = tmp_path / "sample.py"
     source.write_text("import a.b\nfrom c import d as e\ndef f():\n    import g\n")
     assert imports_of(source) == {"a.b", "c", "c.d", "g"}

@@ -27,7 +27,8 @@ class Follower(asyncio.Protocol):
         on_arrivals: given the messages that can be read now.
 
     Attributes:
-        ended: done when the connection is gone, with why in a few words.
+        ended: done when the connection is gone, with why in a few words, or with the exception that nobody
+            expected here.
     """
 
     def __init__(
@@ -51,7 +52,15 @@ class Follower(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._store.restart_replica()
+        if self.ended.done():
+            # Closed while it was connecting.
+            self._transport.close()
+            return
+        try:
+            self._store.restart_replica()
+        except Exception as error:
+            self._fail(error)
+            return
         self._heard_at = self._runtime.clock.monotonic()
         self._tick()
 
@@ -65,6 +74,9 @@ class Follower(asyncio.Protocol):
         except (FrameError, StoreError) as error:
             self.close(str(error))
             return
+        except Exception as error:
+            self._fail(error)
+            return
         if self._store.max_commit_log_offset > self._reported:
             self._report()
 
@@ -72,12 +84,20 @@ class Follower(asyncio.Protocol):
         self.close("the master closed the connection" if exc is None else str(exc))
 
     def close(self, reason: str) -> None:
-        """End the connection."""
+        """End the connection, or the attempt to make one."""
+        if not self.ended.done():
+            self.ended.set_result(reason)
+        self._let_go()
+
+    def _fail(self, error: Exception) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(error)
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self.ended.done():
-            self.ended.set_result(reason)
         if self._transport is not None:
             self._transport.close()
 

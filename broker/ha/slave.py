@@ -15,10 +15,13 @@ from rewindmq.broker.store.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.runtime import Runtime
 
 _log = logging.getLogger(__name__)
 
+# RocketMQ 4.9.7: RemotingUtil#connect, seconds, not scaled.
+_CONNECT_SECONDS: Final = 5.0
 # RocketMQ 4.9.4: HAClient's pause between attempts, BrokerController#handleSlaveSynchronize; seconds.
 _RETRY_SECONDS: Final = 5.0
 _FIRST_COPY_SECONDS: Final = 3.0
@@ -26,7 +29,11 @@ _COPY_SECONDS: Final = 10.0
 
 
 class Slave:
-    """A ``BackgroundService``."""
+    """A ``BackgroundService``.
+
+    Changed from 4.9.4: a new address of the master's log ends what is done about the old one, connecting and
+    pausing included; there the old connection is kept for as long as it lasts.
+    """
 
     def __init__(
         self,
@@ -43,8 +50,9 @@ class Slave:
         self._on_arrivals = on_arrivals
         self._ha_address = config.ha_master_address or ""
         self._known = asyncio.Event()
-        self._follower: Follower | None = None
         self._following: asyncio.Task[None] | None = None
+        # Follows one address until it is cancelled, by a new address or together with the task above.
+        self._following_one: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
         # The last reason told, so that trying again every 5 s does not fill the log.
         self._told = ""
@@ -58,8 +66,8 @@ class Slave:
         if ha_address and not self._config.ha_master_address and ha_address != self._ha_address:
             _log.info("the master's log is at %s", ha_address)
             self._ha_address = ha_address
-            if self._follower is not None:
-                self._follower.close("the master is elsewhere")
+            if self._following_one is not None:
+                self._following_one.cancel()
         if self._ha_address:
             self._known.set()
 
@@ -75,8 +83,6 @@ class Slave:
         tasks = [task for task in (self._following, self._copying) if task is not None]
         for task in tasks:
             task.cancel()
-        if self._follower is not None:
-            self._follower.close("the broker stops")
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _copy(self) -> None:
@@ -84,30 +90,45 @@ class Slave:
             self._copying = asyncio.get_running_loop().create_task(self._synchronize.copy_all())
 
     async def _follow(self) -> None:
+        """Follow the master's log at one address after another; ends only by cancellation."""
+        await self._known.wait()
+        this = asyncio.current_task()
+        assert this is not None
         while True:
-            await self._known.wait()
-            reason = await self._follow_once(self._ha_address)
-            if reason != self._told:
-                _log.error("not following the log of %s: %s", self._ha_address, reason)
-                self._told = reason
+            self._following_one = asyncio.get_running_loop().create_task(self._follow_at(self._ha_address))
+            try:
+                await self._following_one
+            except asyncio.CancelledError:
+                if this.cancelling():
+                    raise
+
+    async def _follow_at(self, address: str) -> None:
+        while True:
+            try:
+                self._tell(address, await self._follow_once(address))
+            except (OSError, ValueError, RewindMQError) as error:
+                self._tell(address, str(error))
+            except Exception as error:
+                self._tell(address, repr(error), error)
             await self._runtime.timers.sleep(_RETRY_SECONDS)
+
+    def _tell(self, address: str, reason: str, unexpected: Exception | None = None) -> None:
+        if reason != self._told:
+            _log.error("not following the log of %s: %s", address, reason, exc_info=unexpected)
+            self._told = reason
 
     async def _follow_once(self, address: str) -> str:
         """Follow until that ends, and say why."""
+        follower = self._new_follower()
         try:
             await self._check_master()
             host, port = parse_address(address)
-            _, protocol = await self._runtime.network.connect(self._new_follower, host, port)
-        except (OSError, ValueError, RewindMQError) as error:
-            return str(error)
-        assert isinstance(protocol, Follower)
-        self._follower = protocol
-        _log.info("following the log of %s from %d on", address, self._store.max_commit_log_offset)
-        self._told = ""
-        try:
-            return await protocol.ended
+            await connect_within(self._runtime, lambda: follower, host, port, _CONNECT_SECONDS)
+            _log.info("following the log of %s from %d on", address, self._store.max_commit_log_offset)
+            self._told = ""
+            return await follower.ended
         finally:
-            self._follower = None
+            follower.close("the broker stops, or the master is elsewhere")
 
     def _new_follower(self) -> Follower:
         return Follower(self._runtime, self._config, self._store, self._on_arrivals)

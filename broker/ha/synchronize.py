@@ -75,9 +75,14 @@ class SlaveSynchronize:
         for what, step in steps:
             try:
                 await step(address)
-            except (RewindMQError, OSError) as error:
+            except Exception as error:
                 if what not in self._failing:
-                    _log.error("%s of master %s not copied, trying again: %s", what, address, error)
+                    unexpected = None if isinstance(error, RewindMQError | OSError) else error
+                    _log.error(
+                        "%s of master %s not copied, trying again: %s",
+                        *(what, address, error),
+                        exc_info=unexpected,
+                    )
                 self._failing.add(what)
             else:
                 self._failing.discard(what)

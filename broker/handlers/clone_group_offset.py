@@ -4,8 +4,9 @@ Kept from 4.9.4 ``AdminBrokerProcessor#cloneGroupOffset``: the topic's queues of
 as a whole, whatever it had there; success also where the source has nothing; a topic that is not here, or
 that the online source does not subscribe to (unless ``offline``), is passed over; members of the destination
 are not told, and overwrite it with their next commit. Marks of a server reset are neither copied nor taken
-away (5.3.3 as well). Changed: without a topic every topic of the source is copied, where RocketMQ looks for
-one called null and copies nothing. Refused with 1, before anything is copied: a destination that was reset in
+away (5.3.3 as well). Without a topic nothing is copied, in all releases: RocketMQ goes through the topics of
+the source, but copies the one of the request each time. Changed: with ``cloneGroupOffsetOfAllTopics`` every
+topic of the source is copied then. Refused with 1, before anything is copied: a destination that was reset in
 fenced mode in the topic; a group name that none can have; more offsets than there may be.
 """
 
@@ -46,7 +47,12 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
 def _topics(context: BrokerContext, header: CloneGroupOffsetRequestHeader) -> list[str]:
     """The topics to copy."""
     name = (header.topic or "").strip()
-    topics = [name] if name else context.offsets.topics_of(header.src_group)
+    if name:
+        topics = [name]
+    elif context.config.clone_group_offset_of_all_topics:
+        topics = context.offsets.topics_of(header.src_group)
+    else:
+        topics = []
     source = None if header.offline else context.consumers.find(header.src_group)
     return [
         topic

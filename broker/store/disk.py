@@ -9,9 +9,12 @@ import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rewindmq.broker.store.store_lock import StoreLock
+
+# Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
+_MAX_MAPPINGS: Final = 16_384
 
 
 class DiskEntry(NamedTuple):
@@ -186,6 +189,6 @@ class OsDisk:
     def max_mappings(self) -> int:
         soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft_limit == resource.RLIM_INFINITY:
-            return 4_096
+            return _MAX_MAPPINGS
         # Connections need the larger part of the descriptors.
-        return max(16, min(4_096, soft_limit // 4))
+        return max(16, min(_MAX_MAPPINGS, soft_limit // 4))

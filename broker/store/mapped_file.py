@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +14,8 @@ from rewindmq.broker.store.disk import Disk
 from rewindmq.broker.store.errors import StoreError
 
 _NAME: Final = re.compile(r"[0-9]{20}")
+# Of a full pool, the part that is kept for files that may not be used any more: one in so many.
+_IDLE_SHARE: Final = 4
 
 
 def file_name(base: int) -> str:
@@ -22,32 +24,52 @@ def file_name(base: int) -> str:
 
 
 class MapPool:
-    """Bounds how many files are mapped at once: the one mapped longest ago makes room."""
+    """Bounds how many files are mapped at once: one that was not used for long makes room.
+
+    Reads and writes use ``MappedFile.map`` without asking the pool, so the pool does not see them. When the
+    pool is full, the files mapped longest ago lose ``map``, but the pool keeps their mappings for a while. A
+    file that is used again gets its mapping back for the price of two dictionary entries, and counts as the
+    newest; one that is not used is unmapped. That comes close to least recently used, and costs nothing
+    until the pool is full.
+    """
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._limit = disk.max_mappings()
-        self._mapped: deque[MappedFile] = deque()
+        # Both in the order in which files came; ordered dictionaries find their first entry at once.
+        self._in_use: OrderedDict[MappedFile, mmap.mmap] = OrderedDict()
+        self._idle: OrderedDict[MappedFile, mmap.mmap] = OrderedDict()
 
     def map(self, file: MappedFile) -> mmap.mmap:
-        """Map ``file``; a mapping given up stays valid for whoever still holds it."""
-        if len(self._mapped) >= self._limit:
-            self._mapped.popleft().give_up_map()
-        mapping = self._disk.map(file.path, file.size)
-        self._mapped.append(file)
+        """Map ``file``; a mapping given up stays valid for the code that still holds it."""
+        mapping = self._idle.pop(file, None)
+        if mapping is None:
+            if len(self._in_use) + len(self._idle) >= self._limit:
+                self._make_room()
+            mapping = self._disk.map(file.path, file.size)
+        self._in_use[file] = mapping
         return mapping
+
+    def _make_room(self) -> None:
+        while self._in_use and len(self._idle) <= self._limit // _IDLE_SHARE:
+            file, mapping = self._in_use.popitem(last=False)
+            file.map = None
+            self._idle[file] = mapping
+        file, _ = self._idle.popitem(last=False)
+        file.give_up_map()
 
     def release(self, file: MappedFile) -> None:
         """Let go of one file's mapping."""
-        if file.map is not None:
-            file.map = None
-            self._mapped.remove(file)
+        file.map = None
+        self._in_use.pop(file, None)
+        self._idle.pop(file, None)
 
     def release_all(self) -> None:
         """Let go of every mapping."""
-        for file in self._mapped:
+        for file in self._in_use:
             file.map = None
-        self._mapped.clear()
+        self._in_use.clear()
+        self._idle.clear()
 
 
 class MappedFile:
@@ -55,7 +77,7 @@ class MappedFile:
 
     Attributes:
         base: position of its first byte in the queue of files.
-        map: the mapping, or None until ``open_map``.
+        map: the mapping, or None: ``open_map`` gives it.
         allocated: bytes from the front known to have disk blocks.
         mtime_ms: time of the last write, ms; ``save_mtime`` tells the file system.
         on_map_given_up: called when the pool takes the mapping away.

@@ -20,6 +20,7 @@ from rewindmq.client.admin import (
     queue_reset,
     reset,
     topics,
+    write_perm,
 )
 from rewindmq.client.admin.clone import CloneResult
 from rewindmq.client.admin.group_resets import GroupReset
@@ -106,6 +107,19 @@ class AdminClient:
     async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
         """The figures a broker reports about itself (``wire.md`` 5.9)."""
         return await topics.fetch_broker_runtime_stats(self._remote, address)
+
+    @property
+    def namesrv_addresses(self) -> tuple[str, ...]:
+        """``host:port`` of each name server."""
+        return tuple(self._remote.namesrv_addresses)
+
+    async def wipe_write_perm_of_broker(self, namesrv_address: str, broker_name: str) -> int:
+        """Keep producers away from a broker, at one name server; gives the number of its topics."""
+        return await write_perm.wipe_write_perm_of_broker(self._remote, namesrv_address, broker_name)
+
+    async def add_write_perm_of_broker(self, namesrv_address: str, broker_name: str) -> int:
+        """Let producers come back to a broker, at one name server; gives the number of its topics."""
+        return await write_perm.add_write_perm_of_broker(self._remote, namesrv_address, broker_name)
 
     async def create_and_update_topic_config(self, address: str, topic: TopicConfig) -> None:
         """Create the topic at one broker, or overwrite all its settings."""

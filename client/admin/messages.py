@@ -66,7 +66,7 @@ async def message_at(remote: AdminRemote, queue: MessageQueue, offset: int) -> M
     answer = await remote.api.remoting.invoke(
         address, remote.command(RequestCode.PULL_MESSAGE, header), TIMEOUT
     )
-    result = decode_pull_response(answer, queue.broker_name, build_subscription_data(queue.topic, SUB_ALL))
+    result = decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
     if not result.messages or result.messages[0].queue_offset != offset:
         raise ResponseError(
             ResponseCode.NO_MESSAGE,

@@ -26,11 +26,12 @@ class AdminRemote:
 
     Attributes:
         api: the requests that consumers send too.
+        namesrv_addresses: ``host:port`` of each name server.
     """
 
     def __init__(self, config: ClientConfig, runtime: Runtime, wire: SerializeType | None) -> None:
         self.runtime = runtime
-        self._namesrv_addrs = config.namesrv_addrs
+        self.namesrv_addresses = config.namesrv_addrs
         self._remoting = RemotingClient(runtime, wire=wire)
         self.api = BrokerApi(self._remoting, config.namesrv_addrs, config.switches.announced_version)
         self._broker_addresses: dict[str, str] = {}
@@ -56,8 +57,17 @@ class AdminRemote:
         Raises:
             ResponseError, RemotingError: of the first one that fails.
         """
-        for address in self._namesrv_addrs:
-            (await self._remoting.invoke(address, make_command(), TIMEOUT)).require_success()
+        for address in self.namesrv_addresses:
+            await self.ask_namesrv_at(address, make_command())
+
+    async def ask_namesrv_at(self, address: str, command: RemotingCommand) -> RemotingCommand:
+        """Ask one name server.
+
+        Raises:
+            ResponseError: it refused.
+            RemotingError: it did not answer.
+        """
+        return (await self._remoting.invoke(address, command, TIMEOUT)).require_success()
 
     async def ask_broker(
         self, address: str, command: RemotingCommand, timeout: float = TIMEOUT

@@ -2,13 +2,15 @@
 
 Kept: 17 with RocketMQ's remark unless the topic has queues and at least one of their brokers is known; no
 topic is ever created; ``orderTopicConf`` only with ``orderMessageEnable``. Strict or legacy JSON is the
-edge's choice, by the requester's version. Changed: a name that no topic can have is answered 1 and says why.
+edge's choice, by the requester's version; 4.2.0 always writes legacy JSON, and ``topicSynFlag``. Changed: a
+name that no topic can have is answered 1 and says why.
 """
 
 from __future__ import annotations
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
+from rewindmq.protocol.body.old_route import OldTopicRouteData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
@@ -28,4 +30,5 @@ def handle(context: NamesrvContext, connection: Connection, request: RemotingCom
         )
     if context.config.order_message_enable:
         route.order_topic_conf = context.kv_configs.get(ORDER_TOPIC_CONFIG, topic)
-    return RemotingCommand(ResponseCode.SUCCESS, body=route)
+    body = OldTopicRouteData.of(route) if context.rules.writes_old_routes else route
+    return RemotingCommand(ResponseCode.SUCCESS, body=body)

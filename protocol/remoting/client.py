@@ -12,6 +12,7 @@ from typing import Final
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ClientError, ConnectError, ConnectionLostError, RequestTimeoutError
 from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.endpoint import IDLE_SECONDS, Endpoint
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -221,7 +222,7 @@ class RemotingClient(Endpoint):
         connection = Connection(self, self._serialize_type(address), accepted=False)
         try:
             host, port = parse_address(address)
-            await self._dial(connection, host, port)
+            await connect_within(self.runtime, lambda: connection, host, port, self._connect_timeout)
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
@@ -230,19 +231,6 @@ class RemotingClient(Endpoint):
             self._dialled[connection] = address
             self._by_address[address] = connection
         return connection
-
-    async def _dial(self, connection: Connection, host: str, port: int) -> None:
-        dialling = asyncio.ensure_future(self.runtime.network.connect(lambda: connection, host, port))
-        timer = self.runtime.timers.call_timeout(self._connect_timeout, dialling.cancel)
-        try:
-            await dialling
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise TimeoutError(f"no connection within {self._connect_timeout * 1000:.0f} ms") from None
-        finally:
-            timer.cancel()
 
     def _forget_attempt(self, address: str, attempt: asyncio.Task[Connection]) -> None:
         del self._connecting[address]

@@ -6,10 +6,12 @@ Called by entry points only; the one place that loads uvloop and that touches st
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
 import os
+import resource
 import signal
 import stat
 import sys
@@ -51,6 +53,15 @@ def tune_collector() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open file descriptors to the hard limit, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS refuses a limit it calls unlimited; what was given is kept.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def run_process(
     kind: str,
     make_service: Callable[[Runtime], Service],
@@ -66,6 +77,8 @@ def run_process(
     Args:
         probe: hears of every named point the process passes.
 
+    The process takes all the file descriptors it may have: a connection needs one, a mapped file too.
+
     Returns:
         The exit code of an orderly stop, 0.
 
@@ -77,6 +90,7 @@ def run_process(
         await _serve(kind, make_service(runtime), stopping, details)
         return 0
 
+    raise_descriptor_limit()
     return run_work(work, options, probe)
 
 
@@ -137,7 +151,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-def read_parent_line() -> str:
+def read_parent_line(descriptor: int = _STDIN) -> str:
     """Wait for the first line the parent writes to standard input, before the event loop runs.
 
     This is how a parent hands over what it did not know when it launched this process, so that members of
@@ -148,7 +162,7 @@ def read_parent_line() -> str:
     """
     line = bytearray()
     while len(line) <= _MAX_LINE_BYTES:
-        byte = os.read(_STDIN, 1)
+        byte = os.read(descriptor, 1)
         if not byte:
             raise RewindMQError("standard input ended before its first line")
         if byte == b"\n":
@@ -195,8 +209,9 @@ async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: 
     try:
         if await finishes_before(stopping, service.start()):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
-            print(json.dumps(ready, separators=(",", ":")), flush=True)
+            # The log comes first: a parent that has read the ready line finds something in it.
             _log.info("%s serves at %s", kind, service.address)
+            print(json.dumps(ready, separators=(",", ":")), flush=True)
             await stopping.wait()
             _log.info("%s stops", kind)
     finally:

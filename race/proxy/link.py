@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, Protocol, cast
 
 from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.errors import RaceError
 from rewindmq.race.proxy.lane import Lane, Traffic
@@ -42,19 +43,10 @@ async def dial(runtime: Runtime, end: asyncio.Protocol, name: str, address: str)
         RaceError: it cannot be reached; says which, where and why.
     """
     host, port = parse_address(address)
-    attempt = asyncio.ensure_future(runtime.network.connect(lambda: end, host, port))
-    timer = runtime.timers.call_timeout(CONNECT_SECONDS, attempt.cancel)
     try:
-        await attempt
+        await connect_within(runtime, lambda: end, host, port, CONNECT_SECONDS)
     except OSError as error:
         raise RaceError(f"no {name} at {address}: {_why(error)}") from None
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise RaceError(f"no {name} at {address}: no connection within {CONNECT_SECONDS:g} s") from None
-    finally:
-        timer.cancel()
 
 
 class Link:

@@ -7,12 +7,16 @@ import pytest
 from rewindmq.client import ClientError, Message, Producer
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
+from tests.admin.members import TOPIC
+from tests.support.answers import present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play) -> None:
-    async def scenario(stage) -> None:
+def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         first, second = (broker.address for broker in stage.brokers.values())
         lines = await stage.run(f"getBrokerConfig -b {first}")
         assert lines[0] == f"============{first}============"
@@ -39,10 +43,10 @@ def test_the_configuration_is_shown_and_changed_at_one_broker_or_all(play) -> No
     ],
 )
 def test_a_producer_goes_to_another_broker_where_its_release_does(
-    play, profile, kind, goes_elsewhere
+    play: RunScenario, profile: Profile, kind: str, goes_elsewhere: bool
 ) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
         busy = stage.brokers["broker-a"]
         await stage.run(f"updateBrokerConfig -b {busy.address} -k emulatedBusy -v {kind}")
         runtime = stage.world.runtime("10.0.9.2")
@@ -66,29 +70,29 @@ def test_a_producer_goes_to_another_broker_where_its_release_does(
     play(scenario, brokers=2, profile=profile)
 
 
-def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=3, write=2)
+def test_a_topic_that_may_only_be_read_at_one_broker_is_sent_to_the_other(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2, read=3)
         first, second = (broker.address for broker in stage.brokers.values())
         runtime = stage.world.runtime("10.0.9.2")
         async with Producer("senders", stage.namesrv, runtime=runtime) as producer:
             assert len(await producer.fetch_publish_message_queues("TopicTest")) == 4
-            await stage.sleep(3)
+            await stage.world.sleep(3)
             assert await stage.run(f"updateTopicPerm -b {first} -t TopicTest -p 4") == [
                 f"update topic perm from 6 to 4 in {first} success."
             ]
             # Told by the registration that follows at once, and the producer's next look at the route.
-            await stage.sleep(40)
+            await stage.world.sleep(40)
             queues = await producer.fetch_publish_message_queues("TopicTest")
             assert {queue.broker_name for queue in queues} == {"broker-b"}
-            kept = stage.brokers["broker-a"].context.topics.find("TopicTest")
+            kept = present(stage.brokers["broker-a"].context.topics.find("TopicTest"))
             assert (kept.read_queue_nums, kept.write_queue_nums, kept.perm) == (3, 2, 4)
         lines = await stage.run("updateTopicPerm -c DefaultCluster -t TopicTest -p 4")
         assert lines == [
             "new perm equals to the old one!",
             f"update topic perm from 6 to 4 in {second} success.",
         ]
-        await stage.sleep(3)
+        await stage.world.sleep(3)
         async with Producer("senders", stage.namesrv, runtime=runtime) as producer:
             with pytest.raises(ClientError, match="No route info of this topic"):
                 await producer.send(Message("TopicTest", b"x"))

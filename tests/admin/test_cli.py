@@ -3,33 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pytest
 
 from rewindmq.__main__ import build_parser, main
-from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
+from tests.support.process import TIMEOUT
+from tests.support.process import command as command_line
 
 
-def admin(*words: str, namesrv: str | None = None) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def admin_process(*words: str, namesrv: str | None = None) -> Done:
+    """``rewindmq admin WORDS`` as a process."""
     environment = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
     if namesrv is not None:
         environment["NAMESRV_ADDR"] = namesrv
-    return subprocess.run(
-        [sys.executable, "-m", "rewindmq", "admin", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=environment,
+    done = subprocess.run(
+        command_line("admin", *words), capture_output=True, text=True, timeout=TIMEOUT, env=environment
     )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def admin(*words: str, namesrv: str) -> Done:
+    """The same in this process, which spares the start of another."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+    ):
+        patch.setenv("NAMESRV_ADDR", namesrv)
+        code = main(["admin", *words])
+    return Done(code, out.getvalue(), errors.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +69,7 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-def test_alone_it_lists_the_commands(capsys) -> None:
+def test_alone_it_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["admin"]) == 0
     printed = capsys.readouterr().out
     for command in COMMANDS:
@@ -46,7 +77,9 @@ def test_alone_it_lists_the_commands(capsys) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_shows_its_options_and_an_example(command, capsys) -> None:
+def test_every_command_shows_its_options_and_an_example(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["admin", "help", command.name.upper()]) == 0
     by_help_command = capsys.readouterr().out
     with pytest.raises(SystemExit) as done:
@@ -58,7 +91,7 @@ def test_every_command_shows_its_options_and_an_example(command, capsys) -> None
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_example_parses(command) -> None:
+def test_every_example_parses(command: Command) -> None:
     build_parser("admin").parse_args([command.name, "-n", "127.0.0.1:9876", *command.example.split()])
 
 
@@ -82,20 +115,22 @@ def test_every_example_parses(command) -> None:
     ],
     ids=" ".join,
 )
-def test_wrong_options_show_the_usage_and_exit_2(words, capsys) -> None:
+def test_wrong_options_show_the_usage_and_exit_2(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["admin", *words])
     assert refused.value.code == 2
     assert "usage: rewindmq admin" in capsys.readouterr().err
 
 
-def test_help_on_an_unknown_command(capsys) -> None:
+def test_help_on_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["admin", "help", "noSuchCommand"]) == 2
     assert capsys.readouterr().err == "The sub command noSuchCommand not exist.\n"
 
 
 def test_without_a_name_server_it_says_so_in_one_line() -> None:
-    done = admin("topicList")
+    done = admin_process("topicList")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "no name server: give -n HOST:PORT, or set NAMESRV_ADDR\n"
 
@@ -104,36 +139,38 @@ def test_a_name_server_that_is_not_there_is_one_line() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = admin("topicRoute", "-n", address, "-t", "T")
+        done = admin_process("topicRoute", "-n", address, "-t", "T")
     assert (done.returncode, done.stdout) == (1, "")
     assert address in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_bad_time_is_one_line(cluster) -> None:
-    done = admin("resetOffsetByTime", "-n", cluster.namesrv_address, "-g", "G", "-t", "T", "-s", "yesterday")
+def test_a_bad_time_is_one_line(cluster: LocalCluster) -> None:
+    done = admin(
+        "resetOffsetByTime", "-g", "G", "-t", "T", "-s", "yesterday", namesrv=cluster.namesrv_address
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("'yesterday' is no time")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_refusal_is_code_and_text_in_one_line(cluster) -> None:
+def test_a_refusal_is_code_and_text_in_one_line(cluster: LocalCluster) -> None:
     done = admin("topicRoute", "-t", "nowhere", namesrv=cluster.namesrv_address)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("CODE: 17  DESC: No topic route info in name server for the topic: nowhere")
     assert done.stderr.count("\n") == 1
 
 
-def test_commands_in_any_case_with_text_or_json_output(cluster) -> None:
+def test_commands_in_any_case_with_text_or_json_output(cluster: LocalCluster) -> None:
     created = admin("UPDATETOPIC", "-c", "DefaultCluster", "-t", "CliTopic", namesrv=cluster.namesrv_address)
     assert created.returncode == 0
     assert created.stdout.startswith(f"create topic to {cluster.brokers['broker-a'].address} success.\n")
     assert created.stdout.endswith("]\n")
 
-    status = admin("topicStatus", "-t", "CliTopic", "--json", "-n", cluster.namesrv_address)
+    status = admin_process("topicStatus", "-t", "CliTopic", "--json", "-n", cluster.namesrv_address)
     assert [row["queueId"] for row in json.loads(status.stdout)] == list(range(8))
 
-    route = admin("topicRoute", "-t", "CliTopic", "--json", "-n", cluster.namesrv_address)
+    route = admin("topicRoute", "-t", "CliTopic", "--json", namesrv=cluster.namesrv_address)
     assert json.loads(route.stdout)["queueDatas"][0]["writeQueueNums"] == 8
 
     assert admin("topiclist", namesrv=cluster.namesrv_address).stdout.splitlines().count("CliTopic") == 1
@@ -145,7 +182,7 @@ async def consume_three(namesrv: str) -> None:
     runtime = system_runtime(time_scale=0.05)
     arrived = asyncio.Semaphore(0)
 
-    async def listener(messages):
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         for _ in messages:
             arrived.release()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -158,12 +195,12 @@ async def consume_three(namesrv: str) -> None:
     async with Producer("senders", namesrv, runtime=runtime) as producer, consumer:
         for _ in range(3):
             await producer.send(Message("Offline", b"x"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(TIMEOUT):
             for _ in range(3):
                 await arrived.acquire()
 
 
-def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster) -> None:
+def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster: LocalCluster) -> None:
     namesrv = cluster.namesrv_address
     admin("updateTopic", "-c", "DefaultCluster", "-t", "Offline", "-r", "1", "-w", "1", namesrv=namesrv)
     refused = admin("skipAccumulatedMessage", "-g", "leavers", "-t", "Offline", namesrv=namesrv)
@@ -194,13 +231,14 @@ def test_a_reset_of_a_group_that_left_writes_its_offsets(cluster) -> None:
     assert json.loads(progress.stdout)["diffTotal"] == 3
 
 
-def test_the_reader_of_the_output_may_leave(cluster) -> None:
+def test_the_reader_of_the_output_may_leave(cluster: LocalCluster) -> None:
     command = f"{sys.executable} -m rewindmq admin clusterList -i 1 -n {cluster.namesrv_address} | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.stdout.startswith("#Cluster Name")
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_fenced_reset_outlives_a_kill_of_the_broker() -> None:
     with LocalCluster(brokers=1, time_scale=0.05) as running:
         namesrv = running.namesrv_address

@@ -6,29 +6,30 @@ import pytest
 
 from rewindmq.client import MessageQueue
 from rewindmq.protocol.errors import ClientError, ResponseError
-from rewindmq.protocol.profile import RELEASES
+from rewindmq.protocol.profile import RELEASES, Profile
+from tests.admin.members import GROUP, TOPIC, member
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-TOPIC, GROUP = "TopicTest", "rewinders"
 
-
-def offsets(stage, group: str, topic: str = TOPIC) -> dict[str, dict[int, int]]:
+def offsets(stage: SimStage, group: str, topic: str = TOPIC) -> dict[str, dict[int, int]]:
     return {name: broker.context.offsets.offsets_of(group, topic) for name, broker in stage.brokers.items()}
 
 
-async def consumed(stage) -> None:
-    await stage.create_topic()
-    await stage.create_topic("Other")
-    await stage.send(3)
-    async with stage.consumer():
-        await stage.sleep(30)
+async def consumed(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    await stage.create_topic("Other", 2)
+    await stage.send(3, TOPIC)
+    async with member(stage):
+        await stage.world.sleep(30)
     for broker in stage.brokers.values():
         broker.context.offsets.commit(GROUP, "Other", 0, 8)
-    await stage.sleep(1)
+    await stage.world.sleep(1)
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_the_named_topic_is_copied_at_every_broker_and_no_other(play, profile) -> None:
-    async def scenario(stage) -> None:
+def test_the_named_topic_is_copied_at_every_broker_and_no_other(play: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         assert await stage.run(f"cloneGroupOffset -s {GROUP} -d copy -t {TOPIC} -o true") == [
             f"clone group offset success. srcGroup[{GROUP}], destGroup=[copy], topic[{TOPIC}]"
@@ -39,8 +40,8 @@ def test_the_named_topic_is_copied_at_every_broker_and_no_other(play, profile) -
     play(scenario, brokers=2, profile=profile)
 
 
-def test_all_topics_are_copied_but_for_the_retries(play) -> None:
-    async def scenario(stage) -> None:
+def test_all_topics_are_copied_but_for_the_retries(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         data = await stage.data(f"cloneGroupOffset -s {GROUP} -d copy --all-topics")
         assert {queue["topic"] for queue in data["queues"]} == {TOPIC, "Other"}
@@ -66,8 +67,8 @@ def test_all_topics_are_copied_but_for_the_retries(play) -> None:
         (f"-s {GROUP} -d copy -t Nowhere", "CODE: 17"),
     ],
 )
-def test_what_cannot_be_copied_says_why(play, words, says) -> None:
-    async def scenario(stage) -> None:
+def test_what_cannot_be_copied_says_why(play: RunScenario, words: list[str], says: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         with pytest.raises((ClientError, ResponseError)) as refused:
             await stage.run(f"cloneGroupOffset {words}")

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, Message, MessageQueue, Producer, PullConsumer
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    PullConsumer,
+)
 from rewindmq.client.admin.running_info_report import (
     find_trouble,
     format_running_info,
@@ -18,9 +28,11 @@ from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.body.running_info import CMResult, ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError
-from rewindmq.protocol.profile import RELEASES
+from rewindmq.protocol.profile import RELEASES, Profile
+from tests.admin.members import GROUP, TOPIC, member
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-TOPIC, GROUP = "TopicTest", "rewinders"
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
 ROW = "%-10s %-40s %-20s %s"
 NOW = 1_700_000_000_000
@@ -29,12 +41,14 @@ pytestmark = pytest.mark.usefixtures("utc")
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_consumer_status_lists_the_members_and_finds_them_in_agreement(play, profile) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(3)
-        async with stage.consumer() as consumer:
-            await stage.sleep(20)
+def test_consumer_status_lists_the_members_and_finds_them_in_agreement(
+    play: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage) as consumer:
+            await stage.world.sleep(20)
             lines = await stage.run(f"consumerStatus -g {GROUP}")
             version = {"v42": "V4_2_0_SNAPSHOT", "v49": "V4_9_4", "v53": "V5_3_3"}[profile]
             assert lines[:2] == [
@@ -52,12 +66,12 @@ def test_consumer_status_lists_the_members_and_finds_them_in_agreement(play, pro
     play(scenario, profile=profile)
 
 
-def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(60, gap=0.1)
-        async with stage.consumer() as consumer:
-            await stage.sleep(31)
+def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(60, TOPIC, gap=0.1)
+        async with member(stage) as consumer:
+            await stage.world.sleep(31)
             admin = await stage.admin()
             info = await admin.get_consumer_running_info(GROUP, consumer.client_id)
             assert info.properties[Property.CONSUME_TYPE] == "CONSUME_PASSIVELY"
@@ -83,16 +97,18 @@ def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play) -> N
     play(scenario)
 
 
-def test_files_are_written_where_somebody_asked_for_them_only(play, tmp_path, monkeypatch) -> None:
+def test_files_are_written_where_somebody_asked_for_them_only(
+    play: RunScenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
 
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        before = set(tmp_path.iterdir())
-        async with stage.consumer() as consumer:
-            await stage.sleep(20)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        before = entries(tmp_path)
+        async with member(stage) as consumer:
+            await stage.world.sleep(20)
             await stage.run(f"consumerStatus -g {GROUP}")
-            assert set(tmp_path.iterdir()) == before
+            assert entries(tmp_path) == before
             lines = await stage.run(f"consumerStatus -g {GROUP} -d told")
             written = tmp_path / "told" / consumer.client_id
             assert lines[1].split()[-1] == f"told/{consumer.client_id}"
@@ -104,11 +120,11 @@ def test_files_are_written_where_somebody_asked_for_them_only(play, tmp_path, mo
     play(scenario)
 
 
-def test_consumer_status_as_json(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        async with stage.consumer() as consumer:
-            await stage.sleep(20)
+def test_consumer_status_as_json(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        async with member(stage) as consumer:
+            await stage.world.sleep(20)
             data = await stage.data(f"consumerStatus -g {GROUP} -i {consumer.client_id}")
             assert data["clientId"] == consumer.client_id
             assert {queue["queueId"] for queue in data["queues"] if queue["topic"] == TOPIC} == {0, 1}
@@ -117,15 +133,15 @@ def test_consumer_status_as_json(play) -> None:
     play(scenario)
 
 
-def test_a_group_that_is_offline_and_a_client_that_is_not_there(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        async with stage.consumer():
-            await stage.sleep(5)
+def test_a_group_that_is_offline_and_a_client_that_is_not_there(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        async with member(stage):
+            await stage.world.sleep(5)
             with pytest.raises(ResponseError) as refused:
                 await stage.run(f"consumerStatus -g {GROUP} -i nobody")
             assert str(refused.value) == f"CODE: 1  DESC: The Consumer <{GROUP}> <nobody> not online"
-        await stage.sleep(1)
+        await stage.world.sleep(1)
         with pytest.raises(ResponseError) as refused:
             await stage.run(f"consumerStatus -g {GROUP}")
         assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
@@ -135,12 +151,12 @@ def test_a_group_that_is_offline_and_a_client_that_is_not_there(play) -> None:
     play(scenario)
 
 
-def test_consumer_progress_names_the_client_that_holds_each_queue(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(1)
-        async with stage.consumer():
-            await stage.sleep(20)
+def test_consumer_progress_names_the_client_that_holds_each_queue(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(1, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
             lines = await stage.run(f"consumerProgress -g {GROUP} -s true")
             rows = [line.split() for line in lines if line.startswith(TOPIC)]
             assert {row[5] for row in rows} == {"10.0.2.1"}
@@ -152,12 +168,12 @@ def test_consumer_progress_names_the_client_that_holds_each_queue(play) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_members_tell_the_offsets_they_have_in_memory(play, profile) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(3)
-        async with stage.consumer() as first, stage.consumer(host="10.0.2.2") as second:
-            await stage.sleep(45)
+def test_members_tell_the_offsets_they_have_in_memory(play: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage) as first, member(stage, host="10.0.2.2") as second:
+            await stage.world.sleep(45)
             lines = await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
             assert (
                 lines[0] == f"get consumer status from client. group={GROUP}, topic={TOPIC}, originClientId="
@@ -177,10 +193,14 @@ def test_members_tell_the_offsets_they_have_in_memory(play, profile) -> None:
     play(scenario, profile=profile)
 
 
+def entries(folder: Path) -> set[Path]:
+    return set(folder.iterdir())
+
+
 # One message for a listener.
 
 
-async def message_id(stage) -> str:
+async def message_id(stage: SimStage) -> str:
     """The offset id of a message just sent."""
     runtime = stage.world.runtime("10.0.9.5")
     async with Producer("ids", stage.namesrv, runtime=runtime, profile=stage.profile) as producer:
@@ -199,13 +219,17 @@ VERDICTS = (
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(("verdict", "result", "remark"), VERDICTS)
 def test_a_listener_takes_one_message_and_its_verdict_comes_back(
-    play, verdict, result, remark, plain
+    play: RunScenario,
+    verdict: ConsumeConcurrentlyStatus | Exception | None,
+    result: CMResult,
+    remark: str | None,
+    plain: bool,
 ) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
         bodies = []
 
-        def listener(messages):
+        def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
             bodies.append(messages[0].body)
             # The first delivery is an ordinary one.
             if len(bodies) == 1:
@@ -214,34 +238,34 @@ def test_a_listener_takes_one_message_and_its_verdict_comes_back(
                 raise verdict
             return verdict
 
-        async def slow_listener(messages):
-            await stage.sleep(0.25)
+        async def slow_listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
+            await stage.world.sleep(0.25)
             return listener(messages)
 
-        async with stage.consumer(listener=listener if plain else slow_listener) as consumer:
-            await stage.sleep(5)
+        async with member(stage, listener=listener if plain else slow_listener) as consumer:
+            await stage.world.sleep(5)
             wanted = await message_id(stage)
-            await stage.sleep(30)
-            assert stage.stored(Q0) == 1
+            await stage.world.sleep(30)
+            assert stage.stored_offset(Q0, GROUP) == 1
             admin = await stage.admin()
             answer = await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
             assert (answer.consume_result, answer.remark, answer.order) == (result, remark, False)
             assert answer.spent_time_mills == (0 if plain else 250)
             assert bodies == [b"that one"] * 2
             # It is no delivery: nothing is retried, nothing moves.
-            await stage.sleep(30)
-            assert (stage.stored(Q0), len(bodies)) == (1, 2)
+            await stage.world.sleep(30)
+            assert (stage.stored_offset(Q0, GROUP), len(bodies)) == (1, 2)
 
     play(scenario)
 
 
-def test_the_command_hands_messages_over_and_shows_the_verdicts(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        async with stage.consumer() as consumer:
-            await stage.sleep(5)
+def test_the_command_hands_messages_over_and_shows_the_verdicts(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        async with member(stage) as consumer:
+            await stage.world.sleep(5)
             wanted = await message_id(stage)
-            await stage.sleep(30)
+            await stage.world.sleep(30)
             line = f"queryMsgById -i {wanted},{wanted} -g {GROUP} -d {consumer.client_id}"
             told = (
                 "ConsumeMessageDirectlyResult [order=false, autoCommit=true, consumeResult=CR_SUCCESS,"
@@ -255,42 +279,42 @@ def test_the_command_hands_messages_over_and_shows_the_verdicts(play) -> None:
     play(scenario)
 
 
-def test_a_listener_that_takes_too_long_is_207_and_goes_on(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
+def test_a_listener_that_takes_too_long_is_207_and_goes_on(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
         ended = []
 
-        async def listener(messages):
-            await stage.sleep(15)
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            await stage.world.sleep(15)
             ended.append(stage.world.now)
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-        async with stage.consumer(listener=listener) as consumer:
-            await stage.sleep(5)
+        async with member(stage, listener=listener) as consumer:
+            await stage.world.sleep(5)
             wanted = await message_id(stage)
-            await stage.sleep(30)
+            await stage.world.sleep(30)
             admin = await stage.admin()
             began = stage.world.now
             with pytest.raises(ResponseError) as refused:
                 await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
             assert refused.value.code == ResponseCode.CONSUME_MSG_TIMEOUT
             assert stage.world.now - began == pytest.approx(10, abs=0.2)
-            await stage.sleep(6)
+            await stage.world.sleep(6)
             assert len(ended) == 2
 
     play(scenario)
 
 
-def test_what_cannot_be_handed_over_is_refused_with_the_reason(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
+def test_what_cannot_be_handed_over_is_refused_with_the_reason(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
         wanted = await message_id(stage)
         nothing_there = wanted[:-2] + "FF"
         runtime = stage.world.runtime("10.0.2.7")
         puller = PullConsumer("pullers", stage.namesrv, runtime=runtime, profile=stage.profile)
         puller.register_topic(TOPIC)
-        async with stage.consumer() as consumer, puller:
-            await stage.sleep(5)
+        async with member(stage) as consumer, puller:
+            await stage.world.sleep(5)
             admin = await stage.admin()
             for group, client_id, message, says in (
                 (GROUP, consumer.client_id, "no id", "is no offset message id"),
@@ -311,8 +335,8 @@ def test_what_cannot_be_handed_over_is_refused_with_the_reason(play) -> None:
 # Judging what was told.
 
 
-def told(topic: str = TOPIC, *, started: int = NOW - 200_000, **queue: object) -> ConsumerRunningInfo:
-    properties = {
+def told(topic: str = TOPIC, *, started: int = NOW - 200_000, **queue: Any) -> ConsumerRunningInfo:
+    properties: dict[str, str] = {
         Property.CONSUME_TYPE: "CONSUME_PASSIVELY",
         Property.CONSUME_ORDERLY: "false",
         Property.CONSUMER_START_TIMESTAMP: str(started),
@@ -342,17 +366,17 @@ def test_queues_that_do_not_get_on_are_found() -> None:
     assert find_trouble("c1", ordered, NOW)[0].endswith("unlock 2 times, still failed")
 
 
-def test_a_blocked_listener_is_found(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(2)
+def test_a_blocked_listener_is_found(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(2, TOPIC)
         for_ever = asyncio.Event()
 
-        async def stuck(messages) -> None:
+        async def stuck(messages: Sequence[MessageExt]) -> None:
             await for_ever.wait()
 
-        async with stage.consumer(listener=stuck) as consumer:
-            await stage.sleep(100)
+        async with member(stage, listener=stuck) as consumer:
+            await stage.world.sleep(100)
             lines = await stage.run(f"consumerStatus -g {GROUP}")
             assert lines[-1].startswith(f"{consumer.client_id} MessageQueue [topic={TOPIC}")
             assert "maybe blocked" in lines[-1]

@@ -6,10 +6,13 @@ import pytest
 
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError, ResponseError
+from tests.admin.members import TOPIC
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 
-def test_a_group_is_created_shown_and_overwritten(play) -> None:
-    async def scenario(stage) -> None:
+def test_a_group_is_created_shown_and_overwritten(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         lines = await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3 -q 2")
         assert lines[:2] == [
             "create subscription group to 10.0.1.1:10911 success.",
@@ -38,9 +41,9 @@ def test_a_group_is_created_shown_and_overwritten(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_a_group_is_deleted_with_its_topics_and_offsets(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
+def test_a_group_is_deleted_with_its_topics_and_offsets(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
         await stage.run("updateSubGroup -c DefaultCluster -g G1")
         broker = stage.brokers["broker-a"].context
         broker.topics.ensure("%RETRY%G1", 1)
@@ -67,8 +70,10 @@ def test_a_group_is_deleted_with_its_topics_and_offsets(play) -> None:
         (SubscriptionGroupConfig("G", retry_queue_nums=65_536), "retryQueueNums 65536"),
     ],
 )
-def test_a_group_that_cannot_be_is_refused(play, group, words) -> None:
-    async def scenario(stage) -> None:
+def test_a_group_that_cannot_be_is_refused(
+    play: RunScenario, group: SubscriptionGroupConfig, words: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         address = stage.brokers["broker-a"].address
         admin = await stage.admin()
         with pytest.raises(ResponseError, match=words):

@@ -12,10 +12,13 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
-from rewindmq.protocol.profile import RELEASES
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.reset_mode import ResetMode
+from tests.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-TOPIC, GROUP = "TopicTest", "rewinders"
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
 ONLINE = "%-40s  %-40s  %-40s"
 HEADER = ONLINE % ("#brokerName", "#queueId", "#offset")
@@ -23,23 +26,23 @@ HEADER = ONLINE % ("#brokerName", "#queueId", "#offset")
 pytestmark = pytest.mark.usefixtures("utc")
 
 
-async def consumed(stage, messages: int = 3, **topic: int) -> None:
+async def consumed(stage: SimStage, messages: int = 3, queues: int = 2) -> None:
     """A group that has consumed everything, and is gone."""
-    await stage.create_topic(**topic)
-    await stage.send(messages)
-    async with stage.consumer():
-        await stage.sleep(20)
-    await stage.sleep(1)
+    await stage.create_topic(TOPIC, queues)
+    await stage.send(messages, TOPIC)
+    async with member(stage):
+        await stage.world.sleep(20)
+    await stage.world.sleep(1)
 
 
-def record(stage, queue: MessageQueue) -> tuple[int, int]:
+def record(stage: SimStage, queue: MessageQueue) -> tuple[int, int]:
     offsets = stage.brokers[queue.broker_name].context.offsets
-    return tuple(offsets.record(GROUP, queue.topic, queue.queue_id))
+    return offsets.record(GROUP, queue.topic, queue.queue_id)
 
 
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
-def test_a_mode_that_is_asked_for_is_used_and_shown(play, mode) -> None:
-    async def scenario(stage) -> None:
+def test_a_mode_that_is_asked_for_is_used_and_shown(play: RunScenario, mode: ResetMode) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode {mode}")
         assert lines == [
@@ -63,13 +66,13 @@ def test_a_mode_that_is_asked_for_is_used_and_shown(play, mode) -> None:
     play(scenario)
 
 
-def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play) -> None:
-    async def scenario(stage) -> None:
+def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.start_broker("broker-b", reset_mode=ResetMode.FENCED)
-        await stage.create_topic()
-        await stage.send(1)
-        async with stage.consumer():
-            await stage.sleep(20)
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(1, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
             lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000")
             assert lines[0].endswith(", mode[broker-a=classic, broker-b=fenced]")
             admin = await stage.admin()
@@ -81,8 +84,8 @@ def test_the_brokers_own_modes_are_shown_where_they_are_not_plain_classic(play) 
     play(scenario)
 
 
-def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play) -> None:
-    async def scenario(stage) -> None:
+def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode classic")
         assert "consumerGroup[" in lines[0]
@@ -93,8 +96,10 @@ def test_classic_by_name_falls_back_as_ever_for_a_group_that_is_offline(play) ->
 
 
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.SERVER])
-def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_use(play, mode) -> None:
-    async def scenario(stage) -> None:
+def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_use(
+    play: RunScenario, mode: ResetMode
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         admin = await stage.admin()
         await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
@@ -108,8 +113,8 @@ def test_after_a_fenced_reset_the_other_modes_and_the_direct_write_say_what_to_u
     play(scenario)
 
 
-def test_without_force_a_fenced_reset_moves_back_only(play) -> None:
-    async def scenario(stage) -> None:
+def test_without_force_a_fenced_reset_moves_back_only(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         line = f"-g {GROUP} -t {TOPIC} -f false --mode fenced"
         await stage.run(f"skipAccumulatedMessage {line}")
@@ -123,8 +128,8 @@ def test_without_force_a_fenced_reset_moves_back_only(play) -> None:
 # One queue.
 
 
-def test_one_queue_goes_to_an_offset_and_zero_is_one(play) -> None:
-    async def scenario(stage) -> None:
+def test_one_queue_goes_to_an_offset_and_zero_is_one(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         address = stage.brokers["broker-a"].address
         line = f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s -1 -b {address} --mode fenced"
@@ -154,8 +159,8 @@ def test_one_queue_goes_to_an_offset_and_zero_is_one(play) -> None:
         ),
     ],
 )
-def test_one_queue_asked_for_wrongly_resets_nothing(play, words, says) -> None:
-    async def scenario(stage) -> None:
+def test_one_queue_asked_for_wrongly_resets_nothing(play: RunScenario, words: list[str], says: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         with pytest.raises((ClientError, ResponseError), match=says):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 {words}")
@@ -174,7 +179,7 @@ class Foreign:
         self.mode = mode
         self.asked: list[ResetOffsetRequestHeader] = []
 
-    def handle(self, connection, request):
+    def handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         self.asked.append(request.decode_header(ResetOffsetRequestHeader))
         header = None if self.mode is None else InvokeBrokerToResetOffsetResponseHeader(self.mode)
         return RemotingCommand(ResponseCode.SUCCESS, header, ResetOffsetBody({Q0: 0}))
@@ -191,12 +196,12 @@ class Foreign:
     ],
 )
 def test_a_broker_that_does_not_use_the_mode_asked_for_is_an_error_that_says_what_happened(
-    play, answers, says
+    play: RunScenario, answers: ResetMode | None, says: str
 ) -> None:
-    async def scenario(stage) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         foreign = Foreign(answers)
-        await stage.start_mute_broker("broker-b", reset=foreign.handle)
+        await start_mute_broker(stage, "broker-b", reset=foreign.handle)
         admin = await stage.admin()
         with pytest.raises(ClientError, match=says) as refused:
             await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=ResetMode.FENCED)
@@ -207,24 +212,24 @@ def test_a_broker_that_does_not_use_the_mode_asked_for_is_an_error_that_says_wha
     play(scenario)
 
 
-def test_a_broker_that_names_no_mode_is_fine_where_none_was_asked_for(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(1)
-        async with stage.consumer():
-            await stage.sleep(20)
-            await stage.start_mute_broker("broker-b", reset=Foreign(None).handle)
+def test_a_broker_that_names_no_mode_is_fine_where_none_was_asked_for(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(1, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
+            await start_mute_broker(stage, "broker-b", reset=Foreign(None).handle)
             result = await (await stage.admin()).reset_offset_by_timestamp(TOPIC, GROUP, 0)
             assert result.modes == {"broker-a": ResetMode.CLASSIC, "broker-b": None}
 
     play(scenario)
 
 
-def test_one_queue_is_not_asked_of_a_broker_that_would_reset_the_whole_topic(play) -> None:
-    async def scenario(stage) -> None:
+def test_one_queue_is_not_asked_of_a_broker_that_would_reset_the_whole_topic(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed(stage)
         foreign = Foreign(None)
-        await stage.start_mute_broker("broker-b", reset=foreign.handle)
+        await start_mute_broker(stage, "broker-b", reset=foreign.handle)
         with pytest.raises(ClientError, match="knows no reset modes"):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -b 10.0.1.99:10911 -q 0 -o 1")
         assert foreign.asked == []
@@ -242,23 +247,23 @@ FENCED_HEADER = FENCED % (
 )
 
 
-async def two_fenced_commits(stage) -> str:
+async def two_fenced_commits(stage: SimStage) -> str:
     """One of a consumer that was running, at broker-a, and one of somebody's at broker-b; the first's id."""
-    await stage.create_topic(read=1, write=1)
-    await stage.send(3)
-    async with stage.consumer() as consumer:
-        await stage.sleep(20.5)
+    await stage.create_topic(TOPIC, 1)
+    await stage.send(3, TOPIC)
+    async with member(stage) as consumer:
+        await stage.world.sleep(20.5)
         admin = await stage.admin()
         await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000, mode=ResetMode.FENCED)
         with pytest.raises(ResponseError, match="not stored"):
             await admin.reset_offset_by_timestamp_old(TOPIC, GROUP, -1)
         # Its 5 s commit of what it had consumed.
-        await stage.sleep(6)
+        await stage.world.sleep(6)
         return consumer.client_id
 
 
-def test_fenced_commits_of_all_brokers_as_a_table(play) -> None:
-    async def scenario(stage) -> None:
+def test_fenced_commits_of_all_brokers_as_a_table(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         client_id = await two_fenced_commits(stage)
         lines = await stage.run("fencedCommits")
         assert lines[0].rstrip() == FENCED_HEADER
@@ -276,8 +281,8 @@ def test_fenced_commits_of_all_brokers_as_a_table(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_fenced_commits_of_one_broker_and_from_python(play) -> None:
-    async def scenario(stage) -> None:
+def test_fenced_commits_of_one_broker_and_from_python(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await two_fenced_commits(stage)
         admin = await stage.admin()
         address = stage.brokers["broker-b"].address
@@ -298,9 +303,9 @@ def test_fenced_commits_of_one_broker_and_from_python(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_a_broker_that_lists_none_is_named(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.start_mute_broker("broker-b")
+def test_a_broker_that_lists_none_is_named(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await start_mute_broker(stage, "broker-b")
         with pytest.raises(ResponseError) as refused:
             await stage.run("fencedCommits")
         assert refused.value.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
@@ -315,23 +320,23 @@ def test_a_broker_that_lists_none_is_named(play) -> None:
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
 @pytest.mark.parametrize("profile", RELEASES)
 def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_again(
-    play, profile, mode
+    play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(10, gap=0.1)
-        async with stage.consumer():
-            await stage.sleep(30)
-            assert stage.stored(Q0) == 10
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(10, TOPIC, gap=0.1)
+        async with member(stage):
+            await stage.world.sleep(30)
+            assert stage.stored_offset(Q0, GROUP) == 10
             stage.consumed.clear()
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 1000 --mode {mode}")
             # 21 to a client of 4.x: 10 s, and then the next rebalance.
-            await stage.sleep(60)
+            await stage.world.sleep(60)
             assert stage.consumed == [(Q0, offset) for offset in range(10)]
-            assert stage.stored(Q0) == 10
-            await stage.send(2)
-            await stage.sleep(20)
-            assert stage.stored(Q0) == 12
+            assert stage.stored_offset(Q0, GROUP) == 10
+            await stage.send(2, TOPIC)
+            await stage.world.sleep(20)
+            assert stage.stored_offset(Q0, GROUP) == 12
         # Nothing is fenced but what those consumers sent before they had joined again.
         admin = await stage.admin()
         fenced = (await admin.fenced_commits())["broker-a"].commits
@@ -341,20 +346,20 @@ def test_a_running_consumer_of_every_release_replays_and_its_progress_counts_aga
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_legacy_consumer_goes_on_after_the_broker_has_restarted(play, profile) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(10, gap=0.1)
-        async with stage.consumer():
-            await stage.sleep(30)
+def test_a_legacy_consumer_goes_on_after_the_broker_has_restarted(
+    play: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(10, TOPIC, gap=0.1)
+        async with member(stage):
+            await stage.world.sleep(30)
             await stage.run(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC} --mode fenced")
-            await stage.sleep(60)
-            broker = stage.brokers.pop("broker-a")
-            await broker.close()
-            await stage.start_broker("broker-a")
-            await stage.sleep(90)
-            await stage.send(3)
-            await stage.sleep(60)
+            await stage.world.sleep(60)
+            await stage.restart_broker()
+            await stage.world.sleep(90)
+            await stage.send(3, TOPIC)
+            await stage.world.sleep(60)
             assert record(stage, Q0) == (13, 1)
 
     play(scenario, profile=profile)

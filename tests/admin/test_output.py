@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.client import MessageQueue
+from tests.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -16,15 +19,15 @@ CLIENTS = "%-36s %-22s %-10s %s"
 SUBSCRIPTIONS = "%-20s %s"
 
 
-async def consumed_topic(stage) -> None:
+async def consumed_topic(stage: SimStage) -> None:
     """Two queues of three messages each, of which a group has consumed all and is connected still."""
-    await stage.create_topic()
-    await stage.send(3)
+    await stage.create_topic(TOPIC, 2)
+    await stage.send(3, TOPIC)
 
 
-def test_topic_route_prints_the_pretty_form_and_the_table(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
+def test_topic_route_prints_the_pretty_form_and_the_table(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
         assert await stage.run("topicRoute -t TopicTest") == [
             "{",
             '\t"brokerDatas":[',
@@ -72,10 +75,10 @@ def test_topic_route_prints_the_pretty_form_and_the_table(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_topic_status_prints_bounds_and_the_newest_store_time(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=3, write=3)
-        await stage.send(1)
+def test_topic_status_prints_bounds_and_the_newest_store_time(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 3)
+        await stage.send(1, TOPIC)
         last = (await (await stage.admin()).examine_topic_stats("TopicTest")).offset_table
         times = [entry.last_update_timestamp % 60_000 for _, entry in sorted(last.items())]
         form = "%-32s  %-4s  %-20s  %-20s    %s"
@@ -88,19 +91,19 @@ def test_topic_status_prints_bounds_and_the_newest_store_time(play) -> None:
     play(scenario)
 
 
-def test_topic_status_leaves_the_time_of_an_empty_queue_blank(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
+def test_topic_status_leaves_the_time_of_an_empty_queue_blank(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
         assert (await stage.run("topicStatus -t TopicTest"))[1] == (EMPTY_QUEUE % ("broker-a", 0, 0, 0))
 
     play(scenario)
 
 
-def test_topic_list_prints_names_and_with_c_clusters_and_groups(play) -> None:
-    async def scenario(stage) -> None:
+def test_topic_list_prints_names_and_with_c_clusters_and_groups(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with stage.consumer():
-            await stage.sleep(1)
+        async with member(stage):
+            await stage.world.sleep(1)
             names = await stage.run("topicList")
             assert "TopicTest" in names
             assert "%RETRY%rewinders" in names
@@ -113,8 +116,8 @@ def test_topic_list_prints_names_and_with_c_clusters_and_groups(play) -> None:
     play(scenario)
 
 
-def test_update_topic_prints_each_broker_and_the_settings(play) -> None:
-    async def scenario(stage) -> None:
+def test_update_topic_prints_each_broker_and_the_settings(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         assert await stage.run("updateTopic -c DefaultCluster -t Orders -r 4") == [
             "create topic to 10.0.1.1:10911 success.",
             "create topic to 10.0.1.2:10911 success.",
@@ -132,8 +135,8 @@ def test_update_topic_prints_each_broker_and_the_settings(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_update_topic_at_one_broker_with_flags_and_order(play) -> None:
-    async def scenario(stage) -> None:
+def test_update_topic_at_one_broker_with_flags_and_order(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         assert await stage.run("updateTopic -b 10.0.1.2:10911 -t Orders -p 4 -o true -u TRUE -s true") == [
             "create topic to 10.0.1.2:10911 success.",
             "set broker orderConf. isOrder=true, orderConf=[broker-b:8]",
@@ -148,8 +151,8 @@ def test_update_topic_at_one_broker_with_flags_and_order(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_cluster_list_prints_brokers_with_their_load(play) -> None:
-    async def scenario(stage) -> None:
+def test_cluster_list_prints_brokers_with_their_load(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         form = "%-16s  %-22s  %-4s  %-22s %-16s %19s %19s %10s %5s %6s"
         header, *rows = await stage.run("clusterList")
         assert header == form % (
@@ -171,8 +174,8 @@ def test_cluster_list_prints_brokers_with_their_load(play) -> None:
     play(scenario, brokers=2)
 
 
-def test_cluster_list_m_prints_message_counts(play) -> None:
-    async def scenario(stage) -> None:
+def test_cluster_list_m_prints_message_counts(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
         form = "%-16s  %-32s %14s %14s %14s %14s"
         assert await stage.run("clusterList -m") == [
@@ -191,9 +194,9 @@ def test_cluster_list_m_prints_message_counts(play) -> None:
     play(scenario)
 
 
-def test_cluster_list_shows_zeros_for_a_broker_that_does_not_tell(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.start_mute_broker("broker-b")
+def test_cluster_list_shows_zeros_for_a_broker_that_does_not_tell(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await start_mute_broker(stage, "broker-b")
         rows = await stage.run("clusterList")
         assert [row.split()[1] for row in rows[1:]] == ["broker-a", "broker-b"]
         assert rows[2].split()[3:] == ["10.0.1.99:10911", "0.00(,ms)", "0.00(,ms)", "0.00", "0.0000"]
@@ -205,16 +208,16 @@ PROGRESS = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s"
 PROGRESS_IP = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s  %s"
 
 
-def test_consumer_progress_of_one_group(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(3)
-        async with stage.consumer():
-            await stage.sleep(20)
+def test_consumer_progress_of_one_group(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
         stats = (await (await stage.admin()).examine_topic_stats("TopicTest")).offset_table
         queue = MessageQueue("TopicTest", "broker-a", 0)
-        assert stage.stored(queue) == 3
-        await stage.send(1)
+        assert stage.stored_offset(queue, GROUP) == 3
+        await stage.send(1, TOPIC)
         lines = await stage.run("consumerProgress -g rewinders")
         assert lines[0] == PROGRESS % (
             *("#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff"),
@@ -235,12 +238,12 @@ def test_consumer_progress_of_one_group(play) -> None:
     play(scenario)
 
 
-def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(1)
-        async with stage.consumer():
-            await stage.sleep(20)
+def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(1, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
         lines = await stage.run("consumerProgress -g rewinders -s true")
         assert lines[0] == PROGRESS_IP % (
             *("#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Client IP", "#Diff"),
@@ -256,13 +259,13 @@ def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play) -> No
     play(scenario)
 
 
-def test_consumer_progress_of_all_groups(play) -> None:
-    async def scenario(stage) -> None:
+def test_consumer_progress_of_all_groups(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with stage.consumer("gone"):
-            await stage.sleep(20)
-        async with stage.consumer():
-            await stage.sleep(20)
+        async with member(stage, "gone"):
+            await stage.world.sleep(20)
+        async with member(stage):
+            await stage.world.sleep(20)
             form = "%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s"
             lines = await stage.run("consumerProgress")
             assert lines[0] == form % (
@@ -278,11 +281,11 @@ def test_consumer_progress_of_all_groups(play) -> None:
     play(scenario)
 
 
-def test_consumer_connection_prints_members_and_subscriptions(play) -> None:
-    async def scenario(stage) -> None:
+def test_consumer_connection_prints_members_and_subscriptions(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with stage.consumer() as consumer:
-            await stage.sleep(1)
+        async with member(stage) as consumer:
+            await stage.world.sleep(1)
             connection = await (await stage.admin()).examine_consumer_connection_info("rewinders")
             address = connection.connection_set[0].client_addr
             assert await stage.run("consumerConnection -g rewinders") == [
@@ -305,11 +308,11 @@ def test_consumer_connection_prints_members_and_subscriptions(play) -> None:
 ONLINE = "%-40s  %-40s  %-40s"
 
 
-def test_reset_offset_by_time_online_prints_sentence_and_table(play) -> None:
-    async def scenario(stage) -> None:
+def test_reset_offset_by_time_online_prints_sentence_and_table(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with stage.consumer():
-            await stage.sleep(20)
+        async with member(stage):
+            await stage.world.sleep(20)
             assert await stage.run("resetOffsetByTime -g rewinders -t TopicTest -s 1000") == [
                 (
                     "rollback consumer offset by specified group[rewinders], topic[TopicTest], force[true], "
@@ -323,11 +326,11 @@ def test_reset_offset_by_time_online_prints_sentence_and_table(play) -> None:
     play(scenario)
 
 
-def test_skip_accumulated_message_online_prints_the_table_alone(play) -> None:
-    async def scenario(stage) -> None:
+def test_skip_accumulated_message_online_prints_the_table_alone(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with stage.consumer():
-            await stage.sleep(20)
+        async with member(stage):
+            await stage.world.sleep(20)
             assert await stage.run("skipAccumulatedMessage -g rewinders -t TopicTest") == [
                 ONLINE % ("#brokerName", "#queueId", "#offset"),
                 ONLINE % ("broker-a", 0, 3),
@@ -344,12 +347,12 @@ WRITTEN_HEADER = WRITTEN % (
 )
 
 
-def test_both_reset_commands_fall_back_to_the_six_column_table(play) -> None:
-    async def scenario(stage) -> None:
+def test_both_reset_commands_fall_back_to_the_six_column_table(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await consumed_topic(stage)
-        async with stage.consumer():
-            await stage.sleep(20)
-        await stage.sleep(1)
+        async with member(stage):
+            await stage.world.sleep(20)
+        await stage.world.sleep(1)
         assert await stage.run("resetOffsetByTime -g rewinders -t TopicTest -s 1970-01-01#00:00:01:500") == [
             (
                 "rollback consumer offset by specified consumerGroup[rewinders], topic[TopicTest], "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from rewindmq.client import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,
+    MessageExt,
     Producer,
     PushConsumer,
 )
@@ -20,15 +23,19 @@ from rewindmq.client.msg_trace.records import (
     encode,
 )
 from rewindmq.protocol.errors import ResponseError, RewindMQError
+from tests.admin.members import TOPIC
+from tests.support.answers import present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 pytestmark = pytest.mark.usefixtures("utc")
 
 ROW = "%-50s %4s %40s"
 
 
-async def send(stage, *keys):
+async def send(stage: SimStage, *keys: str) -> list[str]:
     """One message for each, in turn to the two queues of every broker; their ids."""
-    await stage.create_topic()
+    await stage.create_topic(TOPIC, 2)
     runtime = stage.world.runtime("10.0.9.2")
     ids = []
     async with Producer("senders", stage.namesrv, runtime=runtime, profile=stage.profile) as producer:
@@ -41,8 +48,10 @@ async def send(stage, *keys):
     return ids
 
 
-def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(play) -> None:
-    async def scenario(stage) -> None:
+def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(
+    play: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         ids = await send(stage, "Aa", "BB", "x Aa y", "Aa", "Aa")
         assert await stage.run("queryMsgByKey -t TopicTest -k Aa") == [
             ROW % ("#Message ID", "#QID", "#Offset"),
@@ -63,8 +72,8 @@ def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_le
 
 
 @pytest.mark.parametrize("command", ["queryMsgByKey -t TopicTest -k", "queryMsgByUniqueKey -t TopicTest -i"])
-def test_no_message_is_208(play, command) -> None:
-    async def scenario(stage) -> None:
+def test_no_message_is_208(play: RunScenario, command: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         await send(stage, "a")
         with pytest.raises(ResponseError) as refused:
             await stage.run(f"{command} nothing")
@@ -73,8 +82,8 @@ def test_no_message_is_208(play, command) -> None:
     play(scenario)
 
 
-def test_by_unique_key_the_message_is_described(play) -> None:
-    async def scenario(stage) -> None:
+def test_by_unique_key_the_message_is_described(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         ids = await send(stage, "a b", "c")
         lines = await stage.run(f"queryMsgByUniqueKey -t TopicTest -i {ids[0]}")
         assert lines[:3] == [
@@ -91,12 +100,12 @@ def test_by_unique_key_the_message_is_described(play) -> None:
     play(scenario)
 
 
-def test_a_compaction_topic_is_made_and_its_attribute_shown(play) -> None:
-    async def scenario(stage) -> None:
+def test_a_compaction_topic_is_made_and_its_attribute_shown(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         made = "updateTopic -c DefaultCluster -t Prices -r 1 -w 1 -a +cleanup.policy=COMPACTION"
         lines = await stage.run(made)
         assert lines[-1].endswith(", attributes={+cleanup.policy=COMPACTION}]")
-        assert stage.brokers["broker-a"].context.topics.find("Prices").attributes == {
+        assert present(stage.brokers["broker-a"].context.topics.find("Prices")).attributes == {
             "cleanup.policy": "COMPACTION"
         }
         with pytest.raises(ResponseError) as refused:
@@ -108,8 +117,8 @@ def test_a_compaction_topic_is_made_and_its_attribute_shown(play) -> None:
     play(scenario)
 
 
-def test_by_id_and_by_offset_show_the_same_message(play) -> None:
-    async def scenario(stage) -> None:
+def test_by_id_and_by_offset_show_the_same_message(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         ids = await send(stage, "a", "b", "c")
         [found] = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[2]}")
         by_offset = await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 1")
@@ -124,16 +133,16 @@ def test_by_id_and_by_offset_show_the_same_message(play) -> None:
     play(scenario)
 
 
-def test_a_trace_shows_the_send_and_every_call_of_a_group(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.brokers["broker-a"].context.runtime.timers.sleep(1)
+def test_a_trace_shows_the_send_and_every_call_of_a_group(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.world.sleep(1)
         runtime = stage.world.runtime("10.0.9.2")
         async with Producer("senders", stage.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
             result = await producer.send(Message("TopicTest", b"x"))
         calls = []
 
-        async def listener(messages):
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             calls.append(messages)
             await runtime.timers.sleep(0.25)
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -148,7 +157,7 @@ def test_a_trace_shows_the_send_and_every_call_of_a_group(play) -> None:
         consumer.subscribe("TopicTest")
         consumer.register_message_listener(listener)
         async with consumer:
-            await stage.sleep(5)
+            await stage.world.sleep(5)
         pub, sub = (
             line for line in await stage.run(f"queryMsgTraceById -i {result.msg_id}") if " 20" in line
         )
@@ -163,7 +172,7 @@ def test_a_trace_shows_the_send_and_every_call_of_a_group(play) -> None:
     play(scenario)
 
 
-def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play) -> None:
+def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play: RunScenario) -> None:
     """Whatever order their records arrived in: clients send them when they like."""
     at = 1_700_000_000_000
     ended = EndTransaction(at, "R", "senders", "T", "ID", "", "k", "", 0, "TX", "COMMIT_MESSAGE", False)
@@ -174,7 +183,7 @@ def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play) -> 
         Pub(at, "R", "senders", "T", "ID", "", "k", "", 1, 1, 0, "", True),
     )
 
-    async def scenario(stage) -> None:
+    async def scenario(stage: SimStage) -> None:
         async with Producer("tracers", stage.namesrv, runtime=stage.world.runtime("10.0.9.2")) as producer:
             for step in steps:
                 await producer.send(Message(DEFAULT_TRACE_TOPIC, encode(step).encode(), keys="ID"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageQueue
+from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -16,8 +17,11 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
+from tests.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.support.answers import present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-TOPIC, GROUP = "TopicTest", "rewinders"
 Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
@@ -27,43 +31,43 @@ of_every_mode = pytest.mark.parametrize(("profile", "mode"), MODES)
 
 
 @pytest.mark.scenario("D03", "v53s")
-def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play) -> None:
+def test_D03_in_server_mode_what_was_skipped_is_never_delivered(play: RunScenario) -> None:
     """stored 100, max 200: skipping goes to 200; what lies between is not delivered any more."""
 
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(200, gap=0.01)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(200, TOPIC, gap=0.01)
         got = []
 
-        async def first_hundred(messages):
+        async def first_hundred(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             got.append(messages[0].queue_offset)
             if 100 <= got[-1] < 200:
-                await stage.sleep(60)
+                await stage.world.sleep(60)
             return OK
 
-        async with stage.consumer(listener=first_hundred):
-            await stage.sleep(20)
+        async with member(stage, listener=first_hundred):
+            await stage.world.sleep(20)
             in_listeners = set(got)
-            assert (stage.stored(Q0), in_listeners >= set(range(101))) == (100, True)
+            assert (stage.stored_offset(Q0, GROUP), in_listeners >= set(range(101))) == (100, True)
             lines = await stage.run(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC} --mode server")
             assert lines[-1].split() == ["broker-a", "0", "200"]
-            await stage.sleep(90)
+            await stage.world.sleep(90)
             assert set(got) == in_listeners
-            assert stage.stored(Q0) == 200
-            await stage.send(1)
-            await stage.sleep(5)
+            assert stage.stored_offset(Q0, GROUP) == 200
+            await stage.send(1, TOPIC)
+            await stage.world.sleep(5)
             assert got[-1] == 200
 
     play(scenario, profile=Profile.V53)
 
 
 @pytest.mark.scenario("D06", "v53s")
-def test_D06_in_server_mode_now_is_the_end(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(100, gap=0.1)
-        async with stage.consumer():
-            await stage.sleep(20)
+def test_D06_in_server_mode_now_is_the_end(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(100, TOPIC, gap=0.1)
+        async with member(stage):
+            await stage.world.sleep(20)
             lines = await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s now --mode server")
             assert "timestamp(long)[-1]" not in lines[0]
             assert lines[-1].split() == ["broker-a", "0", "100"]
@@ -73,8 +77,10 @@ def test_D06_in_server_mode_now_is_the_end(play) -> None:
 
 @pytest.mark.scenario("D07", "v42", "v49", "v53c", "v53s")
 @of_every_mode
-def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile, mode) -> None:
-    async def scenario(stage) -> None:
+def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(
+    play: RunScenario, profile: Profile, mode: ResetMode
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         seen = []
         admin = await stage.admin(probe=lambda point, details: seen.append(point))
         with pytest.raises(ResponseError) as refused:
@@ -86,10 +92,10 @@ def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(play, profile, mode) 
     play(scenario, profile=profile)
 
 
-async def an_old_member(stage) -> None:
+async def an_old_member(stage: SimStage) -> None:
     """Somebody of the group who says to be of 3.0.6, which knows no 220."""
     client = RemotingClient(stage.world.runtime("10.0.2.9"))
-    stage.exits.push_async_callback(client.close)
+    stage.at_exit(client.close)
     subscription = build_subscription_data(TOPIC, "*")
     data = HeartbeatData("old", [], [ConsumerData(GROUP, subscription_data_set=[subscription])])
     beat = RemotingCommand(RequestCode.HEART_BEAT, body=data, version=27)
@@ -98,38 +104,42 @@ async def an_old_member(stage) -> None:
 
 @pytest.mark.scenario("D12", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", RELEASES)
-def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(play, profile) -> None:
+def test_D12_a_member_too_old_fails_the_reset_and_those_before_it_carry_it_out(
+    play: RunScenario, profile: Profile
+) -> None:
     """Channels in the order [of this release, 27]: 1 with the version, and the first one resets."""
 
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
-        await stage.send(3)
-        async with stage.consumer():
-            await stage.sleep(20)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(3, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
             await an_old_member(stage)
             with pytest.raises(ResponseError) as refused:
                 await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0")
             assert str(refused.value) == (
                 "CODE: 1  DESC: the client does not support this feature. version=V3_0_6"
             )
-            await stage.sleep(9.5)
-            assert stage.stored(Q0) == 3
-            await stage.sleep(1)
-            assert stage.stored(Q0) == 0
+            await stage.world.sleep(9.5)
+            assert stage.stored_offset(Q0, GROUP) == 3
+            await stage.world.sleep(1)
+            assert stage.stored_offset(Q0, GROUP) == 0
 
     play(scenario, profile=profile)
 
 
 @pytest.mark.scenario("D19", "v42", "v49", "v53c", "v53s")
 @of_every_mode
-def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, profile, mode) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(3)
-        async with stage.consumer():
-            await stage.sleep(20)
+def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(
+    play: RunScenario, profile: Profile, mode: ResetMode
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
             stage.consumed.clear()
-            await stage.start_mute_broker("broker-b")
+            await start_mute_broker(stage, "broker-b")
             admin = await stage.admin()
             began = stage.world.now
             with pytest.raises(RequestTimeoutError) as failure:
@@ -137,7 +147,7 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, 
             assert stage.world.now - began == pytest.approx(5.0, abs=0.1)
             assert failure.value.__notes__ == ["already reset: broker-a"]
             # In server mode the held pulls have to come to their end first.
-            await stage.sleep(25)
+            await stage.world.sleep(25)
             assert len(stage.consumed) == 6
 
     play(scenario, profile=profile)
@@ -151,15 +161,17 @@ def test_D19_a_broker_that_does_not_answer_leaves_the_one_before_it_reset(play, 
         (Profile.V53, "start reset consumer offset by specified, ", "reset consumer offset by specified "),
     ],
 )
-def test_the_first_line_is_that_of_the_release(play, profile, online, offline) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(1)
+def test_the_first_line_is_that_of_the_release(
+    play: RunScenario, profile: Profile, online: str, offline: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(1, TOPIC)
         rest = f"[{GROUP}], topic[{TOPIC}], force[true], timestamp(string)[5], timestamp(long)[5]"
-        async with stage.consumer():
-            await stage.sleep(20)
+        async with member(stage):
+            await stage.world.sleep(20)
             assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{online}group{rest}"
-        await stage.sleep(1)
+        await stage.world.sleep(1)
         assert (await stage.run(f"{TOOL} -s 5"))[0] == f"{offline}consumerGroup{rest}"
 
     play(scenario, profile=profile)
@@ -173,13 +185,13 @@ TOOL = f"resetOffsetByTime -g {GROUP} -t {TOPIC}"
 
 @pytest.mark.scenario("D30", "v53s")
 @pytest.mark.parametrize("words", ["-s now -o 0", "-s 0"])
-def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play, words) -> None:
+def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words: list[str]) -> None:
     """Per-queue tool with target 0, given or found: neither 15 nor 222."""
 
-    async def scenario(stage) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
-        await stage.create_topic(read=1, write=1)
-        await stage.send(3)
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(3, TOPIC)
         broker = stage.brokers["broker-s"]
         broker.context.groups.find(GROUP)
         broker.context.offsets.commit(GROUP, TOPIC, 0, 3)
@@ -197,11 +209,11 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play, words) -> None:
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play) -> None:
-    async def scenario(stage) -> None:
+def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.start_broker("broker-s", reset_mode=ResetMode.SERVER)
-        await stage.create_topic(read=1, write=1)
-        await stage.send(3)
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(3, TOPIC)
         context = stage.brokers["broker-s"].context
         context.groups.find(GROUP)
         lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-s'].address} -q 0 -o 2")
@@ -211,12 +223,12 @@ def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play) -> None:
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play) -> None:
+def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play: RunScenario) -> None:
     """RocketMQ would take that 222 for a rewind of the whole topic; see the note for what did happen."""
 
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(3)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
         context = stage.brokers["broker-a"].context
         context.groups.find(GROUP)
         for queue in (Q0, Q1):
@@ -224,15 +236,15 @@ def test_the_tool_of_5x_at_a_classic_broker_is_refused_after_its_commit(play) ->
         with pytest.raises(ResponseError, match="resets whole topics") as refused:
             await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-a'].address} -q 0 -o 2")
         assert refused.value.__notes__ == ["offset 2 had been written before, as RocketMQ 5's tool does"]
-        assert [stage.stored(Q0), stage.stored(Q1)] == [2, 3]
+        assert [stage.stored_offset(Q0, GROUP), stage.stored_offset(Q1, GROUP)] == [2, 3]
 
     play(scenario, profile=Profile.V53)
 
 
-def test_the_tool_of_5x_leaves_brokers_of_others_alone(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.start_mute_broker("broker-b")
+def test_the_tool_of_5x_leaves_brokers_of_others_alone(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await start_mute_broker(stage, "broker-b")
         with pytest.raises(ClientError, match="knows no reset modes"):
             await stage.run(f"{TOOL} -s now -b 10.0.1.99:10911 -q 0 -o 2")
 
@@ -243,16 +255,16 @@ def test_the_tool_of_5x_leaves_brokers_of_others_alone(play) -> None:
 
 
 @pytest.mark.scenario("D33", "v49")
-def test_D33_several_groups_each_with_its_outcome_in_order(play) -> None:
+def test_D33_several_groups_each_with_its_outcome_in_order(play: RunScenario) -> None:
     """The dashboard's reset of [online, offline, unknown]: success, success by writing, failure."""
 
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(3)
-        async with stage.consumer("offline"):
-            await stage.sleep(20)
-        async with stage.consumer():
-            await stage.sleep(20)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage, "offline"):
+            await stage.world.sleep(20)
+        async with member(stage):
+            await stage.world.sleep(20)
             admin = await stage.admin()
             outcomes = await admin.reset_groups(TOPIC, [GROUP, "offline", "unknown", GROUP], 0)
             assert [outcome.group for outcome in outcomes] == [GROUP, "offline", "unknown"]
@@ -263,7 +275,7 @@ def test_D33_several_groups_each_with_its_outcome_in_order(play) -> None:
             assert offline.is_success
             assert offline.result is None
             assert offline.offsets == {Q0: 0, Q1: 0}
-            assert [stage.stored(queue, "offline") for queue in (Q0, Q1)] == [0, 0]
+            assert [stage.stored_offset(queue, "offline") for queue in (Q0, Q1)] == [0, 0]
             assert not unknown.is_success
             assert unknown.error_message == "CODE: 1  DESC: THe consumer group <unknown> not exist"
             assert unknown.offsets == {}
@@ -272,16 +284,16 @@ def test_D33_several_groups_each_with_its_outcome_in_order(play) -> None:
     play(scenario, profile=Profile.V49)
 
 
-def test_a_group_whose_reset_stopped_half_way_says_where(play) -> None:
-    async def scenario(stage) -> None:
-        await stage.create_topic()
-        await stage.send(1)
-        async with stage.consumer():
-            await stage.sleep(20)
-            await stage.start_mute_broker("broker-b")
+def test_a_group_whose_reset_stopped_half_way_says_where(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(1, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
+            await start_mute_broker(stage, "broker-b")
             (outcome,) = await (await stage.admin()).reset_groups(TOPIC, [GROUP], 0)
             assert isinstance(outcome.failure, RequestTimeoutError)
-            assert "(already reset: broker-a)" in outcome.error_message
+            assert "(already reset: broker-a)" in present(outcome.error_message)
 
     play(scenario)
 
@@ -290,20 +302,20 @@ def test_a_group_whose_reset_stopped_half_way_says_where(play) -> None:
 
 
 @pytest.mark.scenario("D34", "v53s")
-def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play) -> None:
+def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play: RunScenario) -> None:
     """The queue is silent for at least 10 s; then its client commits the target, and takes it over anew."""
 
-    async def scenario(stage) -> None:
-        await stage.create_topic(read=1, write=1)
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
         came = []
 
-        async def busy(messages):
+        async def busy(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             came.append((stage.world.now, messages[0].queue_offset))
             return OK
 
-        async with stage.consumer(listener=busy, profile=Profile.V49):
-            sending = asyncio.create_task(stage.send(700, gap=0.1))
-            await stage.sleep(30)
+        async with member(stage, listener=busy, profile=Profile.V49):
+            sending = asyncio.create_task(stage.send(700, TOPIC, gap=0.1))
+            await stage.world.sleep(30)
             before = len(came)
             admin = await stage.admin()
             result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 1000)
@@ -311,14 +323,14 @@ def test_D34_a_4x_client_of_a_server_side_reset_is_silent_for_10_s_and_more(play
             began = stage.world.now
             # Its own commits are swallowed by the mark, or overwritten by what it was told: 0 in the end.
             while len(came) <= before + 5:
-                await stage.sleep(0.1)
+                await stage.world.sleep(0.1)
             delivered = [offset for when, offset in came if when > began + 1]
             again = next(when for when, _ in came if when > began + 1)
             assert delivered[0] == 0
             assert 10 <= again - began <= 30.5
             await sending
-            await stage.sleep(30)
+            await stage.world.sleep(30)
             assert len({offset for when, offset in came if when >= again}) == 700
-            assert stage.stored(Q0) == 700
+            assert stage.stored_offset(Q0, GROUP) == 700
 
     play(scenario, profile=Profile.V53, reset_mode=ResetMode.SERVER)

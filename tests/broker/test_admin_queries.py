@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,19 +33,21 @@ from rewindmq.protocol.header.admin import (
     QueryConsumeTimeSpanRequestHeader,
 )
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.subscription import build_subscription_data
 from rewindmq.protocol.text import java_hash
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 
-
-async def ask(peer: Any, code: int, header: Any, body_type: Any) -> Any:
+async def ask(peer: Peer, code: int, header: Any, body_type: Any) -> Any:
     return decode_body((await peer.ask(code, header)).require_success(), body_type)
 
 
-def test_204_and_328_list_who_produces(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_204_and_328_list_who_produces(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer("c7")
         await peer.heartbeat(producers=("P",))
         await stage.at(5.0)
@@ -62,8 +63,8 @@ def test_204_and_328_list_who_produces(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_204_of_a_group_without_members(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_204_of_a_group_without_members(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         header = GetProducerConnectionListRequestHeader("P")
         answer = await stage.peer().ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
         assert (answer.code, answer.remark) == (1, "the producer group[P] not exist")
@@ -71,8 +72,8 @@ def test_204_of_a_group_without_members(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_305_names_system_topics_that_nobody_made_yet(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_305_names_system_topics_that_nobody_made_yet(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         body = await ask(peer, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, TopicList)
@@ -82,9 +83,9 @@ def test_305_names_system_topics_that_nobody_made_yet(simulate: Simulate) -> Non
     simulate(scenario)
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_351_tells_a_topics_settings(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_351_tells_a_topics_settings(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=3, read=5)
         header = GetTopicConfigRequestHeader("T")
@@ -97,8 +98,8 @@ def test_351_tells_a_topics_settings(simulate: Simulate, profile: str) -> None:
 
 
 @pytest.mark.parametrize("may_create", [True, False])
-def test_352_creates_a_group_where_groups_may_be_created(simulate: Simulate, may_create: bool) -> None:
-    async def scenario(stage: Any) -> None:
+def test_352_creates_a_group_where_groups_may_be_created(simulate: RunScenario, may_create: bool) -> None:
+    async def scenario(stage: SimStage) -> None:
         header = GetSubscriptionGroupConfigRequestHeader("G")
         answer = await stage.peer().ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
         if may_create:
@@ -110,8 +111,8 @@ def test_352_creates_a_group_where_groups_may_be_created(simulate: Simulate, may
     simulate(scenario, auto_create_subscription_group=may_create)
 
 
-def test_321_shows_what_the_consume_queue_holds(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_321_shows_what_the_consume_queue_holds(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         for tag in "ABC":
@@ -129,8 +130,8 @@ def test_321_shows_what_the_consume_queue_holds(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_321_tells_what_filters_for_a_group_and_who_is_not_online(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_321_tells_what_filters_for_a_group_and_who_is_not_online(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(1)
@@ -155,9 +156,9 @@ def test_321_tells_what_filters_for_a_group_and_who_is_not_online(simulate: Simu
     ],
 )
 def test_321_refuses_what_is_not_there(
-    simulate: Simulate, topic: str, queue_id: int, index: int, remark: str
+    simulate: RunScenario, topic: str, queue_id: int, index: int, remark: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(2)
@@ -168,10 +169,12 @@ def test_321_refuses_what_is_not_there(
     simulate(scenario)
 
 
-def test_321_tells_only_so_many_entries_at_once(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_321_tells_only_so_many_entries_at_once(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(query_consume_queue, "MAX_CONSUME_QUEUE_ENTRIES", 2)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(4)
@@ -182,8 +185,8 @@ def test_321_tells_only_so_many_entries_at_once(simulate: Simulate, monkeypatch:
     simulate(scenario)
 
 
-def test_303_tells_the_times_a_group_lies_behind(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_303_tells_the_times_a_group_lies_behind(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=3, read=3)
         for second in (10.0, 20.0, 30.0):
@@ -210,8 +213,8 @@ def test_303_tells_the_times_a_group_lies_behind(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_317_lists_every_group_in_every_topic(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_317_lists_every_group_in_every_topic(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=1, read=1)
         await peer.fill(3)
@@ -236,11 +239,13 @@ def test_317_lists_every_group_in_every_topic(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-@pytest.mark.parametrize(("profile", "pulled"), [("v49", None), ("v53", 1)])
-def test_tools_of_5x_count_nothing_in_flight(simulate: Simulate, profile: str, pulled: int | None) -> None:
+@pytest.mark.parametrize(("profile", "pulled"), [(Profile.V49, None), (Profile.V53, 1)])
+def test_tools_of_5x_count_nothing_in_flight(
+    simulate: RunScenario, profile: Profile, pulled: int | None
+) -> None:
     """They subtract the offset consumed from the one pulled, which 0 must not stand for."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=1, read=1)
         await peer.fill(3)
@@ -254,8 +259,8 @@ def test_tools_of_5x_count_nothing_in_flight(simulate: Simulate, profile: str, p
     simulate(scenario, profile=profile)
 
 
-def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(4)
@@ -274,10 +279,10 @@ def test_28_counts_pulls_that_found_something_and_those_that_did_not(simulate: S
     simulate(scenario)
 
 
-def test_28_tells_what_is_not_flushed_in_units_that_fit(simulate: Simulate) -> None:
+def test_28_tells_what_is_not_flushed_in_units_that_fit(simulate: RunScenario) -> None:
     """As ``MixAll#humanReadableByteCount`` words it."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         store = stage.broker.context.store
 
@@ -302,21 +307,21 @@ def test_28_tells_what_is_not_flushed_in_units_that_fit(simulate: Simulate) -> N
 
 @pytest.mark.parametrize(("role", "active"), [(BrokerRole.ASYNC_MASTER, "true"), (BrokerRole.SLAVE, "false")])
 def test_28_of_5x_says_whether_the_broker_is_active(
-    simulate: Simulate, role: BrokerRole, active: str
+    simulate: RunScenario, role: BrokerRole, active: str
 ) -> None:
     """Only a master delivers delayed messages and checks transactions; clusterList shows it."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         table = (await ask(stage.peer(), RequestCode.GET_BROKER_RUNTIME_INFO, None, KVTable)).table
         assert (table["brokerActive"], table["ackThreadPoolQueueSize"]) == (active, "0")
 
-    simulate(scenario, profile="v53", broker_role=role, broker_id=int(role is BrokerRole.SLAVE))
+    simulate(scenario, profile=Profile.V53, broker_role=role, broker_id=int(role is BrokerRole.SLAVE))
 
 
-def test_an_unknown_code_is_refused_and_the_connection_stays(simulate: Simulate) -> None:
+def test_an_unknown_code_is_refused_and_the_connection_stays(simulate: RunScenario) -> None:
     """Codes of access control: RocketMQ without it leaves 52 and 54 unanswered, on which tools wait."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for code in (50, 51, 52, 53, 54):
             answer = await peer.ask(code)

@@ -27,8 +27,11 @@ from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequest
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.record import decode_record
+from rewindmq.protocol.remoting.connection import Handler
+from tests.support.answers import body_of, present, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage, Stage
 
-Simulate = Callable[..., None]
 Q0 = MessageQueue("T", "broker-a", 0)
 INFO, DIRECTLY, STATUS = (
     RequestCode.GET_CONSUMER_RUNNING_INFO,
@@ -44,7 +47,7 @@ class Client:
     def __init__(self, answer: Any = None) -> None:
         self.asked: list[RemotingCommand] = []
         self._answer = answer
-        self.handlers = dict.fromkeys((INFO, DIRECTLY, STATUS), self.handle)
+        self.handlers: dict[int, Handler] = dict.fromkeys((INFO, DIRECTLY, STATUS), self.handle)
 
     def handle(self, connection: Any, request: RemotingCommand) -> Any:
         self.asked.append(request)
@@ -55,13 +58,13 @@ def success(body: Any) -> Callable[[Any], RemotingCommand]:
     return lambda connection: RemotingCommand(0, body=body)
 
 
-async def member(stage: Any, client: Client, client_id: str = "c1", **options: Any) -> Any:
+async def member(stage: Stage, client: Client, client_id: str = "c1", **options: Any) -> Any:
     peer = stage.peer(client_id, answers=client.handlers, **options)
     await peer.heartbeat()
     return peer
 
 
-async def info_of(stage: Any, client_id: str = "c1", **options: Any) -> RemotingCommand:
+async def info_of(stage: Stage, client_id: str = "c1", **options: Any) -> RemotingCommand:
     header = GetConsumerRunningInfoRequestHeader("G", client_id, jstack_enable=True)
     return await stage.peer("admin", **options).ask(INFO, header)
 
@@ -72,7 +75,7 @@ async def info_of(stage: Any, client_id: str = "c1", **options: Any) -> Remoting
 @pytest.mark.parametrize("theirs", WIRES)
 @pytest.mark.parametrize("ours", WIRES)
 async def test_an_answer_reaches_the_asker_in_its_own_codec(
-    stage: Any, theirs: SerializeType, ours: SerializeType
+    stage: Stage, theirs: SerializeType, ours: SerializeType
 ) -> None:
     await stage.start_broker()
     info = ConsumerRunningInfo({"a": "b"}, mq_table={Q0: ProcessQueueInfo(commit_offset=5)}, jstack="here")
@@ -87,7 +90,7 @@ async def test_an_answer_reaches_the_asker_in_its_own_codec(
     assert (header.consumer_group, header.client_id, header.jstack_enable) == ("G", "c1", True)
 
 
-async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Any) -> None:
+async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Stage) -> None:
     """pyrocketmq writes its queues as ``topic@broker:queue`` (wire.md 5.6)."""
     await stage.start_broker()
     body = b'{"mqTable":{"T@broker-a:0":{"commitOffset":1}},"unheardOf":[1]}'
@@ -95,11 +98,11 @@ async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Any) -
     assert (await info_of(stage, wire=SerializeType.JSON)).body == body
     answer = await info_of(stage, wire=SerializeType.MSGPACK)
     assert answer.code == 1
-    assert answer.remark.startswith("consumer <G> <c1> gave an answer that cannot be read: ")
+    assert remark_of(answer).startswith("consumer <G> <c1> gave an answer that cannot be read: ")
 
 
-def test_the_message_goes_to_the_listener_as_it_is_stored(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_the_message_goes_to_the_listener_as_it_is_stored(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         client = Client(success(ConsumeMessageDirectlyResult(CMResult.CR_LATER, spent_time_mills=7)))
         peer = await member(stage, client)
         sent = await peer.send(body=b"that one")
@@ -110,13 +113,13 @@ def test_the_message_goes_to_the_listener_as_it_is_stored(simulate: Simulate) ->
         assert (result.consume_result, result.spent_time_mills) == (CMResult.CR_LATER, 7)
         (asked,) = client.asked
         assert asked.decode_header(ConsumeMessageDirectlyResultRequestHeader).broker_name == "broker-a"
-        assert decode_record(asked.body).body == b"that one"
+        assert decode_record(body_of(asked)).body == b"that one"
 
     simulate(scenario)
 
 
-def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await member(stage, Client(lambda connection: RemotingCommand(205, remark="not today")))
         answer = await info_of(stage)
         assert (answer.code, answer.remark) == (205, "not today")
@@ -130,20 +133,20 @@ def test_a_refusal_of_the_client_comes_back_as_it_is(simulate: Simulate) -> None
 @pytest.mark.parametrize(
     ("version", "code"), [(61, 1), (62, 0), (1, 1)], ids=["before 3.1.8", "3.1.8", "very old"]
 )
-def test_clients_older_than_3_1_8_are_not_asked(simulate: Simulate, version: int, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_clients_older_than_3_1_8_are_not_asked(simulate: RunScenario, version: int, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         client = Client(success(ConsumerRunningInfo()))
         await member(stage, client, version=version)
         answer = await info_of(stage)
         assert (answer.code, len(client.asked)) == (code, 1 - code)
         if code:
-            assert "too low to finish, please upgrade it to V3_1_8_SNAPSHOT" in answer.remark
+            assert "too low to finish, please upgrade it to V3_1_8_SNAPSHOT" in remark_of(answer)
 
     simulate(scenario)
 
 
-def test_a_client_that_is_not_there(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_client_that_is_not_there(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         answer = await info_of(stage)
         assert (answer.code, answer.remark) == (1, "The Consumer <G> <c1> not online")
         await member(stage, Client())
@@ -153,32 +156,32 @@ def test_a_client_that_is_not_there(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_a_client_that_never_answers_is_207_after_10_s(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_client_that_never_answers_is_207_after_10_s(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await member(stage, Client())
         began = stage.runtime.clock.monotonic()
         answer = await info_of(stage)
         assert answer.code == 207
-        assert answer.remark.startswith("consumer <G> <c1> Timeout: ")
+        assert remark_of(answer).startswith("consumer <G> <c1> Timeout: ")
         assert stage.runtime.clock.monotonic() - began == pytest.approx(10, abs=0.1)
 
     simulate(scenario)
 
 
-def test_a_client_that_dies_with_the_question_is_1_at_once(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_client_that_dies_with_the_question_is_1_at_once(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await member(stage, Client(lambda connection: connection.close("dying")))
         began = stage.runtime.clock.monotonic()
         answer = await info_of(stage)
         assert answer.code == 1
-        assert answer.remark.startswith("invoke consumer <G> <c1> Exception: ")
+        assert remark_of(answer).startswith("invoke consumer <G> <c1> Exception: ")
         assert stage.runtime.clock.monotonic() - began < 1
 
     simulate(scenario)
 
 
-def test_of_two_connections_with_one_id_the_newer_is_asked(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_of_two_connections_with_one_id_the_newer_is_asked(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         old, new = Client(), Client(success(ConsumerRunningInfo({"n": "2"})))
         await member(stage, old)
         await member(stage, new)
@@ -192,7 +195,7 @@ def test_of_two_connections_with_one_id_the_newer_is_asked(simulate: Simulate) -
 # 223.
 
 
-async def status_of(stage: Any, client: str | None = None) -> RemotingCommand:
+async def status_of(stage: SimStage, client: str | None = None) -> RemotingCommand:
     header = GetConsumerStatusRequestHeader("T", "G", client)
     return await stage.peer("admin").ask(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
 
@@ -205,8 +208,8 @@ def table(answer: RemotingCommand) -> dict[str, dict[MessageQueue, int]]:
     return decode_body(answer.require_success(), GetConsumerStatusBody).consumer_table
 
 
-def test_223_gathers_what_the_members_tell(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_223_gathers_what_the_members_tell(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         first = standing_at(5)
         await member(stage, first)
         await member(stage, standing_at(7), "c2")
@@ -217,12 +220,12 @@ def test_223_gathers_what_the_members_tell(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_223_of_one_member_by_its_id_or_its_address(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_223_of_one_member_by_its_id_or_its_address(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await member(stage, standing_at(5))
         await member(stage, standing_at(7), "c2")
         assert table(await status_of(stage, "c2")) == {"c2": {Q0: 7}}
-        channel = stage.broker.context.consumers.find_member("G", "c1")
+        channel = present(stage.broker.context.consumers.find_member("G", "c1"))
         assert table(await status_of(stage, channel.connection.remote_address)) == {"c1": {Q0: 5}}
         answer = await status_of(stage, "c3")
         assert (answer.code, answer.remark) == (1, "The Consumer <G> <c3> not online")
@@ -230,8 +233,8 @@ def test_223_of_one_member_by_its_id_or_its_address(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_223_without_members_and_with_one_too_old(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_223_without_members_and_with_one_too_old(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         answer = await status_of(stage)
         assert (answer.code, answer.remark) == (1, "No Any Consumer online in the consumer group: [G]")
         await member(stage, standing_at(5))
@@ -245,8 +248,8 @@ def test_223_without_members_and_with_one_too_old(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await member(stage, Client(), "silent")
         await member(stage, Client(), "silent too")
         await member(stage, standing_at(5))
@@ -255,7 +258,7 @@ def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simul
         assert stage.runtime.clock.monotonic() - began == pytest.approx(5, abs=0.1)
         answer = await status_of(stage, "silent")
         assert answer.code == 207
-        assert answer.remark.startswith("no consumer of group <G> has told its offsets: ")
+        assert remark_of(answer).startswith("no consumer of group <G> has told its offsets: ")
 
     simulate(scenario)
 
@@ -263,12 +266,12 @@ def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simul
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"[1]", b'{"messageQueueTable":{"what":1}}', b'{"messageQueueTable":7}']
 )
-def test_223_answers_clearly_where_the_only_member_talks_junk(simulate: Simulate, body: bytes) -> None:
-    async def scenario(stage: Any) -> None:
+def test_223_answers_clearly_where_the_only_member_talks_junk(simulate: RunScenario, body: bytes) -> None:
+    async def scenario(stage: SimStage) -> None:
         await member(stage, Client(success(body)), wire=SerializeType.JSON)
         answer = await status_of(stage)
         assert answer.code == 1
-        assert answer.remark.startswith("no consumer of group <G> has told its offsets: CODE: 1  DESC: ")
+        assert remark_of(answer).startswith("no consumer of group <G> has told its offsets: CODE: 1  DESC: ")
 
     simulate(scenario)
 

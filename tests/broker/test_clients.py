@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -29,14 +28,18 @@ from rewindmq.protocol.header.client import (
     UnregisterClientRequestHeader,
 )
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import TcpNetwork
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import present, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage, Stage
 
-Simulate = Callable[..., None]
-PROFILES = ("v42", "v49", "v53")
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 
 
-async def members(peer: Any, group: str = "G") -> list[str]:
+async def members(peer: Peer, group: str = "G") -> list[str]:
     header = GetConsumerListByGroupRequestHeader(group)
     response = await peer.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
     return decode_body(response.require_success(), GetConsumerListByGroupResponseBody).consumer_id_list
@@ -45,9 +48,9 @@ async def members(peer: Any, group: str = "G") -> list[str]:
 @pytest.mark.scenario("B22", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B22_a_silent_channel_goes_at_the_first_scan_with_age_over_120(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         silent, other = stage.peer("c1"), stage.peer("c2")
         await silent.create_topic()
         await silent.heartbeat()
@@ -70,8 +73,8 @@ def test_B22_a_silent_channel_goes_at_the_first_scan_with_age_over_120(
 
 @pytest.mark.scenario("B24", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B24_a_new_member_is_announced_to_all(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B24_a_new_member_is_announced_to_all(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         first, second = stage.peer("c1"), stage.peer("c2")
         await first.heartbeat()
         await stage.at(1.0)
@@ -92,8 +95,8 @@ def test_B24_a_new_member_is_announced_to_all(simulate: Simulate, profile: str) 
     simulate(scenario, profile=profile)
 
 
-def test_B24_nobody_is_told_where_notices_are_off(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B24_nobody_is_told_where_notices_are_off(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.heartbeat()
         await stage.at(1.0)
@@ -105,16 +108,16 @@ def test_B24_nobody_is_told_where_notices_are_off(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("profile", "model", "told"),
     [
-        ("v49", MessageModel.CLUSTERING, 1),
-        ("v49", MessageModel.BROADCASTING, 1),
-        ("v53", MessageModel.CLUSTERING, 1),
-        ("v53", MessageModel.BROADCASTING, 0),
+        (Profile.V49, MessageModel.CLUSTERING, 1),
+        (Profile.V49, MessageModel.BROADCASTING, 1),
+        (Profile.V53, MessageModel.CLUSTERING, 1),
+        (Profile.V53, MessageModel.BROADCASTING, 0),
     ],
 )
 def test_B3_a_closed_connection_is_announced(
-    simulate: Simulate, profile: str, model: MessageModel, told: int
+    simulate: RunScenario, profile: Profile, model: MessageModel, told: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         leaver, other = stage.peer("c1"), stage.peer("c2")
         await leaver.heartbeat(model=model)
         await other.heartbeat(model=model)
@@ -127,8 +130,8 @@ def test_B3_a_closed_connection_is_announced(
     simulate(scenario, profile=profile)
 
 
-def test_unregister(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_unregister(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         leaver, other = stage.peer("c1"), stage.peer("c2")
         await leaver.heartbeat(producers=["PG"])
         await other.heartbeat(producers=["PG"])
@@ -151,9 +154,9 @@ def test_unregister(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_unregister_tells_nobody_where_the_group_says_so(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
-        config = stage.root / "store" / "config" / "subscriptionGroup.json"
+def test_unregister_tells_nobody_where_the_group_says_so(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        config = stage.root / "broker-a" / "config" / "subscriptionGroup.json"
         config.parent.mkdir(parents=True)
         config.write_text(
             '{"subscriptionGroupTable":{"G":{"groupName":"G","notifyConsumerIdsChangedEnable":false}}}'
@@ -168,23 +171,23 @@ def test_unregister_tells_nobody_where_the_group_says_so(simulate: Simulate) -> 
         assert await members(other) == ["c2"]
         assert (leaver.count(40), other.count(40)) == (0, 0)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_first_heartbeat_makes_group_and_retry_topic(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_first_heartbeat_makes_group_and_retry_topic(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.peer().heartbeat("Fresh")
-        topic = stage.broker.context.topics.find("%RETRY%Fresh")
+        topic = present(stage.broker.context.topics.find("%RETRY%Fresh"))
         assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
-        text = (stage.root / "store/config/subscriptionGroup.json").read_text()
+        text = (stage.root / "broker-a/config/subscriptionGroup.json").read_text()
         assert '"Fresh":{' in text
 
     simulate(scenario)
 
 
 @pytest.mark.parametrize("group", ["../../x", "", "a@b", "x" * 256])
-def test_bad_group_names_register_nothing(simulate: Simulate, group: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_bad_group_names_register_nothing(simulate: RunScenario, group: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for data in (
             HeartbeatData("c1", [], [ConsumerData("Good"), ConsumerData(group)]),
@@ -192,21 +195,21 @@ def test_bad_group_names_register_nothing(simulate: Simulate, group: str) -> Non
         ):
             response = await peer.ask(RequestCode.HEART_BEAT, body=data)
             assert response.code == ResponseCode.SYSTEM_ERROR
-            assert "group" in response.remark
+            assert "group" in remark_of(response)
             assert stage.broker.context.consumers.find("Good") is None
             assert not stage.broker.context.producers.channels(group)
-            assert list((stage.root / "store/config").iterdir()) == []
+            assert list((stage.root / "broker-a/config").iterdir()) == []
 
     simulate(scenario)
 
 
 @pytest.mark.parametrize(("module", "what"), [(producer_manager, "producer"), (consumer_manager, "consumer")])
 def test_one_group_too_many_is_refused(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, module: ModuleType, what: str
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, module: ModuleType, what: str
 ) -> None:
     monkeypatch.setattr(module, "MAX_GROUPS", 1)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(2):
             (await peer.heartbeat("First", producers=["First"])).require_success()
@@ -218,9 +221,9 @@ def test_one_group_too_many_is_refused(
 
 
 def test_no_more_topics_and_groups_than_the_tables_hold(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer, context = stage.peer(), stage.broker.context
         await peer.create_topic()
         monkeypatch.setattr(topic_config, "MAX_TOPICS", len(context.topics.wrapper().topic_config_table))
@@ -230,13 +233,13 @@ def test_no_more_topics_and_groups_than_the_tables_hold(
         monkeypatch.setattr(subscription_group, "MAX_GROUPS", 0)
         refused = await peer.pull(0, group="Another")
         assert refused.code == ResponseCode.SYSTEM_ERROR
-        assert refused.remark.endswith("consumer groups already")
+        assert remark_of(refused).endswith("consumer groups already")
 
     simulate(scenario)
 
 
-def test_garbage_instead_of_a_heartbeat(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_garbage_instead_of_a_heartbeat(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         for body in (None, b"", b"\xc1", b"{}", b"\x80"):
             response = await stage.peer().ask(RequestCode.HEART_BEAT, body=body)
             assert response.code == ResponseCode.SYSTEM_ERROR
@@ -244,8 +247,8 @@ def test_garbage_instead_of_a_heartbeat(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_latest_heartbeat_decides_for_the_group(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_latest_heartbeat_decides_for_the_group(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         first, second = stage.peer("c1"), stage.peer("c2", version=253)
         await first.heartbeat(expression="TagA", sub_version=2)
         await second.heartbeat(model=MessageModel.BROADCASTING, expression="TagB", sub_version=2)
@@ -266,18 +269,18 @@ def test_latest_heartbeat_decides_for_the_group(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_heartbeat_without_subscriptions_keeps_them(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_heartbeat_without_subscriptions_keeps_them(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.heartbeat()
         data = HeartbeatData("c1", [], [ConsumerData("G")], without_sub=True)
         (await peer.ask(RequestCode.HEART_BEAT, body=data)).require_success()
-        assert list(stage.broker.context.consumers.find("G").subscriptions) == ["T"]
+        assert list(present(stage.broker.context.consumers.find("G")).subscriptions) == ["T"]
 
     simulate(scenario)
 
 
-async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Any) -> None:
+async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Stage) -> None:
     await stage.start_broker()
     for wire in SerializeType:
         peer = stage.peer(f"c{wire}", wire=wire)
@@ -285,8 +288,8 @@ async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Any)
         assert (await peer.hear(40)).serialize_type == wire
 
 
-def test_port_minus_2_serves_clients_of_4_2(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_port_minus_2_serves_clients_of_4_2(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker(listen_port=10_911)
         host, port = broker.address.split(":")
         assert port == "10911"
@@ -297,10 +300,10 @@ def test_port_minus_2_serves_clients_of_4_2(simulate: Simulate) -> None:
         await stage.at(1.0)
         assert broker.context.consumers.find("G") is None
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-async def test_beside_a_free_port_there_is_a_vip_port_too(stage: Any) -> None:
+async def test_beside_a_free_port_there_is_a_vip_port_too(stage: Stage) -> None:
     broker = await stage.start_broker()
     host, port = broker.address.split(":")
     (await stage.peer(address=f"{host}:{int(port) - 2}").send()).require_success()
@@ -322,7 +325,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
 
 
 async def test_port_0_passes_over_ports_whose_vip_port_is_taken(
-    stage: Any, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = taken(monkeypatch, 3)
     broker = await stage.start_broker()
@@ -336,7 +339,7 @@ async def test_port_0_passes_over_ports_whose_vip_port_is_taken(
 
 
 async def test_no_vip_port_anywhere_keeps_no_broker_from_starting(
-    stage: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     taken(monkeypatch, 1_000)
     await stage.start_broker()
@@ -346,8 +349,8 @@ async def test_no_vip_port_anywhere_keeps_no_broker_from_starting(
     assert warning.endswith(": Address already in use")
 
 
-def test_topic_stats(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_topic_stats(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=2, read=4)
         await stage.at(1.0)
@@ -365,8 +368,8 @@ def test_topic_stats(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_consume_stats_cover_the_read_queues_of_consumed_topics(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_consume_stats_cover_the_read_queues_of_consumed_topics(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=1, read=2)
         await peer.create_topic("Old")
@@ -383,10 +386,10 @@ def test_consume_stats_cover_the_read_queues_of_consumed_topics(simulate: Simula
             return decode_body(response.require_success(), ConsumeStats)
 
         table = (await stats("T")).offset_table
-        first, second = (table[MessageQueue("T", "broker-a", queue_id)] for queue_id in (0, 1))
-        assert (first.broker_offset, first.consumer_offset) == (3, 2)
-        assert first.last_timestamp == EPOCH_MS + 1_000
-        assert (second.broker_offset, second.consumer_offset, second.last_timestamp) == (0, 0, 0)
+        one, other = (table[MessageQueue("T", "broker-a", queue_id)] for queue_id in (0, 1))
+        assert (one.broker_offset, one.consumer_offset) == (3, 2)
+        assert one.last_timestamp == EPOCH_MS + 1_000
+        assert (other.broker_offset, other.consumer_offset, other.last_timestamp) == (0, 0, 0)
         assert {queue.topic for queue in (await stats()).offset_table} == {"T", "Old"}
         await peer.heartbeat()
         assert {queue.topic for queue in (await stats()).offset_table} == {"T"}

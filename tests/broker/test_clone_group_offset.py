@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.reset import CloneGroupOffsetRequestHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-
-Simulate = Callable[..., None]
+from tests.support.answers import remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 
 async def clone(
-    stage: Any, source: str = "G", destination: str = "H", topic: str | None = "T", *, offline: bool = False
+    stage: SimStage,
+    source: str = "G",
+    destination: str = "H",
+    topic: str | None = "T",
+    *,
+    offline: bool = False,
 ) -> RemotingCommand:
     header = CloneGroupOffsetRequestHeader(source, destination, topic, offline)
     return await stage.peer("admin").ask(RequestCode.CLONE_GROUP_OFFSET, header)
 
 
-def stored(stage: Any, group: str = "H", topic: str = "T") -> dict[int, int]:
+def stored(stage: SimStage, group: str = "H", topic: str = "T") -> dict[int, int]:
     return stage.broker.context.offsets.offsets_of(group, topic)
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_the_queues_of_the_destination_are_replaced_as_a_whole(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_the_queues_of_the_destination_are_replaced_as_a_whole(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.group_at(40, queues=2)
         for queue_id in (0, 3):
             stage.broker.context.offsets.commit("H", "T", queue_id, 9)
@@ -42,8 +48,8 @@ def test_the_queues_of_the_destination_are_replaced_as_a_whole(simulate: Simulat
     simulate(scenario, profile=profile)
 
 
-def test_it_is_on_disk_with_the_next_flush(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_it_is_on_disk_with_the_next_flush(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.group_at(40)
         (await clone(stage)).require_success()
         config = stage.broker.context.config
@@ -54,8 +60,26 @@ def test_it_is_on_disk_with_the_next_flush(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_without_a_topic_all_of_the_source_are_copied(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("topic", [None, "", " "])
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_without_a_topic_nothing_is_copied(
+    simulate: RunScenario, profile: Profile, topic: str | None
+) -> None:
+    """All releases copy the topic of the request, once for each topic of the source."""
+
+    async def scenario(stage: SimStage) -> None:
+        await stage.group_at(40)
+        stage.broker.context.offsets.commit("H", "T", 0, 9)
+        (await clone(stage, topic=topic)).require_success()
+        assert stored(stage) == {0: 9}
+
+    simulate(scenario, profile=profile)
+
+
+def test_without_a_topic_all_of_the_source_are_copied_where_the_broker_is_told_to(
+    simulate: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.create_topic("U", write=1, read=1)
         await peer.heartbeat(topics=("T", "U"))
@@ -65,14 +89,14 @@ def test_without_a_topic_all_of_the_source_are_copied(simulate: Simulate) -> Non
         (await clone(stage, topic=None)).require_success()
         assert (stored(stage), stored(stage, topic="U"), stored(stage, topic="Gone")) == ({0: 40}, {0: 7}, {})
 
-    simulate(scenario)
+    simulate(scenario, clone_group_offset_of_all_topics=True)
 
 
 @pytest.mark.parametrize(("offline", "copied"), [(False, {}), (True, {0: 7})])
 def test_a_topic_that_the_online_source_does_not_subscribe_is_passed_over(
-    simulate: Simulate, offline: bool, copied: dict[int, int]
+    simulate: RunScenario, offline: bool, copied: dict[int, int]
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.create_topic("U", write=1, read=1)
         await peer.commit(7, "U")
@@ -82,8 +106,10 @@ def test_a_topic_that_the_online_source_does_not_subscribe_is_passed_over(
     simulate(scenario)
 
 
-def test_a_source_without_offsets_and_an_unknown_topic_succeed_and_change_nothing(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_source_without_offsets_and_an_unknown_topic_succeed_and_change_nothing(
+    simulate: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.group_at(40)
         stage.broker.context.offsets.commit("H", "T", 0, 9)
         (await clone(stage, source="nobody")).require_success()
@@ -94,8 +120,8 @@ def test_a_source_without_offsets_and_an_unknown_topic_succeed_and_change_nothin
 
 
 @pytest.mark.parametrize("destination", ["", "a@b", "x" * 300, "no\nname"])
-def test_a_name_that_no_group_can_have_is_refused(simulate: Simulate, destination: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_name_that_no_group_can_have_is_refused(simulate: RunScenario, destination: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.group_at(40)
         response = await clone(stage, destination=destination)
         assert response.code == 1
@@ -105,9 +131,9 @@ def test_a_name_that_no_group_can_have_is_refused(simulate: Simulate, destinatio
 
 
 def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_anything_is_copied(
-    simulate: Simulate,
+    simulate: RunScenario,
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.create_topic("A", write=1, read=1)
         await peer.heartbeat(topics=("T", "A"))
@@ -117,18 +143,18 @@ def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_anything_
         await peer.targets(-1, group="H", reset_mode=ResetMode.FENCED)
         response = await clone(stage, topic=None)
         assert response.code == 1
-        assert "resetMode=fenced only; nothing is copied" in response.remark
+        assert "resetMode=fenced only; nothing is copied" in remark_of(response)
         assert (stored(stage), stored(stage, topic="A")) == ({0: 100}, {})
         # The other way round, only where it stands is copied, not its epoch.
         (await clone(stage, "H", "K")).require_success()
         assert stored(stage, "K") == {0: 100}
         assert not stage.broker.context.offsets.has_epochs("K", "T")
 
-    simulate(scenario)
+    simulate(scenario, clone_group_offset_of_all_topics=True)
 
 
-def test_marks_are_neither_copied_nor_taken_away(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_marks_are_neither_copied_nor_taken_away(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.heartbeat("H")
         await peer.commit(40, group="H")
@@ -144,11 +170,11 @@ def test_marks_are_neither_copied_nor_taken_away(simulate: Simulate) -> None:
 
 
 def test_more_offsets_than_there_may_be_are_refused(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumer_offset, "MAX_OFFSETS", 3)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.group_at(40, queues=2)
         response = await clone(stage)
         assert (response.code, response.remark) == (
@@ -160,8 +186,8 @@ def test_more_offsets_than_there_may_be_are_refused(
     simulate(scenario)
 
 
-def test_running_members_of_the_destination_overwrite_it(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_running_members_of_the_destination_overwrite_it(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(40)
         await peer.heartbeat("H")
         (await clone(stage)).require_success()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rewindmq.protocol.body.kv import KVTable
@@ -13,10 +11,12 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.record import decode_records
+from tests.support.answers import body_of
+from tests.support.stage import Stage
 
 
 @pytest.mark.parametrize("wire", list(SerializeType))
-async def test_send_pull_commit_and_query(stage: Any, wire: SerializeType) -> None:
+async def test_send_pull_commit_and_query(stage: Stage, wire: SerializeType) -> None:
     await stage.start_broker()
     peer = stage.peer(wire=wire)
     sent = (await peer.send(properties={"TAGS": "TagA", "KEYS": "k"})).require_success()
@@ -26,7 +26,7 @@ async def test_send_pull_commit_and_query(stage: Any, wire: SerializeType) -> No
     assert header.trace_on is True
     found = await peer.pull(0, subscription="TagA")
     assert found.serialize_type == wire
-    (message,) = decode_records(found.body)
+    (message,) = decode_records(body_of(found))
     assert (message.body, message.tags, message.offset_message_id) == (b"hello", "TagA", header.msg_id)
     assert found.decode_header(PullMessageResponseHeader).next_begin_offset == 1
     (await peer.commit(1)).require_success()
@@ -34,7 +34,7 @@ async def test_send_pull_commit_and_query(stage: Any, wire: SerializeType) -> No
 
 
 @pytest.mark.parametrize("wire", list(SerializeType))
-async def test_refusals(stage: Any, wire: SerializeType) -> None:
+async def test_refusals(stage: Stage, wire: SerializeType) -> None:
     await stage.start_broker()
     peer = stage.peer(wire=wire)
     refused = await peer.send("../../x")
@@ -48,7 +48,7 @@ async def test_refusals(stage: Any, wire: SerializeType) -> None:
 
 
 @pytest.mark.parametrize("wire", list(SerializeType))
-async def test_runtime_info_counts_what_happened(stage: Any, wire: SerializeType) -> None:
+async def test_runtime_info_counts_what_happened(stage: Stage, wire: SerializeType) -> None:
     broker = await stage.start_broker()
     peer = stage.peer(wire=wire)
     await peer.fill(3)

@@ -4,53 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, GetTopicStatsInfoRequestHeader
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.record import decode_records
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 # Of a file that holds 9 messages.
-SMALL = {"compaction_cq_mapped_file_size": 460, "compaction_mapped_file_size": 20_000}
+SMALL: dict[str, Any] = {"compaction_cq_mapped_file_size": 460, "compaction_mapped_file_size": 20_000}
 
 
-async def create(peer: Any) -> None:
+async def create(peer: Peer) -> None:
     header = CreateTopicRequestHeader(
         "T", "TBW102", 1, 1, 6, "SINGLE_TAG", attributes="+cleanup.policy=COMPACTION"
     )
     (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
 
 
-async def fill(peer: Any, count: int) -> None:
+async def fill(peer: Peer, count: int) -> None:
     for number in range(count):
         (await peer.send(properties={"KEYS": f"k{number}"})).require_success()
 
 
-def offsets(response: Any) -> list[int]:
-    return [message.queue_offset for message in decode_records(response.require_success().body)]
+def offsets(response: RemotingCommand) -> list[int]:
+    return [message.queue_offset for message in decode_records(body_of(response.require_success()))]
 
 
-async def bounds(peer: Any) -> tuple[int, int]:
+async def bounds(peer: Peer) -> tuple[int, int]:
     return (
         await peer.number(RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader("T", 0)),
         await peer.number(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader("T", 0)),
     )
 
 
-def test_a_message_without_key_is_refused_with_13(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_message_without_key_is_refused_with_13(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await create(peer)
         for properties in ({}, {"KEYS": "  "}, {"TAGS": "KEYS"}):
             refused = await peer.send(properties=properties)
-            assert refused.code == ResponseCode.MESSAGE_ILLEGAL == 13
+            assert refused.code == ResponseCode.MESSAGE_ILLEGAL
             assert refused.remark == "Required message key is missing"
         batch = encode_batch([Message("T", b"a", keys="k"), Message("T", b"b")])
         assert (await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE)).code == 13
@@ -63,8 +66,8 @@ def test_a_message_without_key_is_refused_with_13(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_pulls_wait_for_messages_and_searches_find_them(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_pulls_wait_for_messages_and_searches_find_them(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await create(peer)
         await peer.heartbeat()
@@ -84,14 +87,14 @@ def test_pulls_wait_for_messages_and_searches_find_them(simulate: Simulate) -> N
     simulate(scenario)
 
 
-def test_the_compaction_store_alone_is_enough(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_the_compaction_store_alone_is_enough(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await create(peer)
         await fill(peer, 20)
         await stage.broker.close()
         for folder in ("commitlog", "consumequeue"):
-            shutil.rmtree(stage.root / "store" / folder)
+            shutil.rmtree(stage.root / "broker-a" / folder)
         await stage.start_broker(store=SMALL)
         peer = stage.peer()
         await peer.heartbeat()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,35 +11,39 @@ from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.names import SCHEDULE_TOPIC
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.properties import parse_properties
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.sysflag import MessageSysFlag
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
-PROFILES = ["v42", "v49", "v53"]
+PROFILES = [Profile.V42, Profile.V49, Profile.V53]
 
 
-async def pulled(peer: Any, topic: str = "T", offset: int = 0, **options: Any) -> list[MessageExt]:
+async def pulled(peer: Peer, topic: str = "T", offset: int = 0, **options: Any) -> list[MessageExt]:
     response = await peer.pull(offset, topic, **options)
-    return decode_records(response.body or b"")
+    return decode_records(body_of(response) or b"")
 
 
 def level(number: int, **properties: str) -> dict[str, str]:
     return {**properties, "DELAY": str(number)}
 
 
-def depth(stage: Any, topic: str, queue_id: int = 0) -> int:
+def depth(stage: SimStage, topic: str, queue_id: int = 0) -> int:
     return int(stage.broker.context.store.max_offset(topic, queue_id))
 
 
 @pytest.mark.scenario("B25", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B25_a_message_of_level_3_is_delivered_10_s_later(simulate: Simulate, profile: str) -> None:
+def test_B25_a_message_of_level_3_is_delivered_10_s_later(simulate: RunScenario, profile: Profile) -> None:
     """A message of delay level 3 stored at 0 reaches a waiting consumer at 10.0 to 10.2 s, with a new store
     time and offset."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(3)
@@ -51,13 +54,13 @@ def test_B25_a_message_of_level_3_is_delivered_10_s_later(simulate: Simulate, pr
         sent_at = stage.runtime.clock.monotonic()
         response = await peer.pull(3, hold_ms=15_000, subscription="A")
         assert 10.0 <= stage.runtime.clock.monotonic() - sent_at <= 10.2
-        (message,) = decode_records(response.body)
+        (message,) = decode_records(body_of(response))
         assert (message.body, message.queue_offset, message.born_timestamp) == (b"late", 3, 77)
         (scheduled,) = await pulled(peer, SCHEDULE_TOPIC, queue_id=2)
         assert 10_000 <= message.store_timestamp - scheduled.store_timestamp <= 10_200
         assert message.commit_log_offset > scheduled.commit_log_offset
         kept = given | {"REAL_TOPIC": "T", "REAL_QID": "0", "CLUSTER": "DefaultCluster"}
-        if profile == "v53":
+        if profile == Profile.V53:
             kept |= {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
         assert message.properties == scheduled.properties == kept
 
@@ -66,10 +69,10 @@ def test_B25_a_message_of_level_3_is_delivered_10_s_later(simulate: Simulate, pr
 
 @pytest.mark.scenario("B26", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B26_level_25_is_stored_as_level_18(simulate: Simulate, profile: str) -> None:
+def test_B26_level_25_is_stored_as_level_18(simulate: RunScenario, profile: Profile) -> None:
     """A level beyond the last one counts as the last one."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         (await peer.send(properties=level(25))).require_success()
         (message,) = await pulled(peer, SCHEDULE_TOPIC, queue_id=17)
@@ -79,10 +82,10 @@ def test_B26_level_25_is_stored_as_level_18(simulate: Simulate, profile: str) ->
     simulate(scenario, profile=profile)
 
 
-def test_each_level_delivers_in_order_and_never_early(simulate: Simulate) -> None:
+def test_each_level_delivers_in_order_and_never_early(simulate: RunScenario) -> None:
     """Levels 1, 2 and 4 mixed, from several moments of the 100 ms grid."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         for number in range(30):
@@ -104,8 +107,8 @@ def test_each_level_delivers_in_order_and_never_early(simulate: Simulate) -> Non
     simulate(scenario)
 
 
-def test_levels_are_configured(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_levels_are_configured(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await stage.at(1.0)
@@ -119,8 +122,8 @@ def test_levels_are_configured(simulate: Simulate) -> None:
 
 
 @pytest.mark.parametrize("properties", [level(0), level(-1), {}])
-def test_level_0_is_no_delay(simulate: Simulate, properties: dict[str, str]) -> None:
-    async def scenario(stage: Any) -> None:
+def test_level_0_is_no_delay(simulate: RunScenario, properties: dict[str, str]) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         (await peer.send(properties=properties)).require_success()
         assert depth(stage, "T") == 1
@@ -129,8 +132,8 @@ def test_level_0_is_no_delay(simulate: Simulate, properties: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("value", ["soon", "3.5", "99999999999", "--3", "\u0663", "-"])
-def test_a_level_that_is_no_number_is_refused(simulate: Simulate, value: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_level_that_is_no_number_is_refused(simulate: RunScenario, value: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         answer = await stage.peer().send(properties=f"DELAY\x01{value}")
         assert answer.code == ResponseCode.MESSAGE_ILLEGAL
         assert stage.broker.context.store.max_commit_log_offset == 0
@@ -138,8 +141,8 @@ def test_a_level_that_is_no_number_is_refused(simulate: Simulate, value: str) ->
     simulate(scenario)
 
 
-def test_a_batch_cannot_be_delayed(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_batch_cannot_be_delayed(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         batch = encode_batch([Message("T", b"x", delay_level=3)])
         answer = await peer.send(body=batch, code=RequestCode.SEND_BATCH_MESSAGE)
@@ -149,10 +152,10 @@ def test_a_batch_cannot_be_delayed(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_wait_stays_in_delayed_messages(simulate: Simulate) -> None:
+def test_wait_stays_in_delayed_messages(simulate: RunScenario) -> None:
     """RocketMQ strips WAIT from ordinary records only (``store.md`` 10.1)."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         (await peer.send(properties=level(1, WAIT="true"))).require_success()
         (message,) = await pulled(peer, SCHEDULE_TOPIC)
@@ -161,9 +164,9 @@ def test_wait_stays_in_delayed_messages(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_progress_is_saved_every_10_s_and_at_a_clean_stop(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
-        file = stage.root / "store/config/delayOffset.json"
+def test_progress_is_saved_every_10_s_and_at_a_clean_stop(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        file = stage.root / "broker-a/config/delayOffset.json"
         peer = stage.peer()
         for delay_level in (1, 2, 2):
             (await peer.send(properties=level(delay_level))).require_success()
@@ -184,15 +187,15 @@ def test_progress_is_saved_every_10_s_and_at_a_clean_stop(simulate: Simulate) ->
 
 
 @pytest.mark.parametrize("saved", ["{2:-5}", "{2:1000}", "{}", '{"2":1, "77":3}'])
-def test_saved_progress_outside_of_the_queue_is_corrected(simulate: Simulate, saved: str) -> None:
+def test_saved_progress_outside_of_the_queue_is_corrected(simulate: RunScenario, saved: str) -> None:
     """Below the first message it goes on there, beyond the last one it waits for new ones."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(2):
             (await peer.send(properties=level(2))).require_success()
         await stage.broker.close()
-        (stage.root / "store/config/delayOffset.json").write_text(f'{{"offsetTable":{saved}}}')
+        (stage.root / "broker-a/config/delayOffset.json").write_text(f'{{"offsetTable":{saved}}}')
         await stage.start_broker()
         await stage.at(20.0)
         first = {"{2:1000}": 2, '{"2":1, "77":3}': 1}.get(saved, 0)
@@ -204,11 +207,11 @@ def test_saved_progress_outside_of_the_queue_is_corrected(simulate: Simulate, sa
     simulate(scenario)
 
 
-def test_a_message_due_too_far_ahead_counts_as_due(simulate: Simulate) -> None:
+def test_a_message_due_too_far_ahead_counts_as_due(simulate: RunScenario) -> None:
     """The wall clock was set back by an hour: the message is not held back that long (4.9.4
     ``correctDeliverTimestamp``)."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         store = stage.broker.context.store
         properties = b"DELAY\x012\x02REAL_TOPIC\x01T\x02REAL_QID\x010"
         now = store._writer._now_ms
@@ -232,8 +235,10 @@ def test_a_message_due_too_far_ahead_counts_as_due(simulate: Simulate) -> None:
         b"DELAY\x011\x02REAL_TOPIC\x01" + b"t" * 200 + b"\x02REAL_QID\x010",
     ],
 )
-def test_what_cannot_be_delivered_does_not_hold_up_the_level(simulate: Simulate, properties: bytes) -> None:
-    async def scenario(stage: Any) -> None:
+def test_what_cannot_be_delivered_does_not_hold_up_the_level(
+    simulate: RunScenario, properties: bytes
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         stage.broker.context.store.put_message(StoredMessage(SCHEDULE_TOPIC, 0, b"bad", properties))
         peer = stage.peer()
         (await peer.send(body=b"good", properties=level(1))).require_success()
@@ -243,20 +248,23 @@ def test_what_cannot_be_delivered_does_not_hold_up_the_level(simulate: Simulate,
     simulate(scenario)
 
 
-@pytest.mark.parametrize(("profile", "pause"), [("v42", 10.0), ("v49", 0.1), ("v53", 0.1)])
-def test_a_delivery_that_fails_is_tried_again(simulate: Simulate, profile: str, pause: float) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "pause"), [(Profile.V42, 10.0), (Profile.V49, 0.1), (Profile.V53, 0.1)])
+def test_a_delivery_that_fails_is_tried_again(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch, profile: Profile, pause: float
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         (await peer.send(body=b"1", properties=level(1))).require_success()
         (await peer.send(body=b"2", properties=level(1))).require_success()
         writer = stage.broker.context.store._writer
-        make_room, writer._make_room = writer._make_room, lambda *_: False
+        monkeypatch.setattr(writer, "_make_room", lambda *_: False)
         limit = writer._log.buffer
         writer._log.room_end, room_end = 0, writer._log.room_end
         assert limit is writer._log.buffer
         await stage.at(1.5)
         assert depth(stage, "T") == 0
-        writer._log.room_end, writer._make_room = room_end, make_room
+        writer._log.room_end = room_end
+        monkeypatch.undo()
         await stage.at(1.0 + pause - 0.05 if pause > 1 else 1.5)
         assert depth(stage, "T") == 0
         await stage.at(1.3 + pause + 0.5)
@@ -265,10 +273,10 @@ def test_a_delivery_that_fails_is_tried_again(simulate: Simulate, profile: str, 
     simulate(scenario, profile=profile)
 
 
-def test_half_messages_are_never_delayed(simulate: Simulate) -> None:
+def test_half_messages_are_never_delayed(simulate: RunScenario) -> None:
     """Their level waits for the commit; RocketMQ would throw the half message away when it is due."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         delays = stage.broker.context.delays
         text = "DELAY\x013"
         half = StoredMessage("RMQ_SYS_TRANS_HALF_TOPIC", 0, b"", text.encode())
@@ -283,10 +291,10 @@ def test_half_messages_are_never_delayed(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_properties_are_not_doubled(simulate: Simulate) -> None:
+def test_properties_are_not_doubled(simulate: RunScenario) -> None:
     """A message that has been through the schedule topic before goes through it again as a new one."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         text = "REAL_TOPIC\x01old\x02DELAY\x0199\x02REAL_QID\x019\x02A\x01b\x01c\x02K\x01v"
         message = StoredMessage("T", 3, b"", text.encode())
         diverted = stage.broker.context.delays.divert(message, text)
@@ -298,10 +306,10 @@ def test_properties_are_not_doubled(simulate: Simulate) -> None:
 
 
 @pytest.mark.parametrize("name", ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"])
-def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: Simulate, name: str) -> None:
-    for profile, code in (("v42", 0), ("v49", 0), ("v53", 13)):
+def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: RunScenario, name: str) -> None:
+    for profile, code in ((Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 13)):
 
-        async def scenario(stage: Any, code: int = code) -> None:
+        async def scenario(stage: SimStage, code: int = code) -> None:
             peer = stage.peer()
             assert (await peer.send(properties={"A": "b", name: "5000"})).code == code
             assert depth(stage, "T") == (code == 0)
@@ -311,11 +319,11 @@ def test_timers_of_5_x_are_refused_there_and_unknown_before(simulate: Simulate, 
         simulate(scenario, profile=profile)
 
 
-def test_an_idle_broker_does_not_look(simulate: Simulate) -> None:
+def test_an_idle_broker_does_not_look(simulate: RunScenario) -> None:
     """18 levels looked at ten times a second would keep a machine busy; only those with messages are."""
 
-    async def scenario(stage: Any) -> None:
-        service = stage.broker.context.delays._expect.__self__
+    async def scenario(stage: SimStage) -> None:
+        service = cast("Any", stage.broker.context.delays._expect).__self__
         assert len(service._looks) == 18
         await stage.at(1.5)
         assert not service._looks
@@ -325,14 +333,14 @@ def test_an_idle_broker_does_not_look(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_many_due_messages_leave_turns_to_others(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_many_due_messages_leave_turns_to_others(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for number in range(300):
             (await peer.send(body=b"%d" % number, properties=level(1))).require_success()
         begin = EPOCH_MS + 1_000
         await stage.at(3.0)
-        messages = []
+        messages: list[MessageExt] = []
         while len(messages) < 300:
             messages += await pulled(peer, offset=len(messages))
         assert [message.body for message in messages] == [b"%d" % number for number in range(300)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 
 import pytest
@@ -21,13 +20,12 @@ COUNT = 60
 
 
 def make_broker(world: World, disk: SimDisk, flush_ms: int = 500) -> Broker:
-    sizes = {"mapped_file_size_commit_log": 1 << 16, "mapped_file_size_consume_queue": 6_000}
     config = BrokerConfig(
         bind_address="broker",
         broker_ip1="10.0.0.9",
         store_path_root_dir="/store",
         flush_interval_commit_log=flush_ms,
-        store=StoreConfig(**sizes),
+        store=StoreConfig(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=6_000),
     )
     return Broker(world.runtime("broker"), config, disk)
 
@@ -74,14 +72,14 @@ def test_a_broker_killed_again_and_again_loses_nothing_and_delivers_nothing_earl
         await world.spawn("broker", broker.start())
         for number in range(COUNT):
             await world.spawn("broker", send(broker, number, chance.randint(1, 3)))
-            await asyncio.sleep(chance.random())
+            await world.sleep(chance.random())
             if chance.random() < 0.15:
                 world.kill("broker")
                 disk.release_locks()
-                await asyncio.sleep(chance.choice((0.0, 0.5, 20.0)))
+                await world.sleep(chance.choice((0.0, 0.5, 20.0)))
                 broker = make_broker(world, disk)
                 await world.spawn("broker", broker.start())
-        await asyncio.sleep(30)
+        await world.sleep(30)
         judge(broker, {b"%d" % number for number in range(COUNT)})
         await world.spawn("broker", broker.close())
 
@@ -103,7 +101,7 @@ def test_what_was_flushed_outlives_a_power_failure(seed: int) -> None:
         while world.now < 10.2:
             number += 1
             await world.spawn("broker", send(broker, number, chance.randint(1, 3)))
-            await asyncio.sleep(chance.random() / 4)
+            await world.sleep(chance.random() / 4)
         durable = broker.context.store.flushed_offset
         acknowledged = {
             message.body
@@ -116,7 +114,7 @@ def test_what_was_flushed_outlives_a_power_failure(seed: int) -> None:
         disk.lose_power()
         broker = make_broker(world, disk)
         await world.spawn("broker", broker.start())
-        await asyncio.sleep(30)
+        await world.sleep(30)
         judge(broker, acknowledged)
         await world.spawn("broker", broker.close())
 
@@ -132,12 +130,12 @@ def test_a_clean_stop_delivers_nothing_twice() -> None:
         await world.spawn("broker", broker.start())
         for number in range(COUNT):
             await world.spawn("broker", send(broker, number, 1 + number % 3))
-            await asyncio.sleep(0.3)
+            await world.sleep(0.3)
             if number % 20 == 19:
                 await world.spawn("broker", broker.close())
                 broker = make_broker(world, disk)
                 await world.spawn("broker", broker.start())
-        await asyncio.sleep(30)
+        await world.sleep(30)
         assert judge(broker, {b"%d" % number for number in range(COUNT)}) == 0
         await world.spawn("broker", broker.close())
 

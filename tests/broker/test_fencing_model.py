@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from rewindmq.broker.consumer_manager import ConsumerManager
 from rewindmq.broker.fenced_commits import FencedCommits
@@ -21,8 +27,10 @@ from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.offset_commit import Commit, OffsetCommitter
 from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim.disk import SimDisk
+from tests.support.answers import present
 
 END = 12
 QUEUE = ("G", "T", 0)
@@ -36,6 +44,8 @@ class Member:
     remote_address = "client:1"
 
     def __init__(self, epoch: int | None) -> None:
+        # Of a connection only its identity and its address are asked for.
+        self.connection = cast("Connection", self)
         self.epoch = epoch
         self.position: int | None = None
         # (epoch of the record at that time, first, next) of each answer; first = next where it was only told.
@@ -81,7 +91,7 @@ class Broker(RuleBasedStateMachine):
         member = self.legacy[which]
         record = self.record
         if record.epoch:
-            self.fencing.on_query(member, QUEUE, record)
+            self.fencing.on_query(member.connection, QUEUE, record)
         member.position = record.offset
         member.given.append((record.epoch, record.offset, record.offset))
 
@@ -93,12 +103,12 @@ class Broker(RuleBasedStateMachine):
         offset = stray if stray is not None else member.position
         if offset is None:
             return
-        if not self.fencing.admits_pull(member, QUEUE, offset, None, record):
+        if not self.fencing.admits_pull(member.connection, QUEUE, offset, None, record):
             member.position = record.offset
             return
         next_offset = max(min(offset + count, END), offset)
         if record.epoch:
-            self.fencing.on_delivery(member, QUEUE, next_offset, record.epoch, moved=False)
+            self.fencing.on_delivery(member.connection, QUEUE, next_offset, record.epoch, moved=False)
         member.given.append((record.epoch, offset, next_offset))
         member.position = next_offset
 
@@ -114,7 +124,7 @@ class Broker(RuleBasedStateMachine):
     @rule(which=CLIENTS)
     def legacy_reconnects(self, which: int) -> None:
         old = self.legacy[which]
-        self.fencing.forget(old)
+        self.fencing.forget(old.connection)
         new = self.legacy[which] = Member(None)
         new.position = old.position
         new.given, new.before = list(old.given), len(old.given)
@@ -123,7 +133,7 @@ class Broker(RuleBasedStateMachine):
     def knowing_commits(self, which: int, offset: int) -> None:
         member = self.knowing[which]
         record = self.record
-        accepted = self.commit(member, offset, member.epoch, member.epoch)
+        accepted = self.commit(member, offset, member.epoch, present(member.epoch))
         assert accepted == (member.epoch == record.epoch)
         if not accepted:
             member.epoch = record.epoch
@@ -132,7 +142,7 @@ class Broker(RuleBasedStateMachine):
     def knowing_pulls(self, which: int, offset: int) -> None:
         member = self.knowing[which]
         record = self.record
-        if not self.fencing.admits_pull(member, QUEUE, offset, member.epoch, record):
+        if not self.fencing.admits_pull(member.connection, QUEUE, offset, member.epoch, record):
             assert member.epoch != record.epoch
             member.epoch = record.epoch
 
@@ -140,7 +150,7 @@ class Broker(RuleBasedStateMachine):
         """Whether it was stored; either way the whole state has to say so."""
         before, listed = self.record, self.fenced.listed(None, None).total
         told = self.committer.commit(
-            Commit(member, *QUEUE, offset, epoch, RequestCode.UPDATE_CONSUMER_OFFSET)
+            Commit(member.connection, *QUEUE, offset, epoch, RequestCode.UPDATE_CONSUMER_OFFSET)
         )
         if told is None:
             assert self.record == (offset, before.epoch)
@@ -188,8 +198,11 @@ class Broker(RuleBasedStateMachine):
             assert self.stored_of == self.record.epoch
 
 
-TestFencing = Broker.TestCase
-TestFencing.settings = settings(max_examples=200, stateful_step_count=50, deadline=None, derandomize=True)
+_STEPS = settings(stateful_step_count=50, deadline=None, derandomize=True)
+
+
+def test_nothing_is_stored_under_an_epoch_it_was_not_delivered_in(full: bool) -> None:
+    run_state_machine_as_test(Broker, settings=settings(_STEPS, max_examples=200 if full else 60))
 
 
 def test_the_model_meets_what_it_is_about() -> None:

@@ -43,6 +43,8 @@ OFFSETS = (
     + VERSION
     + ',"groupTopicMap":{"G":["T"]},"offsetTable":{"T@G":{0:4,1:4}},"pullOffsetTable":{"T@G":{0:4}}}'
 )
+# Gives a file with a text, and what reads it again.
+Opened = Callable[[str], tuple[ConfigFile, Callable[[], dict[str, Any]]]]
 LEVELS = "{" + VERSION + ',"offsetTable":{1:3,18:0}}'
 
 
@@ -51,7 +53,7 @@ def now() -> int:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Callable[[str], tuple[ConfigFile, Callable[[], dict[str, Any]]]]:
+def opened(tmp_path: Path) -> Opened:
     """Gives a file with a text, and what reads it again."""
 
     def write(text: str) -> tuple[ConfigFile, Callable[[], dict[str, Any]]]:
@@ -62,7 +64,7 @@ def opened(tmp_path: Path) -> Callable[[str], tuple[ConfigFile, Callable[[], dic
     return write
 
 
-def test_groups_keep_what_5_x_has_of_them(opened) -> None:
+def test_groups_keep_what_5_x_has_of_them(opened: Opened) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()
@@ -77,7 +79,7 @@ def test_groups_keep_what_5_x_has_of_them(opened) -> None:
     assert after["dataVersion"] == {"counter": 7, "stateVersion": 3, "timestamp": now()}
 
 
-def test_topics_keep_the_version_that_5_x_gave_them(opened) -> None:
+def test_topics_keep_the_version_that_5_x_gave_them(opened: Opened) -> None:
     file, saved = opened(TOPICS)
     topics = TopicConfigManager(BrokerConfig(), file, now)
     topics.load()
@@ -88,7 +90,7 @@ def test_topics_keep_the_version_that_5_x_gave_them(opened) -> None:
     assert after["dataVersion"] == {"counter": 6, "stateVersion": 3, "timestamp": now()}
 
 
-def test_whatever_can_be_read_is_kept_so_that_it_can_be_read_again(opened) -> None:
+def test_whatever_can_be_read_is_kept_so_that_it_can_be_read_again(opened: Opened) -> None:
     table = '{{"brokerName":"b","queueId":1,"topic":"T"}:{"x":[1]},7:2,"a":3}'
     text = TOPICS.removesuffix("}") + f',"someTable":{table}' + "}"
     file, saved = opened(text)
@@ -98,7 +100,7 @@ def test_whatever_can_be_read_is_kept_so_that_it_can_be_read_again(opened) -> No
     assert saved()["someTable"] == fastjson.loads(table)
 
 
-def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened) -> None:
+def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened: Opened) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()
@@ -107,7 +109,7 @@ def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened) -> Non
     assert saved()["subscriptionGroupTable"]["G"] == msgspec.to_builtins(SubscriptionGroupConfig("G"))
 
 
-def test_a_masters_groups_do_not_mix_with_what_was_kept(opened) -> None:
+def test_a_masters_groups_do_not_mix_with_what_was_kept(opened: Opened) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()
@@ -116,7 +118,9 @@ def test_a_masters_groups_do_not_mix_with_what_was_kept(opened) -> None:
     assert "forbiddenTable" not in saved()
 
 
-def test_a_masters_groups_that_cannot_be_written_change_nothing(opened, monkeypatch) -> None:
+def test_a_masters_groups_that_cannot_be_written_change_nothing(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, saved = opened(GROUPS)
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()
@@ -132,7 +136,7 @@ def test_a_masters_groups_that_cannot_be_written_change_nothing(opened, monkeypa
     assert saved()["forbiddenTable"] == {"G": {"T": 4}}
 
 
-def test_offsets_keep_their_version_and_nothing_that_would_grow_stale(opened, tmp_path) -> None:
+def test_offsets_keep_their_version_and_nothing_that_would_grow_stale(opened: Opened, tmp_path: Path) -> None:
     _, saved = opened(OFFSETS)
     offsets = ConsumerOffsetTable(tmp_path / "file.json")
     offsets.load()
@@ -144,7 +148,7 @@ def test_offsets_keep_their_version_and_nothing_that_would_grow_stale(opened, tm
     }
 
 
-def test_delay_levels_keep_their_version(opened) -> None:
+def test_delay_levels_keep_their_version(opened: Opened) -> None:
     file, saved = opened(LEVELS)
     levels = DelayOffsets(file)
     levels.load()

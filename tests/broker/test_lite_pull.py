@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 # SUSPEND, SUBSCRIPTION, LITE_PULL_MESSAGE.
 FLAGS = 22
 
 
-async def lite_pull(peer: Any, offset: int) -> RemotingCommand:
+async def lite_pull(peer: Peer, offset: int) -> RemotingCommand:
     header = PullMessageRequestHeader("G", "T", 0, offset, 32, FLAGS, 0, 20_000, 0, "*", "TAG")
     answer = await peer.ask(RequestCode.LITE_PULL_MESSAGE, header)
     assert isinstance(answer, RemotingCommand)
     return answer
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_361_is_a_pull_in_every_profile(simulate: Simulate, profile: str) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_361_is_a_pull_in_every_profile(simulate: RunScenario, profile: Profile) -> None:
     """Brokers before 5.0.0 answer 3; here a client of 5.x may meet any profile."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(3)
@@ -36,7 +37,7 @@ def test_361_is_a_pull_in_every_profile(simulate: Simulate, profile: str) -> Non
         assert answer.code == ResponseCode.SUCCESS
         assert answer.decode_header(PullMessageResponseHeader).next_begin_offset == 3
         assert isinstance(answer.body, bytes)
-        assert [message.queue_offset for message in decode_records(answer.body, "")] == [1, 2]
+        assert [message.queue_offset for message in decode_records(body_of(answer), "")] == [1, 2]
         held = await lite_pull(peer, 3)
         assert held.code == ResponseCode.PULL_NOT_FOUND
         assert 20 <= stage.runtime.clock.monotonic() <= 25.1
@@ -44,13 +45,13 @@ def test_361_is_a_pull_in_every_profile(simulate: Simulate, profile: str) -> Non
     simulate(scenario, profile=profile)
 
 
-def test_361_can_be_switched_off(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_361_can_be_switched_off(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         answer = await lite_pull(peer, 0)
         assert answer.code == ResponseCode.NO_PERMISSION
-        assert answer.remark == "the broker[10.0.0.2] for lite pull consumer is forbidden"
+        assert answer.remark == "the broker[10.0.1.1] for lite pull consumer is forbidden"
         assert (await peer.pull(0)).code == ResponseCode.PULL_NOT_FOUND
 
     simulate(scenario, lite_pull_message_enable=False)

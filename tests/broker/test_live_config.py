@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from rewindmq.broker.config import EmulatedBusy
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 
-
-async def change(peer: Any, text: str) -> RemotingCommand:
+async def change(peer: Peer, text: str) -> RemotingCommand:
     answer: RemotingCommand = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
     return answer
 
 
-async def shown(peer: Any) -> dict[str, str]:
+async def shown(peer: Peer) -> dict[str, str]:
     answer = (await peer.ask(RequestCode.GET_BROKER_CONFIG)).require_success()
-    assert "counter" in answer.ext["version"]
-    return dict(line.split("=", 1) for line in answer.body.decode().splitlines())
+    assert "counter" in str(answer.ext["version"])
+    return {
+        key: value
+        for key, _, value in (line.partition("=") for line in body_of(answer).decode().splitlines())
+    }
 
 
 @pytest.mark.parametrize(
@@ -49,9 +51,9 @@ async def shown(peer: Any) -> dict[str, str]:
     ],
 )
 def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
-    simulate: Simulate, kind: str, code: int, remark: str
+    simulate: RunScenario, kind: str, code: int, remark: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(3)
@@ -69,8 +71,8 @@ def test_a_busy_broker_is_switched_on_and_off_and_stores_nothing_between(
     simulate(scenario)
 
 
-def test_26_tells_every_key_as_it_counts_now(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_26_tells_every_key_as_it_counts_now(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         before = await shown(peer)
         assert before["brokerName"] == "broker-a"
@@ -98,9 +100,9 @@ def test_26_tells_every_key_as_it_counts_now(simulate: Simulate) -> None:
     ],
 )
 def test_what_cannot_be_changed_is_refused_and_changes_nothing(
-    simulate: Simulate, text: str, said: str
+    simulate: RunScenario, text: str, said: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         before = await shown(peer)
         answer = await change(peer, text)
@@ -111,16 +113,16 @@ def test_what_cannot_be_changed_is_refused_and_changes_nothing(
     simulate(scenario)
 
 
-def test_bytes_that_are_no_text_are_refused(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_bytes_that_are_no_text_are_refused(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         answer = await stage.peer().ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"brokerPermission=\xff")
         assert answer.code == ResponseCode.SYSTEM_ERROR
 
     simulate(scenario)
 
 
-def test_a_changed_permission_counts_at_once_and_is_registered(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_changed_permission_counts_at_once_and_is_registered(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(1)

@@ -75,7 +75,7 @@ class Box:
     def saved(self) -> tuple[int, int]:
         table = ConsumerOffsetTable(self.path)
         table.load()
-        return tuple(table.record("G", "T", 0))
+        return table.record("G", "T", 0)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,17 +11,20 @@ from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ConnectionLostError
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import present, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
-PROFILES = ("v42", "v49", "v53")
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 FIRST_BOOT = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
 
 
 @pytest.mark.scenario("B12", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.heartbeat()
@@ -31,7 +33,7 @@ def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: Simulate, pr
         await peer.commit(120)
         await stage.at(14.9)
         # What a kill would leave on disk at this moment.
-        shutil.copytree(stage.root / "store", stage.root / "crashed")
+        shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
         await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
         assert await stage.peer().stored_offset() == 100
 
@@ -39,8 +41,8 @@ def test_B12_a_crash_loses_what_came_after_the_last_flush(simulate: Simulate, pr
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_negative_offset_on_a_pull_is_not_stored(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_negative_offset_on_a_pull_is_not_stored(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.heartbeat()
@@ -52,11 +54,11 @@ def test_a_negative_offset_on_a_pull_is_not_stored(simulate: Simulate, profile: 
 
 
 def test_one_offset_too_many_is_refused_by_15_and_by_pulls(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumer_offset, "MAX_OFFSETS", 2)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         for queue_id in (0, 1):
@@ -75,9 +77,9 @@ def test_one_offset_too_many_is_refused_by_15_and_by_pulls(
     simulate(scenario)
 
 
-def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
-        peer, file = stage.peer(), stage.root / "store/config/consumerOffset.json"
+def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer, file = stage.peer(), stage.root / "broker-a/config/consumerOffset.json"
         await peer.commit(1)
         await stage.at(9.99)
         assert not file.exists()
@@ -91,8 +93,8 @@ def test_B12_the_table_is_flushed_at_10_seconds_and_then_every_5(simulate: Simul
 
 @pytest.mark.scenario("B13", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B13_a_stop_in_order_keeps_everything(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic("Kept", write=3, read=5)
         await peer.heartbeat("Members")
@@ -102,7 +104,7 @@ def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) 
         await stage.broker.close()
         broker = await stage.start_broker(profile=profile)
         assert await stage.peer().stored_offset("Kept") == 120
-        topic = broker.context.topics.find("Kept")
+        topic = present(broker.context.topics.find("Kept"))
         assert (topic.write_queue_nums, topic.read_queue_nums) == (3, 5)
         assert broker.context.groups.get("Members") is not None
         assert broker.context.store.max_offset("Kept", 0) == 4
@@ -112,9 +114,9 @@ def test_B13_a_stop_in_order_keeps_everything(simulate: Simulate, profile: str) 
 
 
 @pytest.mark.scenario("B14", "v42", "v49", "v53")
-@pytest.mark.parametrize(("profile", "code"), [("v42", 0), ("v49", 0), ("v53", 26)])
-def test_B14_commit_of_an_unknown_group(simulate: Simulate, profile: str, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 26)])
+def test_B14_commit_of_an_unknown_group(simulate: RunScenario, profile: Profile, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         response = await peer.commit(7, group="G9")
@@ -132,8 +134,8 @@ def test_B14_commit_of_an_unknown_group(simulate: Simulate, profile: str, code: 
 
 @pytest.mark.scenario("B15", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B15_new_group_and_a_queue_with_recent_messages(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B15_new_group_and_a_queue_with_recent_messages(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.fill(10)
         assert await peer.stored_offset() == 0
@@ -142,9 +144,9 @@ def test_B15_new_group_and_a_queue_with_recent_messages(simulate: Simulate, prof
 
 
 @pytest.mark.scenario("B16", "v42", "v49", "v53")
-@pytest.mark.parametrize(("profile", "code"), [("v42", 0), ("v49", 0), ("v53", 22)])
-def test_B16_new_group_and_a_queue_never_written(simulate: Simulate, profile: str, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 22)])
+def test_B16_new_group_and_a_queue_never_written(simulate: RunScenario, profile: Profile, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().stored()
         assert (response.code, response.remark) == (code, FIRST_BOOT if code else None)
 
@@ -153,8 +155,8 @@ def test_B16_new_group_and_a_queue_never_written(simulate: Simulate, profile: st
 
 @pytest.mark.scenario("B17", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B17_new_group_and_the_first_message_on_disk(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B17_new_group_and_the_first_message_on_disk(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.fill(50, body=bytes(1_000))
         response = await peer.stored()
@@ -164,9 +166,9 @@ def test_B17_new_group_and_the_first_message_on_disk(simulate: Simulate, profile
 
 
 def test_a_disk_that_fails_14_is_no_answer_that_4_x_takes_for_no_offset(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(1)
@@ -184,9 +186,9 @@ def test_a_disk_that_fails_14_is_no_answer_that_4_x_takes_for_no_offset(
 
 
 @pytest.mark.scenario("B18", "v53")
-@pytest.mark.parametrize(("profile", "code"), [("v49", 0), ("v53", 22)])
-def test_B18_set_zero_if_not_found(simulate: Simulate, profile: str, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V49, 0), (Profile.V53, 22)])
+def test_B18_set_zero_if_not_found(simulate: RunScenario, profile: Profile, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.fill(1)
         response = await peer.stored(set_zero_if_not_found=False)
@@ -205,18 +207,18 @@ ASKED = (50, 100, 200, 240, 250, 260, 400, 500)
 @pytest.mark.parametrize(
     ("profile", "boundary", "found"),
     [
-        ("v42", None, (0, 0, 2, 3, 3, 4, 5, 5)),
-        ("v49", None, (0, 0, 2, 3, 3, 4, 5, 5)),
-        ("v49", "UPPER", (0, 0, 2, 3, 3, 4, 5, 5)),
-        ("v53", None, (0, 0, 1, 4, 4, 4, 5, 6)),
-        ("v53", "LOWER", (0, 0, 1, 4, 4, 4, 5, 6)),
-        ("v53", "upper", (0, 0, 3, 3, 3, 3, 5, 5)),
+        (Profile.V42, None, (0, 0, 2, 3, 3, 4, 5, 5)),
+        (Profile.V49, None, (0, 0, 2, 3, 3, 4, 5, 5)),
+        (Profile.V49, "UPPER", (0, 0, 2, 3, 3, 4, 5, 5)),
+        (Profile.V53, None, (0, 0, 1, 4, 4, 4, 5, 6)),
+        (Profile.V53, "LOWER", (0, 0, 1, 4, 4, 4, 5, 6)),
+        (Profile.V53, "upper", (0, 0, 3, 3, 3, 3, 5, 5)),
     ],
 )
 def test_B19_search_offset_by_time(
-    simulate: Simulate, profile: str, boundary: str | None, found: tuple[int, ...]
+    simulate: RunScenario, profile: Profile, boundary: str | None, found: tuple[int, ...]
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await stage.at_ms(99)
         await peer.create_topic()
@@ -230,8 +232,8 @@ def test_B19_search_offset_by_time(
 
 @pytest.mark.scenario("B21", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B21_an_empty_queue_answers_zero(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B21_an_empty_queue_answers_zero(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         for topic in ("T", "Nope", "../../x"):
@@ -239,16 +241,16 @@ def test_B21_an_empty_queue_answers_zero(simulate: Simulate, profile: str) -> No
                 assert await peer.search(timestamp, topic=topic) == 0
             assert await peer.number(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(topic, 0)) == 0
             assert await peer.number(RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(topic, 0)) == 0
-        assert not (stage.root / "store/consumequeue/T").exists()
+        assert not (stage.root / "broker-a/consumequeue/T").exists()
 
     simulate(scenario, profile=profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B8_a_commit_that_goes_back_is_stored_and_logged(
-    simulate: Simulate, profile: str, caplog: pytest.LogCaptureFixture
+    simulate: RunScenario, profile: Profile, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.heartbeat()
@@ -273,25 +275,25 @@ def test_B8_a_commit_that_goes_back_is_stored_and_logged(
     ],
 )
 def test_commits_that_are_refused_store_nothing(
-    simulate: Simulate, topic: str, group: str, queue_id: int, offset: int
+    simulate: RunScenario, topic: str, group: str, queue_id: int, offset: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().commit(offset, topic, queue_id, group)
         assert response.code == ResponseCode.SYSTEM_ERROR
         assert response.remark
         await stage.at(10.1)
-        assert not (stage.root / "store/config/consumerOffset.json").exists()
+        assert not (stage.root / "broker-a/config/consumerOffset.json").exists()
 
     simulate(scenario)
 
 
-def test_missing_fields_of_an_offset_request(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_missing_fields_of_an_offset_request(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for code in (14, 15, 29, 30, 31, 33, 38, 202, 203, 208, 222, 17, 11):
             response = await peer.ask(code)
             assert response.code == ResponseCode.SYSTEM_ERROR
-            assert "missing required field" in response.remark
+            assert "missing required field" in remark_of(response)
         unknown = await peer.ask(9_999)
         assert unknown.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 

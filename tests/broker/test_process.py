@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
+import resource
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-TIMEOUT = 20
+from tests.support.process import TIMEOUT, command, failing, serving
+from tests.support.stage import Stage
+
 SMALL = "mappedFileSizeCommitLog=1048576\nmappedFileSizeConsumeQueue=60000\nbrokerName=broker-a\n"
 
 
@@ -26,57 +23,36 @@ def conf(tmp_path: Path) -> Path:
     return path
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "rewindmq", "broker", *map(str, arguments)]
-
-
-@contextlib.contextmanager
-def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A broker that has printed its ready line; killed at the end if it is still there."""
-    environment = {**os.environ, "NAMESRV_ADDR": ""}
-    with subprocess.Popen(
-        command(*arguments),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
-
-
 def fails(*arguments: object) -> tuple[int, str]:
     """The exit code and the last line of a broker that does not start."""
-    result = subprocess.run(
-        command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
-    )
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    return result.returncode, result.stderr.splitlines()[-1]
+    code, errors = failing("broker", *arguments)
+    return code, errors.splitlines()[-1]
+
+
+def test_a_broker_raises_its_limit_of_open_files_to_what_it_may_have(conf: Path) -> None:
+    """Each connection takes a file descriptor, and each mapped file of the store."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # By a shell, so that no code runs between fork and exec in this process.
+    low = ["sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh"]
+    with serving("broker", "-c", conf, "-p", 0, before=low) as process:
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
 
 
 def test_ready_line_and_orderly_stop(conf: Path) -> None:
-    with running("-c", conf, "-p", 0) as (process, ready):
-        assert ready["ready"] == "broker"
-        assert ready["name"] == "broker-a"
-        assert ready["pid"] == process.pid
-        host, port = ready["address"].split(":")
-        socket.create_connection((host, int(port)), TIMEOUT).close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT) == 0
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        assert process.ready["ready"] == "broker"
+        assert process.ready["name"] == "broker-a"
+        assert process.ready["pid"] == process.pid
+        socket.create_connection(process.place, TIMEOUT).close()
+        process.stop()
     assert not (conf.parent / "store/abort").exists()
 
 
 def test_name_servers_can_come_as_the_first_line_of_standard_input(conf: Path) -> None:
-    with running("-c", conf, "-p", 0, "--exit-with-parent", "-n", "127.0.0.1:1") as (process, _):
-        process.stdin.close()
-        assert process.wait(TIMEOUT) == 0
-        assert "not registered at name server 127.0.0.1:1" in process.stderr.read()
+    with serving("broker", "-c", conf, "-p", 0, "--exit-with-parent", "-n", "127.0.0.1:1") as process:
+        assert "not registered at name server 127.0.0.1:1" in "\n".join(process.leave())
     result = subprocess.run(
-        command("-c", conf, "-p", 0, "--exit-with-parent", "-n", "-"),
+        command("broker", "-c", conf, "-p", 0, "--exit-with-parent", "-n", "-"),
         input="nowhere\n",
         capture_output=True,
         text=True,
@@ -88,23 +64,21 @@ def test_name_servers_can_come_as_the_first_line_of_standard_input(conf: Path) -
     )
 
 
-async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, stage: Any) -> None:
-    with running("-c", conf, "-p", 0) as (process, ready):
-        peer = stage.peer(address=ready["address"])
+async def test_a_kill_keeps_every_message_and_a_restart_serves_them(conf: Path, stage: Stage) -> None:
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        peer = stage.peer(address=process.address)
         await peer.create_topic("Kept", write=2, read=2)
         await peer.heartbeat("Members")
         for number in range(50):
             (await peer.send("Kept", b"%d" % number, queue_id=number % 2)).require_success()
         process.kill()
-        process.wait(TIMEOUT)
     assert (conf.parent / "store/abort").exists()
-    with running("-c", conf, "-p", 0) as (process, ready):
-        peer = stage.peer(address=ready["address"])
+    with serving("broker", "-c", conf, "-p", 0) as process:
+        peer = stage.peer(address=process.address)
         assert (await peer.status(0, topic="Kept", queue_id=1))[2] == 25
         (await peer.send("Kept", queue_id=1)).require_success()
         assert (await peer.status(25, topic="Kept", queue_id=1))[2] == 26
-        process.send_signal(signal.SIGINT)
-        assert process.wait(TIMEOUT) == 0
+        process.stop(signal.SIGINT)
 
 
 def test_port_in_use_leaves_the_disk_alone(conf: Path) -> None:
@@ -118,7 +92,7 @@ def test_port_in_use_leaves_the_disk_alone(conf: Path) -> None:
 
 
 def test_a_store_another_broker_holds(conf: Path) -> None:
-    with running("-c", conf, "-p", 0):
+    with serving("broker", "-c", conf, "-p", 0):
         before = sorted(conf.parent.rglob("*"))
         code, line = fails("-c", conf, "-p", 0)
         assert code == 1

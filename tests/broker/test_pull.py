@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -14,14 +14,19 @@ from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.sysflag import PullSysFlag
+from tests.support.answers import body_of, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
-PROFILES = ("v42", "v49", "v53")
+T = TypeVar("T")
+
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 
 
-async def hundred(stage: Any) -> Any:
+async def hundred(stage: SimStage) -> Any:
     """A peer, and a queue with max 100, min 0."""
     peer = stage.peer()
     await peer.create_topic()
@@ -29,7 +34,7 @@ async def hundred(stage: Any) -> Any:
     return peer
 
 
-async def timed(stage: Any, pull: Any) -> tuple[float, tuple[int, str | None, int]]:
+async def timed(stage: SimStage, pull: Awaitable[T]) -> tuple[float, T]:
     """When a pull was answered, and how."""
     answer = await pull
     return stage.runtime.clock.monotonic(), answer
@@ -38,9 +43,9 @@ async def timed(stage: Any, pull: Any) -> tuple[float, tuple[int, str | None, in
 @pytest.mark.scenario("B04", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         await stage.at(1.0)
         at, answer = await timed(stage, peer.status(100, hold_ms=15_000))
@@ -51,8 +56,8 @@ def test_B04_a_pull_at_the_end_is_held_until_the_first_loop_tick_with_its_age(
     simulate(scenario, profile=profile)
 
 
-def test_B04_the_age_that_was_asked_for_is_enough(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B04_the_age_that_was_asked_for_is_enough(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         await stage.at(5.0)
         at, answer = await timed(stage, peer.status(100, hold_ms=15_000))
@@ -61,8 +66,8 @@ def test_B04_the_age_that_was_asked_for_is_enough(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         at, answer = await timed(stage, peer.status(100))
         assert at < 0.1
@@ -71,8 +76,8 @@ def test_B04_without_suspend_flag_it_is_answered_at_once(simulate: Simulate) -> 
     simulate(scenario)
 
 
-def test_B04_without_long_polling_it_is_held_one_second(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B04_without_long_polling_it_is_held_one_second(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         await stage.at(3.9)
         at, _ = await timed(stage, peer.status(100, hold_ms=15_000))
@@ -83,8 +88,8 @@ def test_B04_without_long_polling_it_is_held_one_second(simulate: Simulate) -> N
 
 @pytest.mark.scenario("B05", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B05_an_arrival_wakes_a_held_pull(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B05_an_arrival_wakes_a_held_pull(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         held = asyncio.ensure_future(timed(stage, peer.pull(100, hold_ms=15_000)))
         await stage.at(2.0)
@@ -93,27 +98,27 @@ def test_B05_an_arrival_wakes_a_held_pull(simulate: Simulate, profile: str) -> N
         assert at == pytest.approx(2.0, abs=0.01)
         assert response.code == ResponseCode.SUCCESS
         assert response.remark == "FOUND"
-        assert [message.body for message in decode_records(response.body)] == [b"new"]
+        assert [message.body for message in decode_records(body_of(response))] == [b"new"]
         assert response.decode_header(PullMessageResponseHeader).next_begin_offset == 101
 
     simulate(scenario, profile=profile)
 
 
-def test_B05_one_answer_carries_all_messages_of_one_read(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B05_one_answer_carries_all_messages_of_one_read(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer, producer = await hundred(stage), stage.peer("p1")
         await producer.send(queue_id=1)
         held = asyncio.ensure_future(peer.pull(100, hold_ms=15_000))
         await stage.at(2.0)
         await asyncio.gather(*(producer.send(body=b"%d" % number) for number in range(3)))
         response = await held
-        assert [message.body for message in decode_records(response.body)] == [b"0", b"1", b"2"]
+        assert [message.body for message in decode_records(body_of(response))] == [b"0", b"1", b"2"]
 
     simulate(scenario)
 
 
-def test_B05_an_arrival_with_another_tag_leaves_it_held(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B05_an_arrival_with_another_tag_leaves_it_held(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer, producer = await hundred(stage), stage.peer("p1")
         held = asyncio.ensure_future(timed(stage, peer.status(100, hold_ms=15_000, subscription="TagB")))
         await stage.at(2.0)
@@ -134,8 +139,8 @@ def test_B05_an_arrival_with_another_tag_leaves_it_held(simulate: Simulate) -> N
 
 @pytest.mark.scenario("B06", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B06_B07_offsets_out_of_range_are_moved_at_once(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B06_B07_offsets_out_of_range_are_moved_at_once(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         moved = ResponseCode.PULL_OFFSET_MOVED
         assert await peer.status(101, hold_ms=15_000) == (moved, "OFFSET_OVERFLOW_BADLY", 100)
@@ -147,8 +152,8 @@ def test_B06_B07_offsets_out_of_range_are_moved_at_once(simulate: Simulate, prof
 
 @pytest.mark.scenario("B08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B08_a_queue_that_was_never_written(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B08_a_queue_that_was_never_written(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         at, answer = await timed(stage, peer.status(0, hold_ms=4_000))
@@ -162,8 +167,10 @@ def test_B08_a_queue_that_was_never_written(simulate: Simulate, profile: str) ->
 
 @pytest.mark.scenario("B10", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B10_a_held_pull_commits_on_arrival_and_not_when_woken(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B10_a_held_pull_commits_on_arrival_and_not_when_woken(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer, other = await hundred(stage), stage.peer("c2")
         await peer.heartbeat()
         held = asyncio.ensure_future(peer.pull(100, hold_ms=15_000, commit=77))
@@ -176,8 +183,8 @@ def test_B10_a_held_pull_commits_on_arrival_and_not_when_woken(simulate: Simulat
     simulate(scenario, profile=profile)
 
 
-def test_B07_a_commit_rides_on_a_pull_that_is_moved(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B07_a_commit_rides_on_a_pull_that_is_moved(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         assert (await peer.pull(500, commit=42)).code == ResponseCode.PULL_OFFSET_MOVED
         assert await peer.stored_offset() == 42
@@ -187,8 +194,8 @@ def test_B07_a_commit_rides_on_a_pull_that_is_moved(simulate: Simulate) -> None:
 
 @pytest.mark.scenario("B29", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         # 40 % of 100 000 bytes of memory; each record takes some 1100.
@@ -199,14 +206,14 @@ def test_B29_cold_data_is_served_eight_messages_at_a_time(simulate: Simulate, pr
     simulate(scenario, store={"physical_memory_bytes": 100_000}, profile=profile)
 
 
-@pytest.mark.parametrize(("profile", "events"), [("v42", 2), ("v49", 2), ("v53", 0)])
-def test_each_21_leaves_an_offset_moved_event(simulate: Simulate, profile: str, events: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "events"), [(Profile.V42, 2), (Profile.V49, 2), (Profile.V53, 0)])
+def test_each_21_leaves_an_offset_moved_event(simulate: RunScenario, profile: Profile, events: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         await peer.pull(101)
         await peer.pull(-5, group="G2")
         response = await peer.pull(0, "OFFSET_MOVED_EVENT")
-        messages = decode_records(response.body or b"")
+        messages = decode_records(body_of(response) or b"")
         assert len(messages) == events
         if events:
             event = msgspec.json.decode(messages[1].body)
@@ -221,8 +228,8 @@ def test_each_21_leaves_an_offset_moved_event(simulate: Simulate, profile: str, 
     simulate(scenario, profile=profile)
 
 
-def test_all_four_fields_come_with_every_answer(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_all_four_fields_come_with_every_answer(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         for offset, code in ((0, 0), (100, 19), (101, 21)):
             response = await peer.pull(offset)
@@ -233,9 +240,9 @@ def test_all_four_fields_come_with_every_answer(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-@pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 29)])
-def test_queue_out_of_range(simulate: Simulate, profile: str, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 1), (Profile.V49, 1), (Profile.V53, 29)])
+def test_queue_out_of_range(simulate: RunScenario, profile: Profile, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=8, read=4)
         for queue_id in (-1, 4, 2**31 - 1):
@@ -243,8 +250,8 @@ def test_queue_out_of_range(simulate: Simulate, profile: str, code: int) -> None
             assert response.code == code
             assert re.fullmatch(
                 rf"queueId\[{queue_id}\] is illegal, topic:\[T\] topicConfig.readQueueNums:\[4\]"
-                r" consumer:\[10\.0\.0\.\d+:\d+\]",
-                response.remark,
+                r" consumer:\[10\.0\.3\.\d+:\d+\]",
+                remark_of(response),
             )
 
     simulate(scenario, profile=profile)
@@ -253,13 +260,13 @@ def test_queue_out_of_range(simulate: Simulate, profile: str, code: int) -> None
 @pytest.mark.parametrize(
     ("profile", "faq"),
     [
-        ("v42", "http://rocketmq.apache.org/docs/faq/"),
-        ("v49", "http://rocketmq.apache.org/docs/faq/"),
-        ("v53", "https://rocketmq.apache.org/docs/bestPractice/06FAQ"),
+        (Profile.V42, "http://rocketmq.apache.org/docs/faq/"),
+        (Profile.V49, "http://rocketmq.apache.org/docs/faq/"),
+        (Profile.V53, "https://rocketmq.apache.org/docs/bestPractice/06FAQ"),
     ],
 )
-def test_unknown_topic_in_the_words_of_the_release(simulate: Simulate, profile: str, faq: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_unknown_topic_in_the_words_of_the_release(simulate: RunScenario, profile: Profile, faq: str) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().pull(0, "Nope")
         assert response.code == ResponseCode.TOPIC_NOT_EXIST
         assert response.remark == (
@@ -269,13 +276,13 @@ def test_unknown_topic_in_the_words_of_the_release(simulate: Simulate, profile: 
     simulate(scenario, profile=profile)
 
 
-def test_unknown_topic_unknown_group_and_missing_permission(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_unknown_topic_unknown_group_and_missing_permission(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic("WriteOnly", perm=2)
         unknown = await peer.pull(0, "Nope")
         assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
-        assert unknown.remark.startswith("topic[Nope] not exist, apply first please!")
+        assert remark_of(unknown).startswith("topic[Nope] not exist, apply first please!")
         assert (await peer.pull(0, "WriteOnly")).code == ResponseCode.NO_PERMISSION
         bad_group = await peer.pull(0, "WriteOnly", group="../../x")
         assert bad_group.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
@@ -294,8 +301,8 @@ def test_unknown_topic_unknown_group_and_missing_permission(simulate: Simulate) 
     ],
     ids=str,
 )
-def test_a_refused_pull_creates_no_group(simulate: Simulate, wrong: dict[str, Any]) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_refused_pull_creates_no_group(simulate: RunScenario, wrong: dict[str, Any]) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         assert (await peer.pull(0, group="New", **wrong)).code in (1, 17, 23, 24)
@@ -306,26 +313,26 @@ def test_a_refused_pull_creates_no_group(simulate: Simulate, wrong: dict[str, An
     simulate(scenario)
 
 
-def test_group_unknown_when_groups_are_not_created(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_group_unknown_when_groups_are_not_created(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         response = await peer.pull(0, group="Nobody")
         assert response.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-        assert response.remark.startswith("subscription group [Nobody] does not exist")
+        assert remark_of(response).startswith("subscription group [Nobody] does not exist")
 
     simulate(scenario, auto_create_subscription_group=False)
 
 
-def test_broker_that_may_not_be_read(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_broker_that_may_not_be_read(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().pull(0)
         assert response.code == ResponseCode.NO_PERMISSION
 
     simulate(scenario, broker_permission=2)
 
 
-def test_subscription_of_the_heartbeat_decides_without_the_flag(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_subscription_of_the_heartbeat_decides_without_the_flag(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         for tag in ("TagA", "TagB", "TagA"):
@@ -345,9 +352,9 @@ def test_subscription_of_the_heartbeat_decides_without_the_flag(simulate: Simula
     simulate(scenario)
 
 
-def test_broadcast_of_a_group_that_may_not(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
-        config = stage.root / "store" / "config" / "subscriptionGroup.json"
+def test_broadcast_of_a_group_that_may_not(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        config = stage.root / "broker-a" / "config" / "subscriptionGroup.json"
         config.parent.mkdir(parents=True)
         config.write_text(
             '{"subscriptionGroupTable":{"G":{"groupName":"G","consumeBroadcastEnable":false},'
@@ -362,7 +369,7 @@ def test_broadcast_of_a_group_that_may_not(simulate: Simulate) -> None:
         assert response.remark == "the consumer group[G] can not consume by broadcast way"
         assert (await peer.pull(0, group="Off")).code == ResponseCode.NO_PERMISSION
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(
@@ -375,8 +382,8 @@ def test_broadcast_of_a_group_that_may_not(simulate: Simulate) -> None:
         ("", None, ResponseCode.SUCCESS),
     ],
 )
-def test_filter_of_the_request(simulate: Simulate, expression: str, kind: str | None, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_filter_of_the_request(simulate: RunScenario, expression: str, kind: str | None, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.send(properties={"TAGS": "TagA"})
@@ -388,8 +395,8 @@ def test_filter_of_the_request(simulate: Simulate, expression: str, kind: str | 
     simulate(scenario)
 
 
-def test_a_pull_is_forgotten_with_its_connection(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_pull_is_forgotten_with_its_connection(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         held = asyncio.ensure_future(peer.pull(100, hold_ms=15_000))
         await stage.at(1.0)
@@ -402,8 +409,8 @@ def test_a_pull_is_forgotten_with_its_connection(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_a_pull_that_wants_no_answer_is_not_held(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_pull_that_wants_no_answer_is_not_held(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         header = PullMessageRequestHeader(
             "G", "T", 0, 100, 32, int(PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION), 0, 15_000, 0, "*"
@@ -416,9 +423,9 @@ def test_a_pull_that_wants_no_answer_is_not_held(simulate: Simulate) -> None:
 
 
 def test_a_held_pull_that_cannot_be_read_is_answered_like_any_other(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         first, second = (asyncio.ensure_future(peer.pull(100, hold_ms=15_000, group=name)) for name in "AB")
         await stage.at(1.0)
@@ -440,8 +447,8 @@ def test_a_held_pull_that_cannot_be_read_is_answered_like_any_other(
     simulate(scenario)
 
 
-def test_one_pull_looks_at_no_more_entries_than_a_pull_may_ask_for(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_one_pull_looks_at_no_more_entries_than_a_pull_may_ask_for(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(1_100)
@@ -452,8 +459,8 @@ def test_one_pull_looks_at_no_more_entries_than_a_pull_may_ask_for(simulate: Sim
     simulate(scenario)
 
 
-def test_numbers_at_their_limits_are_harmless(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_numbers_at_their_limits_are_harmless(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await hundred(stage)
         assert (await peer.status(0, count=0))[2] == 1
         assert (await peer.status(0, count=-7))[2] == 1

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, QueryMessageResponseHeader
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
-INDEX = {"max_hash_slot_num": 1_000, "max_index_num": 10_000}
+INDEX: dict[str, Any] = {"max_hash_slot_num": 1_000, "max_index_num": 10_000}
 END_OF_TIME = (1 << 63) - 1
 
 
 async def query(
-    peer: Any, key: str, *, count: int = 64, begin: int = 0, end: int = END_OF_TIME, **fields: Any
+    peer: Peer, key: str, *, count: int = 64, begin: int = 0, end: int = END_OF_TIME, **fields: Any
 ) -> Any:
     header = QueryMessageRequestHeader(
         topic="T", key=key, max_num=count, begin_timestamp=begin, end_timestamp=end, **fields
@@ -28,12 +32,12 @@ async def query(
     return await peer.ask(RequestCode.QUERY_MESSAGE, header)
 
 
-def offsets(response: Any) -> list[int]:
-    return [message.queue_offset for message in decode_records(response.require_success().body)]
+def offsets(response: RemotingCommand) -> list[int]:
+    return [message.queue_offset for message in decode_records(body_of(response.require_success()))]
 
 
-def test_messages_are_found_by_key_and_the_answer_tells_how_far_the_index_is(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_messages_are_found_by_key_and_the_answer_tells_how_far_the_index_is(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for number in range(4):
             await stage.at(number + 1.0)
@@ -42,7 +46,7 @@ def test_messages_are_found_by_key_and_the_answer_tells_how_far_the_index_is(sim
         assert offsets(answer) == [0, 1, 2, 3]
         header = answer.decode_header(QueryMessageResponseHeader)
         assert header.index_last_update_timestamp == EPOCH_MS + 4_000
-        assert header.index_last_update_phyoffset == decode_records(answer.body)[-1].commit_log_offset
+        assert header.index_last_update_phyoffset == decode_records(body_of(answer))[-1].commit_log_offset
         assert offsets(await query(peer, "only2")) == [2]
         assert offsets(await query(peer, "U1")) == [1]
         assert offsets(await query(peer, "all", count=2)) == [2, 3]
@@ -51,11 +55,11 @@ def test_messages_are_found_by_key_and_the_answer_tells_how_far_the_index_is(sim
     simulate(scenario, store=INDEX)
 
 
-def test_22_where_there_is_nothing(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_22_where_there_is_nothing(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         answer = await query(peer, "a")
-        assert answer.code == ResponseCode.QUERY_NOT_FOUND == 22
+        assert answer.code == ResponseCode.QUERY_NOT_FOUND
         assert answer.remark == "can not find message, maybe time range not correct"
         header = answer.decode_header(QueryMessageResponseHeader)
         assert (header.index_last_update_timestamp, header.index_last_update_phyoffset) == (0, 0)
@@ -63,8 +67,8 @@ def test_22_where_there_is_nothing(simulate: Simulate) -> None:
     simulate(scenario, store=INDEX)
 
 
-def test_by_unique_key_32_are_answered_whatever_was_asked_for(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_by_unique_key_32_are_answered_whatever_was_asked_for(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(70):
             await peer.send(properties={"UNIQ_KEY": "U"})
@@ -74,8 +78,8 @@ def test_by_unique_key_32_are_answered_whatever_was_asked_for(simulate: Simulate
     simulate(scenario, store=INDEX)
 
 
-def test_other_requests_are_served_while_a_query_catches_up(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_other_requests_are_served_while_a_query_catches_up(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(2_000):
             await peer.send(properties={"KEYS": "a"})
@@ -94,8 +98,8 @@ def test_other_requests_are_served_while_a_query_catches_up(simulate: Simulate) 
     simulate(scenario, store={"max_hash_slot_num": 1_000, "max_index_num": 10_000})
 
 
-def test_what_a_frame_cannot_carry_is_left_out(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_what_a_frame_cannot_carry_is_left_out(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for _ in range(5):
             (await peer.send(body=bytes(4_000_000), properties={"KEYS": "a"})).require_success()
@@ -104,9 +108,9 @@ def test_what_a_frame_cannot_carry_is_left_out(simulate: Simulate) -> None:
     simulate(scenario, store={**INDEX, "mapped_file_size_commit_log": 1 << 24})
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_the_index_of_a_store_is_used_after_a_restart(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_the_index_of_a_store_is_used_after_a_restart(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.send(properties={"KEYS": "a"})
         assert offsets(await query(peer, "a")) == [0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,28 +12,33 @@ from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseB
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.profile import Profile
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
 
 
-async def lock(peer: Any, *queues: MessageQueue, group: str = "G", **fields: Any) -> set[MessageQueue]:
+async def lock(peer: Peer, *queues: MessageQueue, group: str = "G", **fields: Any) -> set[MessageQueue]:
     body = LockBatchRequestBody(group, peer.client_id, set(queues), **fields)
     response = (await peer.ask(RequestCode.LOCK_BATCH_MQ, body=body)).require_success()
     return decode_body(response, LockBatchResponseBody).lock_ok_mq_set
 
 
-async def unlock(peer: Any, *queues: MessageQueue, group: str = "G") -> None:
+async def unlock(peer: Peer, *queues: MessageQueue, group: str = "G") -> None:
     body = UnlockBatchRequestBody(group, peer.client_id, set(queues))
     (await peer.ask(RequestCode.UNLOCK_BATCH_MQ, body=body)).require_success()
 
 
 @pytest.mark.scenario("B28", "v42", "v49", "v53")
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_B28_the_lock_of_a_dead_client_is_granted_after_60_seconds(simulate: Simulate, profile: str) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_B28_the_lock_of_a_dead_client_is_granted_after_60_seconds(
+    simulate: RunScenario, profile: Profile
+) -> None:
     """C1 locked q0 at 0 and dies: C2 is refused at 59.9 and granted at 60.1."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         dying, other = stage.peer("c1"), stage.peer("c2")
         assert await lock(dying, Q0) == {Q0}
         await dying.client.close()
@@ -46,8 +50,8 @@ def test_B28_the_lock_of_a_dead_client_is_granted_after_60_seconds(simulate: Sim
     simulate(scenario, profile=profile)
 
 
-def test_a_lock_lives_60_seconds_from_its_last_refresh(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_lock_lives_60_seconds_from_its_last_refresh(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         owner, other = stage.peer("c1"), stage.peer("c2")
         for second in (0.0, 50.0, 100.0):
             await stage.at(second)
@@ -61,8 +65,8 @@ def test_a_lock_lives_60_seconds_from_its_last_refresh(simulate: Simulate) -> No
     simulate(scenario)
 
 
-def test_only_the_holder_unlocks_and_groups_do_not_meet(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_only_the_holder_unlocks_and_groups_do_not_meet(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         owner, other = stage.peer("c1"), stage.peer("c2")
         assert await lock(owner, Q0, Q1, only_this_broker=True) == {Q0, Q1}
         assert await lock(other, Q0, group="H") == {Q0}
@@ -75,8 +79,8 @@ def test_only_the_holder_unlocks_and_groups_do_not_meet(simulate: Simulate) -> N
     simulate(scenario)
 
 
-def test_a_restarted_broker_knows_no_locks(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_restarted_broker_knows_no_locks(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         assert await lock(stage.peer("c1"), Q0) == {Q0}
         await stage.broker.close()
         await stage.start_broker()
@@ -95,8 +99,8 @@ def test_a_restarted_broker_knows_no_locks(simulate: Simulate) -> None:
         LockBatchRequestBody("G", "c1", {Q0._replace(broker_name="b" * 1_025)}),
     ],
 )
-def test_names_that_would_be_kept_are_checked(simulate: Simulate, body: LockBatchRequestBody) -> None:
-    async def scenario(stage: Any) -> None:
+def test_names_that_would_be_kept_are_checked(simulate: RunScenario, body: LockBatchRequestBody) -> None:
+    async def scenario(stage: SimStage) -> None:
         answer = await stage.peer().ask(RequestCode.LOCK_BATCH_MQ, body=body)
         assert answer.code == ResponseCode.SYSTEM_ERROR
         assert not stage.broker.context.queue_locks.is_any_held(body.consumer_group)
@@ -123,11 +127,11 @@ def test_the_table_is_bounded_and_forgets_expired_locks(monkeypatch: pytest.Monk
     assert len(locks.lock("G", "c2", queues)) == 3
 
 
-@pytest.mark.parametrize(("profile", "topic"), [("v49", "%RETRY%G"), ("v53", "%DLQ%G")])
+@pytest.mark.parametrize(("profile", "topic"), [(Profile.V49, "%RETRY%G"), (Profile.V53, "%DLQ%G")])
 def test_v53_sends_what_an_orderly_group_gives_up_to_the_dead_letters_at_once(
-    simulate: Simulate, profile: str, topic: str
+    simulate: RunScenario, profile: Profile, topic: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.heartbeat()

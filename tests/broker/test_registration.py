@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,17 +16,19 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.server import RemotingServer
-
-Simulate = Callable[..., None]
+from tests.support.answers import present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage, Stage
 
 
 class Recorder:
     """A name server that writes down what it is asked, and answers with an ORDER_TOPIC_CONFIG table."""
 
-    def __init__(self, stage: Any, host: str) -> None:
-        runtime = stage._make_runtime(host)
+    def __init__(self, stage: SimStage, host: str) -> None:
+        runtime = stage.new_runtime(host)
         self._clock = runtime.clock
         self._timers = runtime.timers
         handlers = dict.fromkeys((103, 104), self._keep)
@@ -50,9 +51,9 @@ class Recorder:
         return [round(at, 2) for at, request in self.received if request.code == code]
 
 
-def test_A2_registers_at_start_at_10_seconds_and_then_every_30(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
-        recorders = [Recorder(stage, f"10.0.1.{number}") for number in (1, 2)]
+def test_A2_registers_at_start_at_10_seconds_and_then_every_30(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        recorders = [Recorder(stage, f"10.0.5.{number}") for number in (1, 2)]
         addresses = [await recorder.start() for recorder in recorders]
         broker = await stage.start_broker(namesrv_addr=";".join(addresses))
         await stage.at(71.0)
@@ -71,28 +72,28 @@ def test_A2_registers_at_start_at_10_seconds_and_then_every_30(simulate: Simulat
             assert recorder.times(104) == [71.0]
             await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(("period_ms", "second"), [(1, 20.0), (25_000, 35.0), (86_400_000, 70.0)])
 def test_A2_the_period_is_kept_between_10_and_60_seconds(
-    simulate: Simulate, period_ms: int, second: float
+    simulate: RunScenario, period_ms: int, second: float
 ) -> None:
-    async def scenario(stage: Any) -> None:
-        recorder = Recorder(stage, "10.0.1.1")
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
         await stage.start_broker(namesrv_addr=await recorder.start(), register_name_server_period=period_ms)
         await stage.at(71.0)
         assert recorder.times()[1:3] == [10.0, second]
         await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_answer(
-    simulate: Simulate,
+    simulate: RunScenario,
 ) -> None:
-    async def scenario(stage: Any) -> None:
-        recorder = Recorder(stage, "10.0.1.1")
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
         await stage.start_broker(namesrv_addr=await recorder.start())
         peer = stage.peer()
         await stage.at(1.0)
@@ -109,22 +110,22 @@ def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_an
         assert wrapper.data_version.counter == 2
         await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It closes the connection on what it does not know, and nobody tells the sender of a oneway request."""
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
 
-    async def scenario(stage: Any) -> None:
-        recorder = Recorder(stage, "10.0.1.1")
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
         await stage.start_broker(namesrv_addr=await recorder.start())
         await stage.at(5.0)
         await recorder.server.close()
         await stage.at(12.0)
-        recorder = Recorder(stage, "10.0.1.1")
+        recorder = Recorder(stage, "10.0.5.1")
         await recorder.start()
         await stage.at(15.0)
         await stage.peer().send("N")
@@ -132,49 +133,49 @@ def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away
         assert recorder.times() == [15.0]
         await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
-        recorder = Recorder(stage, "10.0.1.1")
+def test_A2_topics_of_the_order_table_are_marked_and_the_others_cleared(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
         broker = await stage.start_broker(namesrv_addr=await recorder.start())
         await stage.peer().create_topic()
         recorder.ordered = {"T": "broker-a:4"}
         await stage.at(11.0)
-        assert broker.context.topics.find("T").order
+        assert present(broker.context.topics.find("T")).order
         recorder.ordered = {}
         await stage.at(41.0)
-        assert not broker.context.topics.find("T").order
+        assert not present(broker.context.topics.find("T")).order
         await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_A2_a_name_server_without_an_order_table_leaves_the_marks_alone(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         namesrv = await stage.start_namesrv()
-        broker = await stage.start_broker(namesrv_addr=namesrv.address, profile="v53")
+        broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=Profile.V53)
         header = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG", order=True)
         response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         response.require_success()
         await stage.at(41.0)
-        assert broker.context.topics.find("T").order
+        assert present(broker.context.topics.find("T")).order
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 def test_B01_a_topic_made_while_the_broker_registers_for_the_first_time_is_announced_too(
-    simulate: Simulate,
+    simulate: RunScenario,
 ) -> None:
-    async def scenario(stage: Any) -> None:
-        recorder = Recorder(stage, "10.0.1.1")
+    async def scenario(stage: SimStage) -> None:
+        recorder = Recorder(stage, "10.0.5.1")
         recorder.delay = 3.0
         starting = asyncio.ensure_future(
             stage.start_broker(namesrv_addr=await recorder.start(), listen_port=10_911)
         )
         await stage.at(1.0)
-        (await stage.peer(address="10.0.0.2:10911").send("N")).require_success()
+        (await stage.peer(address="10.0.1.1:10911").send("N")).require_success()
         await starting
         await stage.at(5.0)
         tables = [
@@ -185,14 +186,14 @@ def test_B01_a_topic_made_while_the_broker_registers_for_the_first_time_is_annou
         await stage.broker.close()
         await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(("permission", "perm"), [(6, 6), (4, 4), (2, 2)])
 def test_A2_a_broker_with_less_permission_says_so_for_every_topic(
-    simulate: Simulate, permission: int, perm: int
+    simulate: RunScenario, permission: int, perm: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         table = stage.broker.context.topics.wrapper().topic_config_table
         assert table["BenchmarkTest"].perm == perm
 
@@ -200,28 +201,28 @@ def test_A2_a_broker_with_less_permission_says_so_for_every_topic(
 
 
 def test_a_name_server_that_is_not_there_is_tried_on_with_one_line_in_the_log(
-    simulate: Simulate, caplog: pytest.LogCaptureFixture
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "rewindmq.broker")
 
-    async def scenario(stage: Any) -> None:
-        await stage.start_broker(namesrv_addr="10.0.1.1:9876;10.0.1.2:9876")
+    async def scenario(stage: SimStage) -> None:
+        await stage.start_broker(namesrv_addr="10.0.5.1:9876;10.0.5.2:9876")
         (await stage.peer().send()).require_success()
         await stage.at(101.0)
-        recorder = Recorder(stage, "10.0.1.1")
+        recorder = Recorder(stage, "10.0.5.1")
         await recorder.start()
         await stage.at(131.0)
         assert recorder.times() == [130.0]
         await recorder.server.close()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     lines = [line for line in caplog.messages if "name server" in line]
-    assert len([line for line in lines if line.startswith("not registered at name server 10.0.1.1")]) == 1
-    assert len([line for line in lines if line.startswith("not registered at name server 10.0.1.2")]) == 1
-    assert "registered at name server 10.0.1.1:9876" in lines
+    assert len([line for line in lines if line.startswith("not registered at name server 10.0.5.1")]) == 1
+    assert len([line for line in lines if line.startswith("not registered at name server 10.0.5.2")]) == 1
+    assert "registered at name server 10.0.5.1:9876" in lines
 
 
-async def test_a_real_name_server_routes_to_a_real_broker_until_it_stops(stage: Any) -> None:
+async def test_a_real_name_server_routes_to_a_real_broker_until_it_stops(stage: Stage) -> None:
     namesrv = await stage.start_namesrv()
     broker = await stage.start_broker(namesrv_addr=namesrv.address)
     asker = stage.peer("asker", namesrv.address)

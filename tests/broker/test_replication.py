@@ -9,10 +9,13 @@ import pytest
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerRole
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.broker.conftest import SimStage
+from tests.support.answers import body_of, present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 ALL = (Profile.V42, Profile.V49, Profile.V53)
 
@@ -43,7 +46,7 @@ class Pair:
 
     def logs(self) -> tuple[int, int]:
         """Where the two logs end."""
-        return tuple(broker.context.store.max_commit_log_offset for broker in (self.master, self.slave))
+        return self.master.context.store.max_commit_log_offset, self.slave.context.store.max_commit_log_offset
 
     async def caught_up(self) -> None:
         await self.stage.runtime.timers.sleep(1.0)
@@ -51,12 +54,14 @@ class Pair:
         assert at_master == at_slave > 0
 
 
-def header(response: Any) -> PullMessageResponseHeader:
+def header(response: RemotingCommand) -> PullMessageResponseHeader:
     return response.decode_header(PullMessageResponseHeader)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(simulate, profile) -> None:
+def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(
+    simulate: RunScenario, profile: Profile
+) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile, slave_read_enable=True).start()
         peer = pair.at_master
@@ -68,19 +73,19 @@ def test_a_slave_has_log_topics_offsets_and_groups_of_its_master(simulate, profi
         await stage.at(20)
         await pair.caught_up()
         slave = pair.slave.context
-        assert slave.topics.find("T").write_queue_nums == 2
+        assert present(slave.topics.find("T")).write_queue_nums == 2
         assert slave.offsets.query("G", "T", 0) == 17
         assert slave.groups.get("G") is not None
         assert [slave.store.max_offset("T", queue) for queue in (0, 1)] == [50, 50]
         answer = await pair.at_slave.pull(0)
         assert answer.code == ResponseCode.SUCCESS
-        assert bytes(answer.body) == bytes((await peer.pull(0)).body)
+        assert body_of(answer) == body_of(await peer.pull(0))
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_slave_refuses_sends(simulate, profile) -> None:
+def test_a_slave_refuses_sends(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile).start()
         await pair.at_master.create_topic()
@@ -89,10 +94,10 @@ def test_a_slave_refuses_sends(simulate, profile) -> None:
         assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
         assert "messages are put to the slave" in str(answer.remark)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate) -> None:
+def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate: RunScenario) -> None:
     """4.9.4 sets 20 first, and then the read's own code over it."""
 
     async def scenario(stage: SimStage) -> None:
@@ -102,10 +107,10 @@ def test_a_slave_of_4_x_serves_pulls_though_slaveReadEnable_is_off(simulate) -> 
         answer = await pair.at_slave.pull(0)
         assert (answer.code, header(answer).suggest_which_broker_id) == (0, 0)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate) -> None:
+def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=Profile.V53).start()
         await pair.at_master.fill(3)
@@ -114,7 +119,7 @@ def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate) -> None
         assert answer.code == ResponseCode.SYSTEM_BUSY
         assert "[REJECTREQUEST]" in str(answer.remark)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,9 @@ def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate) -> None
         (Profile.V53, 0, 0, 3),
     ],
 )
-def test_offsets_at_a_slave_are_not_corrected(simulate, profile, offset, code, next_offset) -> None:
+def test_offsets_at_a_slave_are_not_corrected(
+    simulate: RunScenario, profile: Profile, offset: int, code: int, next_offset: int
+) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile, slave_read_enable=True).start()
         await pair.at_master.fill(3)
@@ -137,21 +144,21 @@ def test_offsets_at_a_slave_are_not_corrected(simulate, profile, offset, code, n
         answer = await pair.at_slave.pull(offset)
         assert (answer.code, header(answer).next_begin_offset) == (code, next_offset)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_offsetCheckInSlave_corrects_them(simulate) -> None:
+def test_offsetCheckInSlave_corrects_them(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, offset_check_in_slave=True).start()
         await pair.at_master.fill(3)
         await stage.at(20)
         assert await pair.at_slave.status(9) == (21, "OFFSET_OVERFLOW_BADLY", 3)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(("profile", "stored"), [(Profile.V42, 5), (Profile.V49, 5), (Profile.V53, 2)])
-def test_a_commit_by_a_pull_at_a_slave(simulate, profile, stored) -> None:
+def test_a_commit_by_a_pull_at_a_slave(simulate: RunScenario, profile: Profile, stored: int) -> None:
     """B.7: 4.x looks at the role, 5.3.3 does not."""
 
     async def scenario(stage: SimStage) -> None:
@@ -166,10 +173,10 @@ def test_a_commit_by_a_pull_at_a_slave(simulate, profile, stored) -> None:
         # The next copy lies over it.
         assert pair.slave.context.offsets.query("G", "T", 0) == 5
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate) -> None:
+def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.fill(9)
@@ -180,10 +187,10 @@ def test_a_commit_to_a_slave_is_overwritten_by_the_next_copy(simulate) -> None:
         await stage.at(24)
         assert pair.slave.context.offsets.query("G", "T", 0) == 5
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_consumer_far_behind_is_sent_to_the_slave(simulate) -> None:
+def test_a_consumer_far_behind_is_sent_to_the_slave(simulate: RunScenario) -> None:
     """whichBrokerWhenConsumeSlowly when more than 40 % of memory behind, else the group's brokerId."""
 
     async def scenario(stage: SimStage) -> None:
@@ -197,12 +204,12 @@ def test_a_consumer_far_behind_is_sent_to_the_slave(simulate) -> None:
         assert header(await pair.at_slave.pull(0, count=1)).suggest_which_broker_id == 1
         assert header(await pair.at_slave.pull(39)).suggest_which_broker_id == 0
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.scenario("D25", "v53s")
 @pytest.mark.parametrize("mode", [ResetMode.SERVER, ResetMode.FENCED])
-def test_D25_a_slave_refuses_the_server_side_reset(simulate, mode) -> None:
+def test_D25_a_slave_refuses_the_server_side_reset(simulate: RunScenario, mode: ResetMode) -> None:
     """222 at a slave is answered 1 with RocketMQ's words; the fenced mode likewise."""
 
     async def scenario(stage: SimStage) -> None:
@@ -212,10 +219,10 @@ def test_D25_a_slave_refuses_the_server_side_reset(simulate, mode) -> None:
         answer = await pair.at_slave.reset(0)
         assert (answer.code, answer.remark) == (1, "Can not reset offset in slave broker")
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_slave_answers_a_classic_reset_from_its_copies(simulate) -> None:
+def test_a_slave_answers_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
     """A.6: as a master would."""
 
     async def scenario(stage: SimStage) -> None:
@@ -228,10 +235,10 @@ def test_a_slave_answers_a_classic_reset_from_its_copies(simulate) -> None:
         assert (await pair.at_slave.targets(0)) == {0: 0}
         assert pair.at_slave.count(RequestCode.RESET_CONSUMER_CLIENT_OFFSET) == 1
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate) -> None:
+def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, reset_mode=ResetMode.FENCED).start()
         await pair.at_master.create_topic(write=1, read=1)
@@ -242,10 +249,10 @@ def test_fenced_epochs_reach_the_slave_with_the_offsets(simulate) -> None:
         await stage.at(20)
         assert pair.slave.context.offsets.record("G", "T", 0) == (0, 1)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_delayed_message_is_delivered_by_the_master_only(simulate) -> None:
+def test_a_delayed_message_is_delivered_by_the_master_only(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.create_topic(write=1, read=1)
@@ -256,10 +263,10 @@ def test_a_delayed_message_is_delivered_by_the_master_only(simulate) -> None:
         assert pair.slave.context.store.max_offset("T", 0) == 1
         assert pair.slave.context.delay_offsets.table == {1: 1}
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate) -> None:
+def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate: RunScenario) -> None:
     """Reads and commits; nobody becomes a master."""
 
     async def scenario(stage: SimStage) -> None:
@@ -273,10 +280,10 @@ def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate) -> Non
         await stage.at(120)
         assert await pair.at_slave.stored_offset() == 5
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate) -> None:
+def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start(master={"ha_listen_port": 20_912})
         await pair.at_master.fill(50, body=b"x" * 500)
@@ -294,10 +301,10 @@ def test_a_slave_follows_again_after_its_master_or_itself_was_away(simulate) -> 
         await pair.caught_up()
         assert pair.slave.context.store.max_offset("T", 0) == 150
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_two_slaves_have_the_same(simulate) -> None:
+def test_two_slaves_have_the_same(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         second = await pair.start_slave("second", 2)
@@ -306,10 +313,12 @@ def test_two_slaves_have_the_same(simulate) -> None:
         await pair.caught_up()
         assert second.context.store.max_commit_log_offset == pair.logs()[0]
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(simulate, caplog) -> None:
+def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(
+    simulate: RunScenario, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.fill(5)
@@ -328,6 +337,6 @@ def test_a_slave_with_a_newer_log_is_not_cut_and_copies_nothing(simulate, caplog
         await stage.at(90)
         assert pair.logs()[1] == end > pair.logs()[0]
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     told = [line for line in caplog.messages if "has lost messages that are still here" in line]
     assert len(told) == 1

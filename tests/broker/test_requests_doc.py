@@ -6,10 +6,13 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import Mock
 
 import pytest
 
 from rewindmq.broker.handlers import HANDLERS
+from rewindmq.client.broker_requests import BrokerRequests
+from rewindmq.namesrv.handlers import HANDLERS as NAMESRV_HANDLERS
 from rewindmq.protocol.code import RequestCode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +35,21 @@ def test_the_committed_document_is_current(requests_doc: ModuleType) -> None:
 
 def test_no_code_is_both_served_and_refused(requests_doc: ModuleType) -> None:
     assert not HANDLERS.keys() & requests_doc.REFUSED.keys()
+
+
+def test_what_clients_serve_is_what_the_broker_sends_them(requests_doc: ModuleType) -> None:
+    served = BrokerRequests(Mock()).handlers()
+    assert served.keys() == requests_doc.TO_CLIENTS.keys()
+
+
+def test_what_the_broker_sends_to_servers_they_serve(requests_doc: ModuleType) -> None:
+    assert requests_doc.TO_SERVERS.keys() <= HANDLERS.keys() | NAMESRV_HANDLERS.keys()
+
+
+def test_each_code_stands_under_one_heading_for_what_is_not_served(requests_doc: ModuleType) -> None:
+    unserved = requests_doc.render().partition("## Neither served nor sent")[2]
+    for code in (*HANDLERS, *NAMESRV_HANDLERS, *requests_doc.TO_CLIENTS, *requests_doc.REFUSED):
+        assert f" {code.name}," not in unserved
 
 
 @pytest.mark.parametrize("code", sorted(HANDLERS), ids=lambda code: code.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,19 +13,22 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.version import LanguageCode
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage, Stage
 
-Simulate = Callable[..., None]
-PROFILES = ("v42", "v49", "v53")
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 TO_THE_END = -1
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_D01_each_member_is_sent_the_table_and_the_stored_offsets_stay(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100, queues=2)
         other = stage.peer("c2")
         await other.heartbeat()
@@ -50,9 +52,9 @@ def test_D01_each_member_is_sent_the_table_and_the_stored_offsets_stay(
     [(0, 0, False, 0), (50, 0, False, 0), (30, TO_THE_END, False, 30), (30, TO_THE_END, True, 100)],
 )
 def test_D05_without_force_only_strictly_smaller_targets_count(
-    simulate: Simulate, profile: str, stored: int, timestamp: int, force: bool, expected: int
+    simulate: RunScenario, profile: Profile, stored: int, timestamp: int, force: bool, expected: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(stored)
         assert await peer.targets(timestamp, force=force) == {0: expected}
         await stage.at(3.0)
@@ -64,23 +66,27 @@ def test_D05_without_force_only_strictly_smaller_targets_count(
 
 @pytest.mark.parametrize(
     ("profile", "timestamp", "target"),
-    [("v42", "now", 99), ("v49", -1, 100), ("v53", -1, 100), ("v53", "now", 100)],
+    [(Profile.V42, "now", 99), (Profile.V49, -1, 100), (Profile.V53, -1, 100), (Profile.V53, "now", 100)],
 )
-def test_D06_targets_of_now(simulate: Simulate, profile: str, timestamp: int | str, target: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D06_targets_of_now(
+    simulate: RunScenario, profile: Profile, timestamp: int | str, target: int
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(10)
         await stage.at(3.0)
-        asked = EPOCH_MS + 3_000 if timestamp == "now" else timestamp
+        asked = timestamp if isinstance(timestamp, int) else EPOCH_MS + 3_000
         assert await peer.targets(asked) == {0: target}
 
     simulate(scenario, profile=profile)
 
 
 @pytest.mark.scenario("D08", "v42", "v49", "v53c")
-@pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 17)])
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 1), (Profile.V49, 1), (Profile.V53, 17)])
 @pytest.mark.parametrize("topic", ["Nope", "../../x"])
-def test_D08_topic_unknown_at_the_broker(simulate: Simulate, profile: str, code: int, topic: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D08_topic_unknown_at_the_broker(
+    simulate: RunScenario, profile: Profile, code: int, topic: str
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().reset(0, topic)
         assert response.code == code
         assert (
@@ -91,8 +97,8 @@ def test_D08_topic_unknown_at_the_broker(simulate: Simulate, profile: str, code:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D10_offline_with_offsets(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D10_offline_with_offsets(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.client.close()
         await stage.at(3.0)
@@ -109,8 +115,8 @@ def test_D10_offline_with_offsets(simulate: Simulate, profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D11_offline_without_offsets(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D11_offline_without_offsets(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         response = await peer.reset(0)
@@ -120,8 +126,10 @@ def test_D11_offline_without_offsets(simulate: Simulate, profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D12_a_member_too_old_stops_the_round_after_those_before_it(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D12_a_member_too_old_stops_the_round_after_those_before_it(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         first = await stage.group_at(100)
         old, last = stage.peer("c2", version=27), stage.peer("c3")
         await old.heartbeat()
@@ -137,8 +145,8 @@ def test_D12_a_member_too_old_stops_the_round_after_those_before_it(simulate: Si
     simulate(scenario, profile=profile)
 
 
-def test_D12_the_first_version_that_knows_220_is_told(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D12_the_first_version_that_knows_220_is_told(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         first = await stage.group_at(100)
         young = stage.peer("c2", version=28)
         await young.heartbeat()
@@ -149,8 +157,8 @@ def test_D12_the_first_version_that_knows_220_is_told(simulate: Simulate) -> Non
     simulate(scenario)
 
 
-def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         first = await stage.group_at(100)
         python = stage.peer("c2", version=1, language=LanguageCode.PYTHON)
         await python.heartbeat()
@@ -162,8 +170,10 @@ def test_D12_the_version_that_pyrocketmq_always_states_is_no_age(simulate: Simul
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D14_language_of_the_administrator_decides_the_form_of_220(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D14_language_of_the_administrator_decides_the_form_of_220(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         admin = stage.peer("admin", language=LanguageCode.CPP)
         assert await admin.targets(0) == {0: 0}
@@ -176,8 +186,8 @@ def test_D14_language_of_the_administrator_decides_the_form_of_220(simulate: Sim
 
 
 @pytest.mark.scenario("D15", "v49")
-def test_D15_a_broadcast_group_has_no_offsets_here(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D15_a_broadcast_group_has_no_offsets_here(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.heartbeat(model=MessageModel.BROADCASTING)
@@ -186,13 +196,13 @@ def test_D15_a_broadcast_group_has_no_offsets_here(simulate: Simulate) -> None:
         await stage.at(1.0)
         assert peer.count(220) == 0
 
-    simulate(scenario, profile="v49")
+    simulate(scenario, profile=Profile.V49)
 
 
 @pytest.mark.scenario("D20", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(1, queues=4, messages=1, write=8, read=4)
         response = await peer.reset(0)
         assert (response.code, response.remark) == (1, "THe consumer group <G> not exist")
@@ -203,8 +213,8 @@ def test_D20_one_queue_without_offset_fails_the_whole_reset(simulate: Simulate, 
 
 @pytest.mark.scenario("D21", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(1, queues=8, messages=1, write=4, read=8)
         assert await peer.targets(0) == {0: 0, 1: 0, 2: 0, 3: 0}
         assert [await peer.stored_offset(queue_id=queue_id) for queue_id in range(4, 8)] == [1] * 4
@@ -214,19 +224,19 @@ def test_D21_queues_beyond_the_write_queues_are_left_alone(simulate: Simulate, p
 
 @pytest.mark.parametrize("fields", [{"queue_id": 0}, {"queue_id": 3, "offset": 10}])
 def test_a_reset_of_one_queue_is_refused_instead_of_rewinding_all(
-    simulate: Simulate, fields: dict[str, int]
+    simulate: RunScenario, fields: dict[str, Any]
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         response = await peer.reset(0, **fields)
         assert response.code == 1
-        assert "resets whole topics" in response.remark
+        assert "resets whole topics" in remark_of(response)
         assert peer.count(220) == 0
 
     simulate(scenario)
 
 
-async def test_members_get_220_in_their_own_codec(stage: Any) -> None:
+async def test_members_get_220_in_their_own_codec(stage: Stage) -> None:
     await stage.start_broker()
     peers = [stage.peer(f"c{wire}", wire=wire) for wire in SerializeType]
     await peers[0].create_topic(write=1, read=1)
@@ -240,16 +250,16 @@ async def test_members_get_220_in_their_own_codec(stage: Any) -> None:
         assert list(decode_body(notice, ResetOffsetBody).offset_table.values()) == [0]
 
 
-def test_points_of_a_reset(simulate: Simulate) -> None:
+def test_points_of_a_reset(simulate: RunScenario) -> None:
     seen: list[tuple[Point, dict[str, Any]]] = []
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         stage.probe = lambda point, details: seen.append((point, details))
         await stage.start_broker()
         peer = await stage.group_at(100)
         await peer.reset(0)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     points = [point for point, _ in seen]
     assert points[0] is Point.COMMIT_RECEIVED
     assert points[-3:] == [Point.RESET_RECEIVED, Point.RESET_TARGETS_COMPUTED, Point.CLIENT_NOTIFIED]

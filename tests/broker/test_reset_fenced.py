@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rewindmq.broker import fencing, limits
+from rewindmq.broker.offset_flush import ResetPlan
 from rewindmq.broker.store.disk import OsDisk
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.body.heartbeat import MessageModel
@@ -24,22 +25,25 @@ from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.answers import remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage, Stage
 
-Simulate = Callable[..., None]
 TO_THE_END = -1
-FENCED = {"reset_mode": ResetMode.FENCED}
+FENCED: dict[str, Any] = {"reset_mode": ResetMode.FENCED}
 FENCED_CODE = ResponseCode.OFFSET_FENCED
 NOTICE = RequestCode.NOTIFY_QUEUE_RESET
 
 
-async def listed(peer: Any, group: str | None = None, topic: str | None = None) -> list[FencedCommit]:
+async def listed(peer: Peer, group: str | None = None, topic: str | None = None) -> list[FencedCommit]:
     response = await peer.ask(RequestCode.LIST_FENCED_COMMITS, ListFencedCommitsRequestHeader(group, topic))
     body = decode_body(response.require_success(), FencedCommitList)
     assert body.total >= len(body.commits)
     return body.commits
 
 
-async def epoch_of_pull(peer: Any, offset: int, **options: Any) -> tuple[int, int, int | None]:
+async def epoch_of_pull(peer: Peer, offset: int, **options: Any) -> tuple[int, int, int | None]:
     """Code, next offset and epoch of a pull."""
     response = await peer.pull(offset, **options)
     header = response.decode_header(PullMessageResponseHeader)
@@ -51,9 +55,9 @@ async def epoch_of_pull(peer: Any, offset: int, **options: Any) -> tuple[int, in
 
 @pytest.mark.parametrize("online", [True, False])
 def test_offset_and_epoch_move_together_whether_or_not_a_member_is_online(
-    simulate: Simulate, online: bool
+    simulate: RunScenario, online: bool
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(80, queues=2)
         if not online:
             await peer.client.close()
@@ -70,8 +74,8 @@ def test_offset_and_epoch_move_together_whether_or_not_a_member_is_online(
 
 
 @pytest.mark.parametrize(("write", "read"), [(8, 4), (4, 8)])
-def test_D20_D21_every_queue_there_is_gets_its_epoch(simulate: Simulate, write: int, read: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D20_D21_every_queue_there_is_gets_its_epoch(simulate: RunScenario, write: int, read: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(1, queues=4, messages=1, write=write, read=read)
         assert await peer.targets(EPOCH_MS) == dict.fromkeys(range(8), 0)
         assert [await peer.record(queue_id) for queue_id in range(8)] == [(0, 1)] * 8
@@ -79,8 +83,8 @@ def test_D20_D21_every_queue_there_is_gets_its_epoch(simulate: Simulate, write: 
     simulate(scenario, **FENCED)
 
 
-def test_without_force_only_queues_that_move_back_are_reset(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_without_force_only_queues_that_move_back_are_reset(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(0, queues=3, messages=50)
         await peer.commit(20, queue_id=1)
         await peer.commit(50, queue_id=2)
@@ -95,8 +99,8 @@ def test_without_force_only_queues_that_move_back_are_reset(simulate: Simulate) 
     simulate(scenario, **FENCED)
 
 
-def test_one_queue_by_offset_or_time(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_one_queue_by_offset_or_time(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50, queues=3)
         assert await peer.targets(0, queue_id=1, offset=7) == {1: 7}
         assert await peer.targets(EPOCH_MS, queue_id=2) == {2: 0}
@@ -106,8 +110,8 @@ def test_one_queue_by_offset_or_time(simulate: Simulate) -> None:
     simulate(scenario, **FENCED)
 
 
-def test_what_the_tool_of_5_x_sends_for_one_queue_is_a_reset(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_what_the_tool_of_5_x_sends_for_one_queue_is_a_reset(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50, queues=2)
         admin = stage.peer("admin")
         for epoch, offset in ((1, 10), (2, 70), (3, 70)):
@@ -129,9 +133,9 @@ def test_what_the_tool_of_5_x_sends_for_one_queue_is_a_reset(simulate: Simulate)
     ],
 )
 def test_what_asks_for_no_queue_or_offset_there_is_changes_nothing(
-    simulate: Simulate, fields: dict[str, int], says: str
+    simulate: RunScenario, fields: dict[str, Any], says: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         response = await peer.reset(0, **fields)
         assert (response.code, response.remark) == (1, says)
@@ -140,8 +144,8 @@ def test_what_asks_for_no_queue_or_offset_there_is_changes_nothing(
     simulate(scenario, **FENCED)
 
 
-def test_unknown_topics_and_groups_and_topics_without_queues(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_unknown_topics_and_groups_and_topics_without_queues(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         unknown = await peer.reset(0, "Nope")
         assert (unknown.code, unknown.remark) == (17, "Topic Nope does not exist")
@@ -154,8 +158,8 @@ def test_unknown_topics_and_groups_and_topics_without_queues(simulate: Simulate)
     simulate(scenario, **FENCED)
 
 
-def test_a_group_that_has_offsets_and_no_settings_is_known(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_group_that_has_offsets_and_no_settings_is_known(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.commit(9, group="Tool")
         assert await peer.targets(EPOCH_MS, group="Tool") == {0: 0}
@@ -164,19 +168,19 @@ def test_a_group_that_has_offsets_and_no_settings_is_known(simulate: Simulate) -
     simulate(scenario, **FENCED)
 
 
-def test_an_online_broadcasting_group_is_refused(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_an_online_broadcasting_group_is_refused(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.heartbeat(model=MessageModel.BROADCASTING)
         response = await peer.reset(0)
         assert response.code == 1
-        assert response.remark.startswith("group G is broadcasting: each member keeps its own offsets")
+        assert remark_of(response).startswith("group G is broadcasting: each member keeps its own offsets")
 
     simulate(scenario, **FENCED)
 
 
-def test_broadcasting_members_that_come_after_a_reset_are_left_alone(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_broadcasting_members_that_come_after_a_reset_are_left_alone(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.targets(EPOCH_MS)
         await peer.heartbeat(model=MessageModel.BROADCASTING)
@@ -188,23 +192,23 @@ def test_broadcasting_members_that_come_after_a_reset_are_left_alone(simulate: S
 
 
 @pytest.mark.parametrize("mode", [ResetMode.CLASSIC, ResetMode.SERVER])
-def test_other_modes_cannot_follow_a_fenced_reset(simulate: Simulate, mode: ResetMode) -> None:
-    async def scenario(stage: Any) -> None:
+def test_other_modes_cannot_follow_a_fenced_reset(simulate: RunScenario, mode: ResetMode) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.commit_all(50, 1, group="Other")
         await peer.heartbeat("Other")
         await peer.targets(EPOCH_MS)
         response = await peer.reset(0, reset_mode=mode)
         assert response.code == 1
-        assert "--mode fenced" in response.remark
+        assert "--mode fenced" in remark_of(response)
         assert await peer.record() == (0, 1)
         (await peer.reset(0, group="Other", reset_mode=mode)).require_success()
 
     simulate(scenario, **FENCED)
 
 
-def test_a_fenced_reset_takes_the_mark_of_a_server_reset_away(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_fenced_reset_takes_the_mark_of_a_server_reset_away(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.targets(EPOCH_MS, reset_mode=ResetMode.SERVER)
         await peer.targets(TO_THE_END)
@@ -214,8 +218,8 @@ def test_a_fenced_reset_takes_the_mark_of_a_server_reset_away(simulate: Simulate
     simulate(scenario, **FENCED)
 
 
-def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100, queues=2)
         await stage.at(3.0)
 
@@ -237,10 +241,10 @@ def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(si
     simulate(scenario, **FENCED)
 
 
-def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: Simulate) -> None:
+def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: RunScenario) -> None:
     """Nobody else: others would not understand it, or know already."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         admin = await stage.group_at(50, queues=2)
         former, last, held, legacy, other, gone = (stage.peer(f"c{number}") for number in range(2, 8))
         await former.pull(50, epoch=0)
@@ -271,12 +275,12 @@ def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: Simulate) ->
 # On disk.
 
 
-def test_an_answered_reset_survives_a_kill_at_that_moment(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_an_answered_reset_survives_a_kill_at_that_moment(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         await peer.targets(EPOCH_MS)
-        shutil.copytree(stage.root / "store", stage.root / "crashed")
+        shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
         await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), **FENCED)
         running = stage.peer()
         assert (await running.commit(100, epoch=1)).code == FENCED_CODE
@@ -307,10 +311,10 @@ class FullDisk(OsDisk):
 
 
 @pytest.mark.parametrize("step", ["write", ".bak", ".json"])
-def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: Simulate, step: str) -> None:
+def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: RunScenario, step: str) -> None:
     disk = FullDisk()
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.start_broker(disk=disk, **FENCED)
         peer = await stage.group_at(100)
         await stage.at(10.1)
@@ -319,14 +323,14 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: Simulate, ste
         disk.refuses = step
         response = await peer.reset(EPOCH_MS)
         assert response.code == 1
-        assert response.remark.startswith("group G is not reset, nothing has changed: cannot save ")
-        assert response.remark.endswith("consumerOffset.json: No space left on device")
+        assert remark_of(response).startswith("group G is not reset, nothing has changed: cannot save ")
+        assert remark_of(response).endswith("consumerOffset.json: No space left on device")
         assert not held.done()
         assert await peer.record() == (100, 0)
         (await peer.commit(99, epoch=0)).require_success()
         (await peer.commit(100)).require_success()
         assert await listed(peer) == []
-        shutil.copytree(stage.root / "store", stage.root / "crashed")
+        shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
         restarted = await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), **FENCED)
         assert await stage.peer().record() == (100, 0)
         await restarted.close()
@@ -335,10 +339,10 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: Simulate, ste
         await peer.targets(EPOCH_MS)
         assert await held == (21, 0, 1)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-async def test_one_worker_writes_at_a_time(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_worker_writes_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = await stage.start_broker(**FENCED)
     writers: list[int] = []
     save_text = broker.context.offsets.save_text
@@ -362,7 +366,9 @@ async def test_one_worker_writes_at_a_time(stage: Any, monkeypatch: pytest.Monke
     assert await peer.record() == (0, 40)
 
 
-async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(stage: Any) -> None:
+async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker = await stage.start_broker(**FENCED)
     peer = stage.peer()
     await peer.create_topic(write=1, read=1)
@@ -372,13 +378,13 @@ async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(stage: Any
     began = asyncio.Event()
     reset = broker.context.offset_flush.reset
 
-    def noted(plan: Any) -> Any:
+    def noted(plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
         began.set()
         return reset(plan)
 
-    broker.context.offset_flush.reset = noted
+    monkeypatch.setattr(broker.context.offset_flush, "reset", noted)
     asking = asyncio.ensure_future(admin.reset(TO_THE_END))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await began.wait()
         await admin.client.close()
         await asyncio.gather(asking, return_exceptions=True)
@@ -389,8 +395,8 @@ async def test_an_administrator_that_hangs_up_does_not_undo_the_reset(stage: Any
 # Clients that know epochs.
 
 
-def test_pulls_and_commits_of_the_queues_epoch_go_as_ever(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_pulls_and_commits_of_the_queues_epoch_go_as_ever(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         assert await epoch_of_pull(peer, 0, epoch=0, commit=90) == (0, 32, None)
         assert await peer.record() == (90, 0)
@@ -406,9 +412,9 @@ def test_pulls_and_commits_of_the_queues_epoch_go_as_ever(simulate: Simulate) ->
 
 @pytest.mark.parametrize("epoch", [0, 1, 3])
 def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
-    simulate: Simulate, epoch: int
+    simulate: RunScenario, epoch: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(TO_THE_END)
         await peer.targets(EPOCH_MS)
@@ -417,7 +423,7 @@ def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
         assert response.code == FENCED_CODE
         header = response.decode_header(OffsetFencedResponseHeader)
         assert (header.offset, header.epoch) == (0, 2)
-        assert "stands at 0 of epoch 2" in response.remark
+        assert "stands at 0 of epoch 2" in remark_of(response)
         assert await peer.record() == (0, 2)
         (fenced,) = await listed(peer)
         assert fenced == FencedCommit(
@@ -434,16 +440,16 @@ def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
             epoch=epoch,
             reason=f"of epoch {epoch}, and the queue is at 2",
         )
-        assert fenced.client.startswith("10.0.0.")
+        assert fenced.client.startswith("10.0.3.")
 
     simulate(scenario, **FENCED)
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
 def test_a_pull_of_another_epoch_is_told_where_the_queue_stands_and_its_commit_is_fenced(
-    simulate: Simulate, epoch: int
+    simulate: RunScenario, epoch: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(0, queue_id=0, offset=40)
         response = await peer.pull(100, epoch=epoch, commit=100, hold_ms=15_000)
@@ -459,8 +465,8 @@ def test_a_pull_of_another_epoch_is_told_where_the_queue_stands_and_its_commit_i
     simulate(scenario, **FENCED)
 
 
-def test_epochs_that_the_broker_has_lost_lead_back_to_what_is_stored(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_epochs_that_the_broker_has_lost_lead_back_to_what_is_stored(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(60)
         # As after RocketMQ has rewritten the file.
         assert (await peer.commit(70, epoch=4)).code == FENCED_CODE
@@ -475,8 +481,8 @@ def test_epochs_that_the_broker_has_lost_lead_back_to_what_is_stored(simulate: S
 # Clients that know none.
 
 
-def test_a_legacy_commit_is_fenced_until_its_connection_has_asked(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_legacy_commit_is_fenced_until_its_connection_has_asked(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         response = await peer.commit(100)
@@ -496,9 +502,9 @@ def test_a_legacy_commit_is_fenced_until_its_connection_has_asked(simulate: Simu
 
 
 def test_a_legacy_commit_counts_as_far_as_messages_came_again_to_its_connection(
-    simulate: Simulate,
+    simulate: RunScenario,
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(0, queue_id=0, offset=10)
         assert await peer.stored_offset() == 10
@@ -516,8 +522,8 @@ def test_a_legacy_commit_counts_as_far_as_messages_came_again_to_its_connection(
     simulate(scenario, **FENCED)
 
 
-def test_a_legacy_pull_joins_by_going_where_it_was_told(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_legacy_pull_joins_by_going_where_it_was_told(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(0, queue_id=0, offset=10)
         assert await epoch_of_pull(peer, 100, commit=100) == (21, 10, 1)
@@ -529,8 +535,8 @@ def test_a_legacy_pull_joins_by_going_where_it_was_told(simulate: Simulate) -> N
     simulate(scenario, **FENCED)
 
 
-def test_a_second_chain_of_the_same_connection_is_told_to_stop(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_second_chain_of_the_same_connection_is_told_to_stop(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(0, queue_id=0, offset=10)
         await peer.stored_offset()
@@ -544,8 +550,8 @@ def test_a_second_chain_of_the_same_connection_is_told_to_stop(simulate: Simulat
     simulate(scenario, **FENCED)
 
 
-def test_asking_in_the_middle_takes_nothing_away(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_asking_in_the_middle_takes_nothing_away(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         await peer.stored_offset()
@@ -559,8 +565,8 @@ def test_asking_in_the_middle_takes_nothing_away(simulate: Simulate) -> None:
     simulate(scenario, **FENCED)
 
 
-def test_a_queue_that_comes_back_begins_where_the_other_member_left_it(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_queue_that_comes_back_begins_where_the_other_member_left_it(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         first = await stage.group_at(100)
         second = stage.peer("c2")
         await first.targets(EPOCH_MS)
@@ -579,9 +585,9 @@ def test_a_queue_that_comes_back_begins_where_the_other_member_left_it(simulate:
 
 
 def test_a_pull_out_of_range_is_led_back_and_may_commit_that(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(TO_THE_END)
         await peer.stored_offset()
@@ -602,8 +608,8 @@ def test_a_pull_out_of_range_is_led_back_and_may_commit_that(
     simulate(scenario, **FENCED)
 
 
-def test_each_reset_begins_a_new_delivery(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_each_reset_begins_a_new_delivery(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         await peer.stored_offset()
@@ -615,8 +621,8 @@ def test_each_reset_begins_a_new_delivery(simulate: Simulate) -> None:
     simulate(scenario, **FENCED)
 
 
-def test_what_a_connection_joined_ends_with_it(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_what_a_connection_joined_ends_with_it(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         await peer.stored_offset()
@@ -633,11 +639,11 @@ def test_what_a_connection_joined_ends_with_it(simulate: Simulate) -> None:
 
 
 def test_a_connection_with_too_many_queues_is_told_again(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fencing, "MAX_DELIVERIES", 2)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(10, queues=3)
         await peer.targets(EPOCH_MS)
         for queue_id in range(3):
@@ -653,13 +659,13 @@ def test_a_connection_with_too_many_queues_is_told_again(
     simulate(scenario, **FENCED)
 
 
-def test_an_administrators_direct_write_is_fenced_with_a_word_about_what_to_do(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_an_administrators_direct_write_is_fenced_with_a_word_about_what_to_do(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         response = await stage.peer("admin").commit(50)
         assert response.code == FENCED_CODE
-        assert "resetMode=fenced" in response.remark
+        assert "resetMode=fenced" in remark_of(response)
 
     simulate(scenario, **FENCED)
 
@@ -668,11 +674,11 @@ def test_an_administrators_direct_write_is_fenced_with_a_word_about_what_to_do(s
 
 
 def test_fenced_commits_by_group_and_topic_the_newest_first_to_stay(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rewindmq.broker.fenced_commits.MAX_FENCED_COMMITS", 3)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.heartbeat("Other")
         for group in ("G", "Other"):
@@ -694,10 +700,10 @@ def test_the_list_is_bounded() -> None:
     assert limits.MAX_FENCED_COMMITS == 1_000
 
 
-def test_points_of_a_fenced_reset(simulate: Simulate) -> None:
+def test_points_of_a_fenced_reset(simulate: RunScenario) -> None:
     seen: list[tuple[Point, dict[str, Any]]] = []
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         stage.probe = lambda point, details: seen.append((point, details))
         await stage.start_broker(**FENCED)
         peer = await stage.group_at(100)
@@ -710,7 +716,7 @@ def test_points_of_a_fenced_reset(simulate: Simulate) -> None:
         await peer.commit(1, epoch=1)
         await peer.stored_offset()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     assert [point for point, _ in seen][:8] == [
         Point.RESET_RECEIVED,
         Point.RESET_TARGETS_COMPUTED,

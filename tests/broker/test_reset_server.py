@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,26 +11,30 @@ import pytest
 from rewindmq.broker.store import consumer_offset
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.sim.world import EPOCH_MS
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 TO_THE_END = -1
-SERVER = {"profile": "v53", "reset_mode": ResetMode.SERVER}
+SERVER: dict[str, Any] = {"profile": Profile.V53, "reset_mode": ResetMode.SERVER}
 SWALLOWED = (0, "Offset has been previously reset")
 
 
-async def commit(peer: Any, offset: int) -> tuple[int, str | None]:
+async def commit(peer: Peer, offset: int) -> tuple[int, str | None]:
     response = await peer.commit(offset)
     return response.code, response.remark
 
 
 @pytest.mark.scenario("D15", "v53s")
-def test_D15_a_broadcast_group_is_reset_all_the_same(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D15_a_broadcast_group_is_reset_all_the_same(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=1, read=1)
         await peer.heartbeat(model=MessageModel.BROADCASTING)
@@ -43,8 +46,8 @@ def test_D15_a_broadcast_group_is_reset_all_the_same(simulate: Simulate) -> None
 @pytest.mark.scenario("D20", "v53s")
 @pytest.mark.scenario("D21", "v53s")
 @pytest.mark.parametrize(("write", "read"), [(8, 4), (4, 8)])
-def test_D20_D21_the_queues_are_the_read_queues(simulate: Simulate, write: int, read: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D20_D21_the_queues_are_the_read_queues(simulate: RunScenario, write: int, read: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=write, read=read)
         await peer.heartbeat()
@@ -55,8 +58,8 @@ def test_D20_D21_the_queues_are_the_read_queues(simulate: Simulate, write: int, 
 
 
 @pytest.mark.scenario("D23", "v53s")
-def test_D23_an_unknown_group_is_26_and_not_created(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D23_an_unknown_group_is_26_and_not_created(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         response = await peer.reset(0)
@@ -67,9 +70,9 @@ def test_D23_an_unknown_group_is_26_and_not_created(simulate: Simulate) -> None:
 
 
 @pytest.mark.scenario("D08", "v53s")
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_D08_an_unknown_topic_is_17(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_D08_an_unknown_topic_is_17(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         response = await peer.reset(0, "Nope")
         assert (response.code, response.remark) == (17, "Topic Nope does not exist")
@@ -78,8 +81,10 @@ def test_D08_an_unknown_topic_is_17(simulate: Simulate, profile: str) -> None:
 
 
 @pytest.mark.scenario("D24", "v53s")
-def test_D24_an_offset_may_lie_one_past_the_end(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D24_an_offset_may_lie_one_past_the_end(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         # Nothing is ever deleted here.
         monkeypatch.setattr(stage.broker.context.store, "min_offset", lambda topic, queue_id: 10)
@@ -94,8 +99,8 @@ def test_D24_an_offset_may_lie_one_past_the_end(simulate: Simulate, monkeypatch:
     simulate(scenario, **SERVER)
 
 
-def test_one_queue_by_time_leaves_the_others(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_one_queue_by_time_leaves_the_others(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50, queues=3)
         assert await peer.targets(0, queue_id=1) == {1: 0}
         assert await peer.targets(TO_THE_END, queue_id=2, offset=-1) == {2: 100}
@@ -104,8 +109,8 @@ def test_one_queue_by_time_leaves_the_others(simulate: Simulate) -> None:
     simulate(scenario, **SERVER)
 
 
-def test_force_is_not_looked_at_and_any_negative_time_is_the_end(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_force_is_not_looked_at_and_any_negative_time_is_the_end(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         assert await peer.targets(-7, force=False) == {0: 100}
         assert await peer.stored_offset() == 100
@@ -114,11 +119,11 @@ def test_force_is_not_looked_at_and_any_negative_time_is_the_end(simulate: Simul
 
 
 def test_a_reset_for_which_there_is_no_room_changes_nothing(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumer_offset, "MAX_OFFSETS", 3)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50, queues=1, write=4, read=4)
         response = await peer.reset(0)
         assert (response.code, response.remark) == (1, "there are 1 consumer offsets already")
@@ -128,8 +133,8 @@ def test_a_reset_for_which_there_is_no_room_changes_nothing(
     simulate(scenario, **SERVER)
 
 
-def test_a_topic_without_read_queues(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_topic_without_read_queues(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=1, read=0)
         await peer.heartbeat()
@@ -140,8 +145,8 @@ def test_a_topic_without_read_queues(simulate: Simulate) -> None:
 
 
 @pytest.mark.scenario("D26", "v53s")
-def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         assert await peer.targets(EPOCH_MS) == {0: 0}
         assert peer.count(220) == 0
@@ -155,8 +160,8 @@ def test_D26_until_a_pull_comes_the_mark_answers_14_and_swallows_15(simulate: Si
 
 
 @pytest.mark.scenario("D27", "v53s")
-def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         assert await peer.status(100) == (21, "OFFSET_RESET", 0)
@@ -170,8 +175,8 @@ def test_D27_the_next_pull_is_sent_to_the_target_and_then_all_is_as_before(simul
 
 
 @pytest.mark.scenario("D28", "v53s")
-def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await stage.at(7.0)
         # Held until the check at 25, which is the first with an age of 15 s.
@@ -187,8 +192,8 @@ def test_D28_a_held_pull_hears_of_it_when_its_time_is_over(simulate: Simulate) -
 
 
 @pytest.mark.scenario("D29", "v53s")
-def test_D29_an_offline_group_starts_at_the_target_and_is_sent_there_once_more(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_D29_an_offline_group_starts_at_the_target_and_is_sent_there_once_more(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.client.close()
         await stage.at(3.0)
@@ -202,8 +207,8 @@ def test_D29_an_offline_group_starts_at_the_target_and_is_sent_there_once_more(s
     simulate(scenario, **SERVER)
 
 
-def test_E21_S1_the_pull_that_collects_the_mark_commits_the_old_offset_again(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_E21_S1_the_pull_that_collects_the_mark_commits_the_old_offset_again(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         stored = []
         await peer.targets(EPOCH_MS)
@@ -217,12 +222,12 @@ def test_E21_S1_the_pull_that_collects_the_mark_commits_the_old_offset_again(sim
     simulate(scenario, **SERVER)
 
 
-def test_E23_S3_a_restart_forgets_the_mark_and_takes_the_old_offset_back(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_E23_S3_a_restart_forgets_the_mark_and_takes_the_old_offset_back(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         await stage.at(15.1)
-        shutil.copytree(stage.root / "store", stage.root / "crashed")
+        shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
         await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), **SERVER)
         running = stage.peer()
         assert await running.stored_offset() == 0
@@ -232,8 +237,8 @@ def test_E23_S3_a_restart_forgets_the_mark_and_takes_the_old_offset_back(simulat
     simulate(scenario, **SERVER)
 
 
-def test_E25_a_consumer_that_does_not_pull_keeps_committing_in_vain(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_E25_a_consumer_that_does_not_pull_keeps_committing_in_vain(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
         await peer.targets(EPOCH_MS)
         for second in range(5, 65, 5):
@@ -244,8 +249,8 @@ def test_E25_a_consumer_that_does_not_pull_keeps_committing_in_vain(simulate: Si
     simulate(scenario, **SERVER)
 
 
-def test_S4_whoever_pulls_first_takes_the_mark_and_the_owner_goes_on(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_S4_whoever_pulls_first_takes_the_mark_and_the_owner_goes_on(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         owner = await stage.group_at(90)
         await owner.targets(EPOCH_MS)
         assert await stage.peer("passer-by").status(0) == (21, "OFFSET_RESET", 0)
@@ -255,8 +260,8 @@ def test_S4_whoever_pulls_first_takes_the_mark_and_the_owner_goes_on(simulate: S
     simulate(scenario, **SERVER)
 
 
-def test_other_groups_and_queues_do_not_meet_the_mark(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_other_groups_and_queues_do_not_meet_the_mark(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50, queues=2)
         await peer.targets(0, queue_id=1, offset=3)
         assert (await peer.status(50))[0] == 0
@@ -266,14 +271,14 @@ def test_other_groups_and_queues_do_not_meet_the_mark(simulate: Simulate) -> Non
     simulate(scenario, **SERVER)
 
 
-def test_a_21_of_a_reset_leaves_no_offset_moved_event(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_21_of_a_reset_leaves_no_offset_moved_event(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.targets(0)
         assert (await peer.status(50))[0] == 21
         assert stage.broker.context.store.max_offset("OFFSET_MOVED_EVENT", 0) == 0
 
-    simulate(scenario, profile="v49", reset_mode=ResetMode.SERVER)
+    simulate(scenario, profile=Profile.V49, reset_mode=ResetMode.SERVER)
 
 
 @pytest.mark.parametrize(
@@ -287,9 +292,9 @@ def test_a_21_of_a_reset_leaves_no_offset_moved_event(simulate: Simulate) -> Non
     ],
 )
 def test_the_request_may_name_another_mode_and_the_answer_says_which_it_was(
-    simulate: Simulate, own: ResetMode, asked: str | None, used: str
+    simulate: RunScenario, own: ResetMode, asked: str | None, used: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         response = await peer.reset(0, reset_mode=asked and ResetMode(asked))
         header = response.require_success().decode_header(InvokeBrokerToResetOffsetResponseHeader)
@@ -300,9 +305,11 @@ def test_the_request_may_name_another_mode_and_the_answer_says_which_it_was(
     simulate(scenario, reset_mode=own)
 
 
-@pytest.mark.parametrize("wire", [None, 0, 1])
-def test_a_mode_that_there_is_not_is_refused_by_name(simulate: Simulate, wire: int | None) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("wire", [None, SerializeType.JSON, SerializeType.ROCKETMQ])
+def test_a_mode_that_there_is_not_is_refused_by_name(
+    simulate: RunScenario, wire: SerializeType | None
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         await stage.group_at(50)
         response = await stage.peer("admin", wire=wire).ask(
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
@@ -318,8 +325,8 @@ def test_a_mode_that_there_is_not_is_refused_by_name(simulate: Simulate, wire: i
     simulate(scenario)
 
 
-def test_a_classic_reset_takes_the_marks_of_a_server_reset_away(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_classic_reset_takes_the_marks_of_a_server_reset_away(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.targets(0, reset_mode=ResetMode.SERVER)
         await peer.targets(TO_THE_END, reset_mode=ResetMode.CLASSIC)
@@ -330,8 +337,8 @@ def test_a_classic_reset_takes_the_marks_of_a_server_reset_away(simulate: Simula
 
 
 @pytest.mark.parametrize("removes", [True, False])
-def test_marks_go_with_the_offsets_of_a_group_that_is_deleted(simulate: Simulate, removes: bool) -> None:
-    async def scenario(stage: Any) -> None:
+def test_marks_go_with_the_offsets_of_a_group_that_is_deleted(simulate: RunScenario, removes: bool) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(50)
         await peer.heartbeat("Other")
         await peer.targets(7)
@@ -345,10 +352,10 @@ def test_marks_go_with_the_offsets_of_a_group_that_is_deleted(simulate: Simulate
     simulate(scenario, **SERVER)
 
 
-def test_points_of_a_server_reset(simulate: Simulate) -> None:
+def test_points_of_a_server_reset(simulate: RunScenario) -> None:
     seen: list[tuple[Point, dict[str, Any]]] = []
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         stage.probe = lambda point, details: seen.append((point, details))
         await stage.start_broker(**SERVER)
         peer = await stage.group_at(100)
@@ -358,7 +365,7 @@ def test_points_of_a_server_reset(simulate: Simulate) -> None:
         await peer.commit(100)
         await peer.status(100)
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
     assert [point for point, _ in seen] == [
         Point.RESET_RECEIVED,
         Point.RESET_TARGETS_COMPUTED,
@@ -370,7 +377,7 @@ def test_points_of_a_server_reset(simulate: Simulate) -> None:
     ]
     queue = {"group": "G", "topic": "T", "queue_id": 0}
     client = seen[3][1]["client"]
-    assert client.startswith("10.0.0.")
+    assert client.startswith("10.0.3.")
     assert seen[0][1].items() >= {"mode": "server", "broker": "broker-a", "timestamp": EPOCH_MS}.items()
     assert seen[2][1] == {**queue, "offset": 0, "stored": 100, "epoch": 0, "mode": "server"}
     assert seen[3][1] == {**queue, "offset": 0, "epoch": 0, "client": client}

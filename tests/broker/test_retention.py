@@ -17,7 +17,9 @@ from rewindmq.protocol.header.offset import (
 from rewindmq.protocol.names import OFFSET_MOVED_EVENT
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
-from tests.broker.conftest import Peer, SimStage
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
 ALL = (Profile.V42, Profile.V49, Profile.V53)
 ANY_HOUR = ";".join(map(str, range(24)))
@@ -25,7 +27,7 @@ HOUR = 3_600.0
 # Twenty of these fill a segment; 5.x stores more properties with each.
 BODY = b"x" * 90
 BODIES = dict.fromkeys((Profile.V42, Profile.V49), BODY) | {Profile.V53: b"x" * 9}
-SMALL = {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200}
+SMALL: dict[str, Any] = {"mapped_file_size_commit_log": 4_096, "mapped_file_size_consume_queue": 200}
 
 
 class UsedDisk(OsDisk):
@@ -46,12 +48,12 @@ async def start(stage: SimStage, **config: Any) -> Peer:
 
 def segments(stage: SimStage) -> list[int]:
     """The bases of the commit log's files."""
-    return sorted(int(path.name) for path in (stage.root / "store" / "commitlog").iterdir())
+    return sorted(int(path.name) for path in (stage.root / "broker-a" / "commitlog").iterdir())
 
 
 @pytest.mark.scenario("B07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile) -> None:
+def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate: RunScenario, profile: Profile) -> None:
     """Retention took the first 40 messages: a pull at 10 is answered 21 with next 40."""
 
     async def scenario(stage: SimStage) -> None:
@@ -66,11 +68,13 @@ def test_B07_a_pull_below_the_minimum_is_told_to_go_there(simulate, profile) -> 
         answer = await peer.pull(40)
         assert answer.code == ResponseCode.SUCCESS
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profile) -> None:
+def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(
+    simulate: RunScenario, profile: Profile
+) -> None:
     """B.11, all three releases; stored offsets are not touched by deletion itself."""
 
     async def scenario(stage: SimStage) -> None:
@@ -85,7 +89,7 @@ def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profil
         await peer.heartbeat()
         assert (await peer.targets(EPOCH_MS)) == {0: 40}
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,9 @@ def test_a_reset_to_a_time_that_is_deleted_lands_on_the_minimum(simulate, profil
         (Profile.V53, (20, 20), (21, "OFFSET_TOO_SMALL", 20)),
     ],
 )
-def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, status) -> None:
+def test_an_idle_queue_without_any_message_left(
+    simulate: RunScenario, profile: Profile, bounds: tuple[int, int], status: tuple[int, str, int]
+) -> None:
     """4.9.4 leaves the minimum where it was, 5.3.3 moves it to the maximum."""
 
     async def scenario(stage: SimStage) -> None:
@@ -109,10 +115,10 @@ def test_an_idle_queue_without_any_message_left(simulate, profile, bounds, statu
         assert (store.min_offset("T", 0), store.max_offset("T", 0)) == bounds
         assert await peer.status(10) == status
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate) -> None:
+def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         disk = UsedDisk()
         peer = await start(stage, disk=disk)
@@ -131,10 +137,10 @@ def test_the_first_run_is_at_60_s_and_takes_ten_files_100_ms_apart(simulate) -> 
         await stage.at(100)
         assert len(segments(stage)) == 1
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate) -> None:
+def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage, delete_when="")
         await peer.fill(41, body=BODY)
@@ -145,7 +151,7 @@ def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate) -> None:
         await stage.at(HOUR + 100)
         assert len(segments(stage)) == 1
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +166,9 @@ def test_nothing_goes_outside_the_hours_of_deleteWhen(simulate) -> None:
         (0.86, {"clean_file_forcibly_enable": False}, 3),
     ],
 )
-def test_the_marks_of_a_disk_that_fills_up(simulate, ratio, config, left) -> None:
+def test_the_marks_of_a_disk_that_fills_up(
+    simulate: RunScenario, ratio: float, config: dict[str, Any], left: int
+) -> None:
     async def scenario(stage: SimStage) -> None:
         disk = UsedDisk()
         peer = await start(stage, delete_when="", disk=disk, **config)
@@ -170,10 +178,10 @@ def test_the_marks_of_a_disk_that_fills_up(simulate, ratio, config, left) -> Non
         await stage.at(65)
         assert len(segments(stage)) == left
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_above_90_percent_sends_are_refused_until_85(simulate) -> None:
+def test_above_90_percent_sends_are_refused_until_85(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         disk = UsedDisk()
         peer = await start(stage, disk=disk)
@@ -191,10 +199,10 @@ def test_above_90_percent_sends_are_refused_until_85(simulate) -> None:
         await stage.at(85)
         assert (await peer.send()).code == ResponseCode.SUCCESS
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_restart_after_retention_finds_the_same(simulate) -> None:
+def test_a_restart_after_retention_finds_the_same(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.fill(41, body=BODY)
@@ -205,13 +213,13 @@ def test_a_restart_after_retention_finds_the_same(simulate) -> None:
         assert (store.min_offset("T", 0), store.max_offset("T", 0)) == (40, 41)
         assert store.rebuilt_units == 0
         # Queue files of ten entries: four are gone as a whole.
-        assert len(list((stage.root / "store" / "consumequeue" / "T" / "0").iterdir())) == 1
+        assert len(list((stage.root / "broker-a" / "consumequeue" / "T" / "0").iterdir())) == 1
         assert (await peer.send()).require_success().ext["queueOffset"] == 41
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_32_tells_the_store_time_of_the_first_message_kept(simulate) -> None:
+def test_32_tells_the_store_time_of_the_first_message_kept(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic(write=1, read=1)
@@ -230,10 +238,10 @@ def test_32_tells_the_store_time_of_the_first_message_kept(simulate) -> None:
         await stage.at(HOUR + 80)
         assert await earliest() == EPOCH_MS + 500_000
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_306_removes_queues_without_messages_which_start_over_at_0(simulate) -> None:
+def test_306_removes_queues_without_messages_which_start_over_at_0(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic(write=2, read=2)
@@ -245,10 +253,10 @@ def test_306_removes_queues_without_messages_which_start_over_at_0(simulate) -> 
         assert (store.max_offset("T", 0), store.max_offset("T", 1)) == (0, 1)
         assert (await peer.send()).require_success().ext["queueOffset"] == 0
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate) -> None:
+def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.create_topic()
@@ -265,20 +273,20 @@ def test_215_forgets_a_topic_but_not_what_groups_consumed_of_it(simulate) -> Non
         assert context.store.max_offset("T", 0) == 0
         assert context.offsets.query("G", "T", 0) == 3
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize("topic", ["SCHEDULE_TOPIC_XXXX", OFFSET_MOVED_EVENT, "a/b", ""])
-def test_215_refuses_system_topics_and_names_that_are_none(simulate, topic) -> None:
+def test_215_refuses_system_topics_and_names_that_are_none(simulate: RunScenario, topic: str) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         answer = await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic))
         assert answer.code == ResponseCode.SYSTEM_ERROR
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_316_removes_queues_of_topics_that_are_gone(simulate) -> None:
+def test_316_removes_queues_of_topics_that_are_gone(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await start(stage)
         await peer.fill(5)
@@ -286,11 +294,13 @@ def test_316_removes_queues_of_topics_that_are_gone(simulate) -> None:
         (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).require_success()
         assert stage.broker.context.store.max_offset("T", 0) == 0
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(simulate, profile) -> None:
+def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(
+    simulate: RunScenario, profile: Profile
+) -> None:
     """Kept for an hour and due after two: they are lost, with the first files of their queue."""
 
     async def scenario(stage: SimStage) -> None:
@@ -311,4 +321,4 @@ def test_delayed_messages_that_are_deleted_keep_back_none_that_follow(simulate, 
         assert context.store.max_commit_log_offset > end
         assert context.delay_offsets.table[18] == 26
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)

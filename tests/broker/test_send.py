@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,29 +14,34 @@ from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import ViewMessageRequestHeader
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.properties import parse_properties
 from rewindmq.protocol.record import decode_record, decode_records
 from rewindmq.protocol.text import java_hash
+from tests.support.answers import body_of, present, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
-PROFILES = ("v42", "v49", "v53")
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
 BATCH = RequestCode.SEND_BATCH_MESSAGE
 
 
-async def read(peer: Any, topic: str = "T", queue_id: int = 0, count: int = 32) -> list[Any]:
+async def read(peer: Peer, topic: str = "T", queue_id: int = 0, count: int = 32) -> list[Any]:
     response = await peer.pull(0, topic, queue_id=queue_id, count=count)
-    return decode_records(response.body or b"")
+    return decode_records(body_of(response) or b"")
 
 
-def assert_refused(response: Any, code: int, words: str = "") -> None:
+def assert_refused(response: RemotingCommand, code: int, words: str = "") -> None:
     """Java's client reads the region and trace switch of a refusal without looking whether they are there."""
     assert response.code == code, response.remark
-    assert words in response.remark
+    assert words in remark_of(response)
     assert response.ext["MSG_REGION"] == "DefaultRegion"
     assert response.ext["TRACE_ON"] == "true"
 
@@ -45,32 +49,34 @@ def assert_refused(response: Any, code: int, words: str = "") -> None:
 @pytest.mark.scenario("B01", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_B01_an_unknown_topic_is_made_from_TBW102_and_registered_at_once(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         namesrv = await stage.start_namesrv()
         broker = await stage.start_broker(namesrv_addr=namesrv.address, profile=profile)
         peer, asker = stage.peer(), stage.peer("asker", namesrv.address)
         (await peer.send("N", queue_id=3)).require_success()
-        topic = broker.context.topics.find("N")
+        topic = present(broker.context.topics.find("N"))
         assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 4, 6)
-        assert (stage.root / "store/config/topics.json").read_text().count('"N"') == 2
+        assert (stage.root / "broker-a/config/topics.json").read_text().count('"N"') == 2
         await stage.at(0.1)
         header = GetRouteInfoRequestHeader("N")
         answer = await asker.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         route = decode_body(answer.require_success(), TopicRouteData)
         assert [data.broker_addrs for data in route.broker_datas] == [{0: broker.address}]
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than_none(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than_none(
+    simulate: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for name, wish, given_queues in (("A", 16, 8), ("B", 2, 2)):
             (await peer.send(name, default_topic_queue_nums=wish)).require_success()
-            assert stage.broker.context.topics.find(name).write_queue_nums == given_queues
-        none = {"default_topic_queue_nums": -5}
+            assert present(stage.broker.context.topics.find(name)).write_queue_nums == given_queues
+        none: dict[str, Any] = {"default_topic_queue_nums": -5}
         assert_refused(await peer.send("C", **none), 1, "request queueId[0] is illegal")
         assert_refused(await peer.send("C", queue_id=-1, **none), 1, "has no queue")
 
@@ -88,10 +94,10 @@ def test_B01_the_smaller_of_both_queue_counts_is_taken_and_never_less_than_none(
     ],
 )
 def test_a_refused_send_creates_no_topic(
-    simulate: Simulate, topic: str, options: dict[str, Any], code: int
+    simulate: RunScenario, topic: str, options: dict[str, Any], code: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
-        file = stage.root / "store/config/topics.json"
+    async def scenario(stage: SimStage) -> None:
+        file = stage.root / "broker-a/config/topics.json"
         before = file.read_bytes() if file.exists() else None
         assert_refused(await stage.peer().send(topic, **options), code)
         assert stage.broker.context.topics.find(topic) is None
@@ -104,20 +110,20 @@ def test_a_refused_send_creates_no_topic(
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("template", ["TBW102", "Nothing", "BenchmarkTest"])
 def test_B02_without_a_template_to_inherit_from_the_topic_does_not_exist(
-    simulate: Simulate, template: str, profile: str
+    simulate: RunScenario, template: str, profile: Profile
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().send("N", default_topic=template)
         assert_refused(response, ResponseCode.TOPIC_NOT_EXIST, "topic[N] not exist, apply first please!")
-        assert response.remark.endswith("for further details.")
+        assert remark_of(response).endswith("for further details.")
         assert stage.broker.context.topics.find("N") is None
-        assert not (stage.root / "store/config/topics.json").exists()
+        assert not (stage.root / "broker-a/config/topics.json").exists()
 
     simulate(scenario, auto_create_topic_enable=False, profile=profile)
 
 
-def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         # topics.json holds the built-in topics too, TBW102 among them.
         (await stage.peer().send("Before")).require_success()
         await stage.broker.close()
@@ -132,12 +138,12 @@ def test_B02_a_template_kept_from_an_earlier_start_serves_no_longer(simulate: Si
 
 @pytest.mark.scenario("B03", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", PROFILES)
-def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic(write=2, read=4)
         (await peer.send(queue_id=3)).require_success()
-        bad = ResponseCode.INVALID_PARAMETER if profile == "v53" else ResponseCode.SYSTEM_ERROR
+        bad = ResponseCode.INVALID_PARAMETER if profile == Profile.V53 else ResponseCode.SYSTEM_ERROR
         assert_refused(await peer.send(queue_id=4), bad, "request queueId[4] is illegal")
         assert_refused(await peer.send("a b"), bad, "illegal characters")
         for _ in range(20):
@@ -147,8 +153,8 @@ def test_B03_queues_are_accepted_up_to_the_larger_count(simulate: Simulate, prof
     simulate(scenario, profile=profile)
 
 
-def test_answer_names_where_the_message_is(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_answer_names_where_the_message_is(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for offset in range(3):
             response = (await peer.send(queue_id=2)).require_success()
@@ -156,9 +162,9 @@ def test_answer_names_where_the_message_is(simulate: Simulate) -> None:
             assert (header.queue_id, header.queue_offset) == (2, offset)
             assert (header.msg_region, header.trace_on) == ("DefaultRegion", True)
         host, position = parse_offset_message_id(header.msg_id)
-        assert host == bytes([10, 0, 0, 2]) + int(stage.broker.address.rpartition(":")[2]).to_bytes(4, "big")
+        assert host == bytes([10, 0, 1, 1]) + int(stage.broker.address.rpartition(":")[2]).to_bytes(4, "big")
         found = await peer.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(position))
-        assert decode_record(found.require_success().body).queue_offset == 2
+        assert decode_record(body_of(found.require_success())).queue_offset == 2
         for wrong in (position + 1, -1, 1 << 40):
             missing = await peer.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(wrong))
             assert missing.code == 1
@@ -167,8 +173,8 @@ def test_answer_names_where_the_message_is(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_what_is_stored(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_what_is_stored(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         text = "TAGS\x01TagA\x02WAIT\x01true\x02KEYS\x01k1 k2\x02"
         await peer.send(properties=text, flag=7, reconsume_times=2, born_timestamp=99, sys_flag=1)
@@ -177,7 +183,7 @@ def test_what_is_stored(simulate: Simulate) -> None:
         assert (message.flag, message.reconsume_times, message.born_timestamp) == (7, 2, 99)
         assert message.sys_flag == 1
         assert message.stored_body == b"hello"
-        assert message.born_host.startswith("10.0.0.3:")
+        assert message.born_host.startswith("10.0.3.1:")
         assert message.store_host == stage.broker.address
         assert (await peer.pull(0, subscription="TagA")).code == ResponseCode.SUCCESS
         assert (await peer.pull(0, subscription="TagB")).code == ResponseCode.PULL_RETRY_IMMEDIATELY
@@ -205,29 +211,29 @@ def test_what_is_stored(simulate: Simulate) -> None:
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else None,
 )
 def test_refusals_store_nothing(
-    simulate: Simulate, code: int, fields: dict[str, Any], expected: int, words: str
+    simulate: RunScenario, code: int, fields: dict[str, Any], expected: int, words: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
-        config = (stage.root / "store/config/topics.json").read_text()
+        config = (stage.root / "broker-a/config/topics.json").read_text()
         body = fields.get("body", b"hello")
         if code == BATCH:
             body = encode_batch([Message("T", body)])
         assert_refused(await peer.send(code=code, **{**fields, "body": body}), expected, words)
         assert stage.broker.context.store.max_commit_log_offset == 0
-        assert (stage.root / "store/config/topics.json").read_text() == config
+        assert (stage.root / "broker-a/config/topics.json").read_text() == config
         (await peer.send()).require_success()
 
     simulate(scenario)
 
 
 @pytest.mark.parametrize("code", [10, 310, 320])
-def test_missing_and_wrong_typed_fields(simulate: Simulate, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_missing_and_wrong_typed_fields(simulate: RunScenario, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         assert_refused(await peer.ask(code, body=b"x"), 1, "missing required field")
-        names = dict.fromkeys("abcdefgh", "0") if code != 10 else {}
+        names: dict[str, Any] = dict.fromkeys("abcdefgh", "0") if code != 10 else {}
         if code == 10:
             names = dict.fromkeys(
                 ("producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "sysFlag"), "0"
@@ -239,8 +245,8 @@ def test_missing_and_wrong_typed_fields(simulate: Simulate, code: int) -> None:
     simulate(scenario)
 
 
-def test_a_broker_that_may_not_be_written_refuses_ordered_topics(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_broker_that_may_not_be_written_refuses_ordered_topics(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         (await peer.send()).require_success()
@@ -248,26 +254,28 @@ def test_a_broker_that_may_not_be_written_refuses_ordered_topics(simulate: Simul
         assert_refused(
             await peer.send(),
             ResponseCode.NO_PERMISSION,
-            "the broker[10.0.0.2] sending message is forbidden",
+            "the broker[10.0.1.1] sending message is forbidden",
         )
 
     simulate(scenario, broker_permission=4)
 
 
-@pytest.mark.parametrize(("profile", "perm"), [("v42", 2), ("v49", 6), ("v53", 6)])
-def test_retry_topic_checks_group_and_reconsume_limit(simulate: Simulate, profile: str, perm: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "perm"), [(Profile.V42, 2), (Profile.V49, 6), (Profile.V53, 6)])
+def test_retry_topic_checks_group_and_reconsume_limit(
+    simulate: RunScenario, profile: Profile, perm: int
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         (await peer.send("%RETRY%G", reconsume_times=15)).require_success()
         assert [message.body for message in await read(peer, "%RETRY%G")] == [b"hello"]
         # 5.x takes a message to the dead letters beyond its limit, not at it.
-        more = profile == "v53"
+        more = profile == Profile.V53
         (await peer.send("%RETRY%G", reconsume_times=16 + more)).require_success()
         (await peer.send("%RETRY%G", reconsume_times=3 + more, max_reconsume_times=3)).require_success()
         (await peer.send("%RETRY%G", reconsume_times=16, max_reconsume_times=20)).require_success()
         store = stage.broker.context.store
         assert (store.max_offset("%RETRY%G", 0), store.max_offset("%DLQ%G", 0)) == (2, 2)
-        assert stage.broker.context.topics.find("%DLQ%G").perm == perm
+        assert present(stage.broker.context.topics.find("%DLQ%G")).perm == perm
         peer.version = 120
         (await peer.send("%RETRY%G", reconsume_times=3, max_reconsume_times=3)).require_success()
         assert store.max_offset("%RETRY%G", 0) == 3
@@ -275,29 +283,29 @@ def test_retry_topic_checks_group_and_reconsume_limit(simulate: Simulate, profil
     simulate(scenario, profile=profile)
 
 
-def test_a_topic_that_cannot_be_saved_is_not_created(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_topic_that_cannot_be_saved_is_not_created(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         # A directory where the file is to be written first.
-        (stage.root / "store/config/topics.json.tmp").mkdir()
+        (stage.root / "broker-a/config/topics.json.tmp").mkdir()
         assert_refused(await peer.send("N"), ResponseCode.SYSTEM_ERROR, "cannot save")
         assert stage.broker.context.topics.find("N") is None
-        (stage.root / "store/config/topics.json.tmp").rmdir()
+        (stage.root / "broker-a/config/topics.json.tmp").rmdir()
         (await peer.send("N")).require_success()
 
     simulate(scenario)
 
 
-def test_retry_topic_of_an_unknown_group(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_retry_topic_of_an_unknown_group(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         response = await stage.peer().send("%RETRY%G")
         assert_refused(response, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, G")
 
     simulate(scenario, auto_create_subscription_group=False)
 
 
-def test_batch_becomes_records_with_consecutive_offsets(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_batch_becomes_records_with_consecutive_offsets(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         messages = [Message("T", b"%d" % number, f"Tag{number}", flag=number) for number in range(3)]
         response = await peer.send(body=encode_batch(messages), code=BATCH)
@@ -308,19 +316,19 @@ def test_batch_becomes_records_with_consecutive_offsets(simulate: Simulate) -> N
         assert [(m.body, m.tags, m.flag, m.queue_offset) for m in stored] == [
             (b"%d" % number, f"Tag{number}", number, number) for number in range(3)
         ]
-        tagged = decode_records((await peer.pull(0, subscription="Tag1")).body)
+        tagged = decode_records(body_of(await peer.pull(0, subscription="Tag1")))
         assert [message.body for message in tagged] == [b"1"]
 
     simulate(scenario)
 
 
-def test_a_message_under_v53_keeps_wait_and_knows_its_region(simulate: Simulate) -> None:
+def test_a_message_under_v53_keeps_wait_and_knows_its_region(simulate: RunScenario) -> None:
     """Java's consumers of 5.x record no trace of a message without MSG_REGION."""
     given = {"TAGS": "A", "WAIT": "true"}
     batch_given = {"UNIQ_KEY": "batch", "WAIT": "false"}
     added = {"MSG_REGION": "there", "TRACE_ON": "false", "CLUSTER": "DefaultCluster"}
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.send(properties=given)
         bare = Message("T", b"bare")
@@ -332,16 +340,16 @@ def test_a_message_under_v53_keeps_wait_and_knows_its_region(simulate: Simulate)
         assert single.properties == given | added
         assert of_batch.properties == batch_given | added
 
-    simulate(scenario, profile="v53", region_id="there", trace_on=False)
+    simulate(scenario, profile=Profile.V53, region_id="there", trace_on=False)
 
 
 @pytest.mark.parametrize("given", [{}, {"UNIQ_KEY": ""}, {"UNIQ_KEY": "", "KEYS": "k"}])
 def test_under_v53_a_message_without_unique_key_gets_one_that_its_answer_names(
-    simulate: Simulate, given: dict[str, str]
+    simulate: RunScenario, given: dict[str, str]
 ) -> None:
     """5.3.3 ``SendMessageProcessor#sendMessage``; batches keep what they have."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         answers = [
             (await peer.send(properties=properties)).decode_header(SendMessageResponseHeader)
@@ -353,14 +361,14 @@ def test_under_v53_a_message_without_unique_key_gets_one_that_its_answer_names(
         assert named[2] == "mine"
         assert all(re.fullmatch(r"[0-9A-F]{32}", name) for name in named[:2])
 
-    simulate(scenario, profile="v53")
+    simulate(scenario, profile=Profile.V53)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_message_without_body_is_stored(simulate: Simulate, profile: str) -> None:
+def test_a_message_without_body_is_stored(simulate: RunScenario, profile: Profile) -> None:
     """A tombstone of a compaction topic is one. 5.3.3 fails at it, in ``#buildMsgContext``."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         (await peer.send(body=b"", properties={"TAGS": "A"})).require_success()
         assert [message.body for message in await read(peer)] == [b""]
@@ -368,19 +376,19 @@ def test_a_message_without_body_is_stored(simulate: Simulate, profile: str) -> N
     simulate(scenario, profile=profile)
 
 
-def test_under_v49_a_message_without_unique_key_stays_without(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_under_v49_a_message_without_unique_key_stays_without(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         answer = (await peer.send(properties={})).decode_header(SendMessageResponseHeader)
         assert answer.transaction_id is None
         (message,) = await read(peer)
         assert "UNIQ_KEY" not in message.properties
 
-    simulate(scenario, profile="v49")
+    simulate(scenario, profile=Profile.V49)
 
 
-def test_batch_properties_yield_to_a_message_s_own(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_batch_properties_yield_to_a_message_s_own(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         own = Message("T", b"own", properties={"UNIQ_KEY": "mine"})
         bare = Message("T", b"bare")
@@ -399,7 +407,9 @@ def test_batch_properties_yield_to_a_message_s_own(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_messages_of_a_batch_that_differ_only_in_their_ids_and_those_that_do_not(simulate: Simulate) -> None:
+def test_messages_of_a_batch_that_differ_only_in_their_ids_and_those_that_do_not(
+    simulate: RunScenario,
+) -> None:
     """What follows the id of one message says nothing of a message where something else follows."""
 
     def message(**properties: str) -> Message:
@@ -419,20 +429,20 @@ def test_messages_of_a_batch_that_differ_only_in_their_ids_and_those_that_do_not
         message(),
     ]
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.send(body=encode_batch(given), properties={"X": "1"}, code=BATCH)
         stored = await read(peer)
         added = {"X": "1", "CLUSTER": "DefaultCluster"}
         assert [one.properties for one in stored] == [added | one.properties for one in given]
-        tagged = decode_records((await peer.pull(0, subscription="A")).body)
+        tagged = decode_records(body_of(await peer.pull(0, subscription="A")))
         assert [one.queue_offset for one in tagged] == [0, 1, 4]
 
     simulate(scenario)
 
 
-def test_batch_flag_in_a_310_makes_it_a_batch(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_batch_flag_in_a_310_makes_it_a_batch(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         body = encode_batch([Message("T", b"1"), Message("T", b"2")])
         (await peer.send(body=body, batch=True)).require_success()
@@ -451,8 +461,8 @@ def test_batch_flag_in_a_310_makes_it_a_batch(simulate: Simulate) -> None:
         encode_batch([Message("T", b"1", properties={"TRAN_MSG": "true"})]),
     ],
 )
-def test_batch_bodies_that_are_refused_as_a_whole(simulate: Simulate, body: bytes) -> None:
-    async def scenario(stage: Any) -> None:
+def test_batch_bodies_that_are_refused_as_a_whole(simulate: RunScenario, body: bytes) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         assert_refused(await peer.send(body=body, code=BATCH), ResponseCode.MESSAGE_ILLEGAL)
         assert stage.broker.context.store.max_commit_log_offset == 0
@@ -460,8 +470,8 @@ def test_batch_bodies_that_are_refused_as_a_whole(simulate: Simulate, body: byte
     simulate(scenario)
 
 
-def test_batch_to_a_retry_topic(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_batch_to_a_retry_topic(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         body = encode_batch([Message("%RETRY%G", b"1")])
         response = await stage.peer().send("%RETRY%G", body, code=BATCH)
         assert_refused(response, ResponseCode.MESSAGE_ILLEGAL, "does not support retry group")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -17,25 +16,30 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.names import SCHEDULE_TOPIC
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.sysflag import MessageSysFlag
+from tests.support.answers import body_of, present, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 CODE = RequestCode.CONSUMER_SEND_MSG_BACK
-PROFILES = ["v42", "v49", "v53"]
+PROFILES = [Profile.V42, Profile.V49, Profile.V53]
 
 
 async def send_back(
-    peer: Any, offset: int, level: int = 0, group: str = "G", **fields: Any
+    peer: Peer, offset: int, level: int = 0, group: str = "G", **fields: Any
 ) -> RemotingCommand:
     return await peer.ask(CODE, ConsumerSendMsgBackRequestHeader(offset, group, level, **fields))
 
 
-async def pulled(peer: Any, topic: str, queue_id: int = 0) -> list[MessageExt]:
-    return decode_records((await peer.pull(0, topic, queue_id=queue_id)).body or b"")
+async def pulled(peer: Peer, topic: str, queue_id: int = 0) -> list[MessageExt]:
+    return decode_records(body_of(await peer.pull(0, topic, queue_id=queue_id)))
 
 
-async def group_with_message(stage: Any, **options: Any) -> Any:
+async def group_with_message(stage: SimStage, **options: Any) -> Any:
     peer = stage.peer()
     await peer.create_topic()
     await peer.heartbeat()
@@ -43,7 +47,7 @@ async def group_with_message(stage: Any, **options: Any) -> Any:
     return peer
 
 
-def depth(stage: Any, topic: str) -> int:
+def depth(stage: SimStage, topic: str) -> int:
     return int(stage.broker.context.store.max_offset(topic, 0))
 
 
@@ -51,9 +55,9 @@ def depth(stage: Any, topic: str) -> int:
     ("asked", "reconsume_times", "level"), [(0, 0, 3), (0, 5, 8), (2, 5, 2), (40, 0, 18)]
 )
 def test_a_message_is_stored_for_the_retry_topic_with_growing_delay(
-    simulate: Simulate, asked: int, reconsume_times: int, level: int
+    simulate: RunScenario, asked: int, reconsume_times: int, level: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         options = {"properties": {"TAGS": "A", "KEYS": "k"}, "reconsume_times": reconsume_times}
         peer = await group_with_message(stage, born_timestamp=55, flag=9, **options)
         (original,) = await pulled(peer, "T")
@@ -75,10 +79,10 @@ def test_a_message_is_stored_for_the_retry_topic_with_growing_delay(
     simulate(scenario)
 
 
-def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(simulate: Simulate) -> None:
+def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(simulate: RunScenario) -> None:
     """The topic and the id of the first record stay with it."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage)
         (original,) = await pulled(peer, "T")
         position = original.commit_log_offset
@@ -111,22 +115,23 @@ def test_the_copy_reaches_the_retry_topic_and_can_be_sent_back_again(simulate: S
     ],
 )
 def test_who_was_retried_often_enough_becomes_a_dead_letter(
-    simulate: Simulate,
-    profile: str,
+    simulate: RunScenario,
+    profile: Profile,
     reconsume_times: int,
     level: int,
     limit: int | None,
     version: int,
     is_dead: bool,
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage, reconsume_times=reconsume_times)
         peer.version = version
         (await send_back(peer, 0, level, max_reconsume_times=limit)).require_success()
         assert depth(stage, "%DLQ%G") == is_dead
         topic = stage.broker.context.topics.find("%DLQ%G")
         if is_dead:
-            assert (topic.read_queue_nums, topic.perm) == (1, 2 if profile == "v42" else 6)
+            assert topic is not None
+            assert (topic.read_queue_nums, topic.perm) == (1, 2 if profile == Profile.V42 else 6)
         else:
             assert topic is None
 
@@ -135,45 +140,45 @@ def test_who_was_retried_often_enough_becomes_a_dead_letter(
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_dead_letter_keeps_the_delay_of_its_last_retry_in_4_2_0_only(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
     """4.2.0 does not clear DELAY, which every retried message has, and so delays the dead letter too."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage)
         (await send_back(peer, 0, 1)).require_success()
         await stage.at(3.0)
         (copy,) = await pulled(peer, "%RETRY%G")
         (await send_back(peer, copy.commit_log_offset, -1)).require_success()
-        assert depth(stage, "%DLQ%G") == (profile != "v42")
+        assert depth(stage, "%DLQ%G") == (profile != Profile.V42)
         await stage.at(6.0)
         assert depth(stage, "%DLQ%G") == 1
 
     simulate(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", ["v49", "v53"])
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 def test_a_send_to_the_retry_topic_is_delayed_and_may_end_among_the_dead_letters(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
     """What clients do when 36 fails. Up to 4.9.x such a dead letter comes late, 5.x stores it at once."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
-        delayed = {"properties": {"DELAY": "2"}}
+        delayed: dict[str, Any] = {"properties": {"DELAY": "2"}}
         (await peer.send("%RETRY%G", reconsume_times=1, **delayed)).require_success()
         (await peer.send("%RETRY%G", reconsume_times=17, **delayed)).require_success()
-        assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (0, int(profile == "v53"))
+        assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (0, int(profile == Profile.V53))
         await stage.at(7.0)
         assert (depth(stage, "%RETRY%G"), depth(stage, "%DLQ%G")) == (1, 1)
 
     simulate(scenario, profile=profile)
 
 
-def test_a_group_without_retry_queues_loses_what_it_sends_back(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_group_without_retry_queues_loses_what_it_sends_back(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage)
-        stage.broker.context.groups.find("G").retry_queue_nums = 0
+        present(stage.broker.context.groups.find("G")).retry_queue_nums = 0
         end = stage.broker.context.store.max_commit_log_offset
         (await send_back(peer, 0)).require_success()
         assert stage.broker.context.store.max_commit_log_offset == end
@@ -181,8 +186,8 @@ def test_a_group_without_retry_queues_loses_what_it_sends_back(simulate: Simulat
     simulate(scenario)
 
 
-def test_refusals(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_refusals(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage)
         store = stage.broker.context.store
         end = store.max_commit_log_offset
@@ -190,7 +195,7 @@ def test_refusals(simulate: Simulate) -> None:
         for group in ("unknown", "a/b", "", "x" * 300):
             answer = await send_back(peer, 0, group=group)
             assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-            assert f"subscription group not exist, {group}" in answer.remark
+            assert f"subscription group not exist, {group}" in remark_of(answer)
         for offset in (-1, 1, end - 1, end, end + 1, 2**63 - 1, -(2**63)):
             answer = await send_back(peer, offset)
             assert answer.code == ResponseCode.SYSTEM_ERROR
@@ -203,18 +208,18 @@ def test_refusals(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_a_broker_that_may_not_be_written_to_takes_nothing_back(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_broker_that_may_not_be_written_to_takes_nothing_back(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         answer = await send_back(stage.peer(), 0)
         assert answer.code == ResponseCode.NO_PERMISSION
-        assert answer.remark.startswith("the broker[10.0.0.")
-        assert answer.remark.endswith("] sending message is forbidden")
+        assert remark_of(answer).startswith("the broker[10.0.1.")
+        assert remark_of(answer).endswith("] sending message is forbidden")
 
     simulate(scenario, broker_permission=4)
 
 
-def test_records_that_nobody_consumes_cannot_be_sent_back(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_records_that_nobody_consumes_cannot_be_sent_back(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         put = stage.broker.context.store.put_message
         prepared = int(MessageSysFlag.TRANSACTION_PREPARED)
         committed = int(MessageSysFlag.TRANSACTION_COMMIT)
@@ -234,21 +239,21 @@ def test_records_that_nobody_consumes_cannot_be_sent_back(simulate: Simulate) ->
     simulate(scenario)
 
 
-def test_a_group_whose_retry_topic_cannot_be_stored_is_told(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_group_whose_retry_topic_cannot_be_stored_is_told(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage)
         answer = await send_back(peer, 0, group="g" * 125)
         assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert "too long" in answer.remark
+        assert "too long" in remark_of(answer)
 
     simulate(scenario)
 
 
-def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: Simulate) -> None:
+def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: RunScenario) -> None:
     """Whatever numbers and names come in: no exception, one record at most, and no broken one."""
     numbers = st.integers(-(2**31), 2**31 - 1) | st.integers(-2, 20)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await group_with_message(stage, properties="A\x01b\x01c\x02\x02TAGS\x01\u00e9\x02DELAY\x010")
         await peer.send(reconsume_times=2**31 - 1, body=b"often")
         context = stage.broker.context
@@ -268,7 +273,7 @@ def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: Simula
             request = RemotingCommand(CODE, header, version=version)
             refusal = None
             try:
-                answer = consumer_send_msg_back.handle(context, None, request)
+                answer = consumer_send_msg_back.handle(context, cast("Connection", None), request)
             except RequestError as error:
                 refusal = error
             if refusal is not None:
@@ -277,7 +282,7 @@ def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: Simula
                 assert context.store.max_commit_log_offset == end
             else:
                 assert answer.code == ResponseCode.SUCCESS
-                (copy,) = decode_records(context.store.look_message(end))
+                (copy,) = decode_records(present(context.store.look_message(end)))
                 assert copy.properties["RETRY_TOPIC"] == "T"
 
         check()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,16 +15,21 @@ from rewindmq.protocol.body.heartbeat import (
     SubscriptionData,
 )
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.subscription import build_subscription_data
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
-PROFILES = ("v42", "v49", "v53")
-ON = {"enable_property_filter": True}
+PROFILES = (Profile.V42, Profile.V49, Profile.V53)
+ON: dict[str, Any] = {"enable_property_filter": True}
 REFUSAL = "The broker does not support consumer to filter message by SQL92"
 
 
-async def priced(stage: Any, count: int = 10) -> Any:
+async def priced(stage: SimStage, count: int = 10) -> Any:
     """A peer, and messages of prices 0, 1, 2, ... in queue 0."""
     peer = stage.peer()
     await peer.create_topic()
@@ -34,12 +38,14 @@ async def priced(stage: Any, count: int = 10) -> Any:
     return peer
 
 
-def prices(response: Any) -> list[int]:
-    return [int(message.properties["price"]) for message in decode_records(response.require_success().body)]
+def prices(response: RemotingCommand) -> list[int]:
+    return [
+        int(message.properties["price"]) for message in decode_records(body_of(response.require_success()))
+    ]
 
 
 async def subscribe(
-    peer: Any, expression: str, *, kind: str = EXPRESSION_SQL92, class_filter: bool = False
+    peer: Peer, expression: str, *, kind: str = EXPRESSION_SQL92, class_filter: bool = False
 ) -> None:
     subscription = build_subscription_data("T", expression, kind, 1)
     subscription.class_filter_mode = class_filter
@@ -48,10 +54,15 @@ async def subscribe(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_the_stored_properties_decide_whichever_way_the_filter_came(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_the_stored_properties_decide_whichever_way_the_filter_came(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
-        sql = {"subscription": "price > 3 AND TAGS = 'odd'", "expression_type": EXPRESSION_SQL92}
+        sql: dict[str, Any] = {
+            "subscription": "price > 3 AND TAGS = 'odd'",
+            "expression_type": EXPRESSION_SQL92,
+        }
         answer = await peer.pull(0, **sql)
         assert prices(answer) == [5, 7, 9]
         assert answer.ext["nextBeginOffset"] == 10
@@ -65,8 +76,8 @@ def test_the_stored_properties_decide_whichever_way_the_filter_came(simulate: Si
     simulate(scenario, profile=profile, **ON)
 
 
-def test_one_pull_scans_800_entries_at_most(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_one_pull_scans_800_entries_at_most(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.fill(900)
@@ -77,8 +88,8 @@ def test_one_pull_scans_800_entries_at_most(simulate: Simulate) -> None:
     simulate(scenario, **ON)
 
 
-def test_a_held_pull_is_woken_by_a_message_that_passes_and_by_no_other(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_held_pull_is_woken_by_a_message_that_passes_and_by_no_other(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
         held = asyncio.ensure_future(
             peer.pull(10, hold_ms=30_000, subscription="price > 100", expression_type=EXPRESSION_SQL92)
@@ -96,9 +107,9 @@ def test_a_held_pull_is_woken_by_a_message_that_passes_and_by_no_other(simulate:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_without_enablePropertyFilter_sql_is_refused_in_RocketMQs_words(
-    simulate: Simulate, profile: str
+    simulate: RunScenario, profile: Profile
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
         answer = await peer.pull(0, subscription="price > 3", expression_type=EXPRESSION_SQL92)
         assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, REFUSAL)
@@ -112,17 +123,17 @@ def test_without_enablePropertyFilter_sql_is_refused_in_RocketMQs_words(
     simulate(scenario, profile=profile)
 
 
-def test_a_bad_expression_is_27_from_heartbeats_and_23_from_pulls_and_checks(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_bad_expression_is_27_from_heartbeats_and_23_from_pulls_and_checks(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
         await subscribe(peer, "price >")
         answer = await peer.pull(0, subscription=None)
-        assert answer.code == ResponseCode.FILTER_DATA_NOT_EXIST == 27
+        assert answer.code == ResponseCode.FILTER_DATA_NOT_EXIST
         assert answer.remark == (
             "The broker's consumer filter data is not exist!Your expression may be wrong!"
         )
         answer = await peer.pull(0, subscription="price >", expression_type=EXPRESSION_SQL92)
-        assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED == 23
+        assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
         answer = await peer.pull(0, subscription="", expression_type=EXPRESSION_SQL92)
         assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
         body = CheckClientRequestBody("c1", "G", SubscriptionData("T", "price >", expression_type="SQL92"))
@@ -135,8 +146,8 @@ def test_a_bad_expression_is_27_from_heartbeats_and_23_from_pulls_and_checks(sim
     simulate(scenario, **ON)
 
 
-def test_46_takes_tags_and_good_expressions_and_refuses_unknown_types(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_46_takes_tags_and_good_expressions_and_refuses_unknown_types(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for kind, expression, code in (
             ("TAG", "||", 0),
@@ -149,21 +160,21 @@ def test_46_takes_tags_and_good_expressions_and_refuses_unknown_types(simulate: 
     simulate(scenario, **ON)
 
 
-def test_only_5_x_knows_CONTAINS(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_only_5_x_knows_CONTAINS(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await peer.send(properties={"place": "north-eu", "price": "1"})
-        sql = {"subscription": "place CONTAINS 'eu'", "expression_type": EXPRESSION_SQL92}
+        sql: dict[str, Any] = {"subscription": "place CONTAINS 'eu'", "expression_type": EXPRESSION_SQL92}
         is_new = stage.broker.context.rules.filters_texts
         assert (await peer.pull(0, **sql)).code == (0 if is_new else ResponseCode.PULL_RETRY_IMMEDIATELY)
 
-    simulate(scenario, profile="v53", **ON)
-    simulate(scenario, profile="v49", **ON)
+    simulate(scenario, profile=Profile.V53, **ON)
+    simulate(scenario, profile=Profile.V49, **ON)
 
 
-def test_class_filters_are_refused(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_class_filters_are_refused(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)
         await subscribe(peer, "com.example.Filter", kind="TAG", class_filter=True)
         answer = await peer.pull(0, subscription=None)
@@ -173,17 +184,17 @@ def test_class_filters_are_refused(simulate: Simulate) -> None:
     simulate(scenario, **ON)
 
 
-def test_the_batch_limits_count_what_passes(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_the_batch_limits_count_what_passes(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         for price in range(40):
             await peer.send(properties={"price": str(price)}, body=bytes(1_000))
-        odd = {"subscription": "price > 19", "expression_type": EXPRESSION_SQL92}
+        odd: dict[str, Any] = {"subscription": "price > 19", "expression_type": EXPRESSION_SQL92}
         # 40 % of 100 000 bytes of memory: what is further back is served eight at a time.
         answer = await peer.pull(0, **odd)
         assert prices(answer) == list(range(20, 40))
-        cold = {"subscription": "price >= 0", "expression_type": EXPRESSION_SQL92}
+        cold: dict[str, Any] = {"subscription": "price >= 0", "expression_type": EXPRESSION_SQL92}
         assert prices(await peer.pull(0, **cold)) == list(range(8))
 
     simulate(scenario, store={"physical_memory_bytes": 60_000}, **ON)

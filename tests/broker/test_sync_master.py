@@ -11,8 +11,9 @@ from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.ha_frame import ReportDecoder, TransferDecoder, encode_report
-from tests.broker.conftest import SimStage
 from tests.broker.test_replication import Pair
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 
 class ScriptedSlave(asyncio.Protocol):
@@ -25,6 +26,7 @@ class ScriptedSlave(asyncio.Protocol):
         self.is_closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
@@ -42,11 +44,12 @@ async def scripted(stage: SimStage, broker: Broker) -> ScriptedSlave:
     _, slave = await stage.runtime.network.connect(
         ScriptedSlave, broker.address.rpartition(":")[0], broker._ha_master.port
     )
+    assert isinstance(slave, ScriptedSlave)
     return slave
 
 
 @pytest.mark.parametrize("flush", list(FlushDiskType))
-def test_a_send_is_answered_when_the_slave_has_it(simulate, flush) -> None:
+def test_a_send_is_answered_when_the_slave_has_it(simulate: RunScenario, flush: FlushDiskType) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = Pair(stage, store={"flush_disk_type": flush})
         await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
@@ -57,10 +60,10 @@ def test_a_send_is_answered_when_the_slave_has_it(simulate, flush) -> None:
             at_master, at_slave = pair.logs()
             assert at_master == at_slave
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_no_slave_is_11_and_the_message_is_stored(simulate) -> None:
+def test_no_slave_is_11_and_the_message_is_stored(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
         peer = stage.peer()
@@ -68,10 +71,10 @@ def test_no_slave_is_11_and_the_message_is_stored(simulate) -> None:
         assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
         assert (await peer.pull(0)).code == ResponseCode.SUCCESS
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_slave_too_far_behind_is_11(simulate) -> None:
+def test_a_slave_too_far_behind_is_11(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker(
             broker_role=BrokerRole.SYNC_MASTER, ha_slave_fallbehind_max=5_000, slave_timeout=1_000
@@ -83,10 +86,10 @@ def test_a_slave_too_far_behind_is_11(simulate) -> None:
         assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
         assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.SLAVE_NOT_AVAILABLE
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_late_slave_is_12_after_slaveTimeout(simulate) -> None:
+def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
     """3 s, stored nevertheless; the next send it confirms is answered 0."""
 
     async def scenario(stage: SimStage) -> None:
@@ -104,16 +107,16 @@ def test_a_late_slave_is_12_after_slaveTimeout(simulate) -> None:
         slave.report()
         assert (await sending).code == ResponseCode.SUCCESS
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_message_that_does_not_wait_is_answered_at_once(simulate) -> None:
+def test_a_message_that_does_not_wait_is_answered_at_once(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
         answer = await stage.peer().send(properties={"WAIT": "false"})
         assert answer.code == ResponseCode.SUCCESS
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_a_message_that_does_not_wait_is_answered_at_once(simulate) -> None:
     [b"\xff" * 64, encode_report(-5), encode_report(1 << 60), b"GET / HTTP/1.1\r\n\r\n"],
     ids=["junk", "negative", "absurd", "http"],
 )
-def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate, data) -> None:
+def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate: RunScenario, data: bytes) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         stranger = await scripted(stage, pair.master)
@@ -132,10 +135,10 @@ def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate, data) ->
         await stage.at(20)
         await pair.caught_up()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate) -> None:
+def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker()
         stranger = await scripted(stage, broker)
@@ -144,32 +147,31 @@ def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate) ->
         await stage.at(21)
         assert stranger.is_closed
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_heartbeats_go_both_ways(simulate) -> None:
+def test_heartbeats_go_both_ways(simulate: RunScenario) -> None:
     """Size 0 every 5 s from the master, its position from the slave: neither gives the other up."""
 
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         await pair.at_master.fill(1)
         await stage.at(15)
-        follower = pair.slave._services.background[-1]._follower
-        assert follower is not None
+        (connection,) = pair.master._ha_master._slaves
         await stage.at(300)
-        assert pair.slave._services.background[-1]._follower is follower
+        assert list(pair.master._ha_master._slaves) == [connection]
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-def test_more_connections_than_there_may_be_slaves_are_closed(simulate) -> None:
+def test_more_connections_than_there_may_be_slaves_are_closed(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         broker = await stage.start_broker()
         strangers = [await scripted(stage, broker) for _ in range(66)]
         await stage.at(1)
         assert [stranger.is_closed for stranger in strangers] == [False] * 64 + [True] * 2
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
 class ScriptedMaster(asyncio.Protocol):
@@ -181,6 +183,7 @@ class ScriptedMaster(asyncio.Protocol):
         self.decoder = ReportDecoder()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         transport.write(self.answer)
 
     def data_received(self, data: bytes) -> None:
@@ -199,7 +202,7 @@ class ScriptedMaster(asyncio.Protocol):
     ],
     ids=["junk", "huge", "no record", "no segment"],
 )
-def test_a_slave_survives_a_master_that_is_none(simulate, answer) -> None:
+def test_a_slave_survives_a_master_that_is_none(simulate: RunScenario, answer: bytes) -> None:
     async def scenario(stage: SimStage) -> None:
         made: list[ScriptedMaster] = []
 
@@ -216,4 +219,4 @@ def test_a_slave_survives_a_master_that_is_none(simulate, answer) -> None:
         assert len(made) == 3
         assert slave.context.store.max_commit_log_offset == 0
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,12 +9,15 @@ import pytest
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
+from rewindmq.protocol.profile import Profile
+from tests.support.answers import present, remark_of
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 GOOD = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG")
 
 
-@pytest.mark.parametrize(("profile", "code"), [("v42", 1), ("v49", 1), ("v53", 29)])
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 1), (Profile.V49, 1), (Profile.V53, 29)])
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -31,25 +33,25 @@ GOOD = CreateTopicRequestHeader("T", "TBW102", 4, 4, 6, "SINGLE_TAG")
     ],
 )
 def test_17_refuses_and_stores_nothing(
-    simulate: Simulate, profile: str, code: int, change: dict[str, Any], words: str
+    simulate: RunScenario, profile: Profile, code: int, change: dict[str, Any], words: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         header = msgspec.structs.replace(GOOD, **change)
         response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         assert response.code == code
-        assert response.remark.startswith(words)
-        assert list((stage.root / "store/config").iterdir()) == []
+        assert remark_of(response).startswith(words)
+        assert list((stage.root / "broker-a/config").iterdir()) == []
 
     simulate(scenario, profile=profile)
 
 
-def test_17_changes_a_topic_and_keeps_its_messages(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_17_changes_a_topic_and_keeps_its_messages(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         for queues, perm, filter_type in ((4, 6, "SINGLE_TAG"), (2, 4, "MULTI_TAG")):
             header = CreateTopicRequestHeader("T", "TBW102", queues, queues, perm, filter_type)
             (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).require_success()
-            topic = stage.broker.context.topics.find("T")
+            topic = present(stage.broker.context.topics.find("T"))
             assert (topic.read_queue_nums, topic.write_queue_nums) == (queues, queues)
             assert (topic.perm, topic.topic_filter_type.name) == (perm, filter_type)
             await peer.fill(1)
@@ -58,11 +60,11 @@ def test_17_changes_a_topic_and_keeps_its_messages(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_attributes_are_kept_told_and_changed_by_nobody(simulate: Simulate, profile: str) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_attributes_are_kept_told_and_changed_by_nobody(simulate: RunScenario, profile: Profile) -> None:
     compacted = {"cleanup.policy": "COMPACTION"}
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
 
         async def update(attributes: str | None) -> Any:
@@ -75,12 +77,12 @@ def test_attributes_are_kept_told_and_changed_by_nobody(simulate: Simulate, prof
         for attributes in ("+cleanup.policy=DELETE", "-cleanup.policy"):
             refused = await update(attributes)
             assert refused.remark == "attempt to update an unchangeable attribute. key: cleanup.policy"
-        assert stage.broker.context.topics.find("T").attributes == compacted
+        assert present(stage.broker.context.topics.find("T")).attributes == compacted
         assert stage.broker.context.topics.wrapper().topic_config_table["T"].attributes == compacted
         await stage.broker.close()
         broker = await stage.start_broker(profile=profile)
-        assert broker.context.topics.find("T").attributes == compacted
-        assert '"cleanup.policy":"COMPACTION"' in (stage.root / "store/config/topics.json").read_text()
+        assert present(broker.context.topics.find("T")).attributes == compacted
+        assert '"cleanup.policy":"COMPACTION"' in (stage.root / "broker-a/config/topics.json").read_text()
 
     simulate(scenario, profile=profile)
 
@@ -98,13 +100,13 @@ def test_attributes_are_kept_told_and_changed_by_nobody(simulate: Simulate, prof
     ],
 )
 def test_attributes_that_no_topic_can_have_are_refused(
-    simulate: Simulate, attributes: str, words: str
+    simulate: RunScenario, attributes: str, words: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         header = msgspec.structs.replace(GOOD, attributes=attributes)
         response = await stage.peer().ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         assert response.code == 1
-        assert response.remark.startswith(words)
+        assert remark_of(response).startswith(words)
         assert stage.broker.context.topics.find("T") is None
 
     simulate(scenario)

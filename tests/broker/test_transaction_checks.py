@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,22 +11,27 @@ import pytest
 from rewindmq.broker.store.model import PutResult, PutStatus
 from rewindmq.broker.transaction import check
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
 )
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_record, decode_records
+from tests.support.answers import body_of
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import SimStage
 
-Simulate = Callable[..., None]
 HALF, OP, MAX_TIME = "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"
 CHECK = RequestCode.CHECK_TRANSACTION_STATE
 COMMIT, ROLLBACK = 8, 12
 
 
 async def send_half(
-    stage: Any, peer: Any, properties: Mapping[str, str] | None = None, key: str = "K1"
+    stage: SimStage, peer: Peer, properties: Mapping[str, str] | None = None, key: str = "K1"
 ) -> dict[str, Any]:
     """A half message; what 37 has to say about it."""
     properties = {"TRAN_MSG": "true", "PGROUP": "PG", "UNIQ_KEY": key, **(properties or {})}
@@ -37,7 +42,7 @@ async def send_half(
     return {"tran_state_table_offset": header.queue_offset, "commit_log_offset": position}
 
 
-async def end(peer: Any, offsets: dict[str, Any], verdict: int, *, asked: bool = False) -> None:
+async def end(peer: Peer, offsets: dict[str, Any], verdict: int, *, asked: bool = False) -> None:
     header = EndTransactionRequestHeader(
         producer_group="PG",
         commit_or_rollback=verdict,
@@ -48,7 +53,7 @@ async def end(peer: Any, offsets: dict[str, Any], verdict: int, *, asked: bool =
     (await peer.ask(RequestCode.END_TRANSACTION, header)).require_success()
 
 
-def offsets_of(request: Any) -> dict[str, Any]:
+def offsets_of(request: RemotingCommand) -> dict[str, Any]:
     """What an answer to 39 says."""
     header = request.decode_header(CheckTransactionStateRequestHeader)
     return {
@@ -57,19 +62,19 @@ def offsets_of(request: Any) -> dict[str, Any]:
     }
 
 
-def checks(peer: Any) -> list[tuple[float, Any]]:
+def checks(peer: Peer) -> list[tuple[float, Any]]:
     """The 39s that came, with their second."""
     return [(round(second, 1), request) for second, request in peer.received if request.code == CHECK]
 
 
-async def producer(stage: Any, client_id: str = "p1") -> Any:
+async def producer(stage: SimStage, client_id: str = "p1") -> Any:
     peer = stage.peer(client_id)
     await peer.create_topic(write=1, read=1)
     await peer.heartbeat("", producers=["PG"])
     return peer
 
 
-async def live_until(stage: Any, second: int, *peers: Any) -> None:
+async def live_until(stage: SimStage, second: int, *peers: Peer) -> None:
     """Let time pass while the peers go on with their heartbeats."""
     now = int(stage.runtime.clock.monotonic())
     for tick in range(now + 25, second, 25):
@@ -79,22 +84,22 @@ async def live_until(stage: Any, second: int, *peers: Any) -> None:
     await stage.at(second)
 
 
-def max_offset(stage: Any, topic: str) -> int:
+def max_offset(stage: SimStage, topic: str) -> int:
     return int(stage.broker.context.store.max_offset(topic, 0))
 
 
-def progress(stage: Any, topic: str = HALF) -> int:
+def progress(stage: SimStage, topic: str = HALF) -> int:
     return int(stage.broker.context.offsets.query("CID_RMQ_SYS_TRANS", topic, 0))
 
 
 @pytest.mark.scenario("B30", "v49", "v53")
-@pytest.mark.parametrize(("profile", "interval"), [("v49", 60), ("v53", 30)])
+@pytest.mark.parametrize(("profile", "interval"), [(Profile.V49, 60), (Profile.V53, 30)])
 def test_B30_a_half_message_never_ended_is_asked_about_15_times_and_given_up(
-    simulate: Simulate, profile: str, interval: int
+    simulate: RunScenario, profile: Profile, interval: int
 ) -> None:
     """First at the first tick with an age above 6 s, then at every tick; after 15 it is moved elsewhere."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await stage.at(interval - 5.0)
         await send_half(stage, peer)
@@ -110,31 +115,31 @@ def test_B30_a_half_message_never_ended_is_asked_about_15_times_and_given_up(
             assert message.commit_log_offset == header.commit_log_offset
             assert header.offset_msg_id == message.offset_message_id
             assert (header.msg_id, header.transaction_id) == ("K1", "K1")
-            assert header.topic == (HALF if profile == "v53" else None)
+            assert header.topic == (HALF if profile == Profile.V53 else None)
         assert (max_offset(stage, HALF), progress(stage)) == (16, 16)
-        given_up = decode_records((await peer.pull(0, MAX_TIME)).body or b"")
+        given_up = decode_records(body_of(await peer.pull(0, MAX_TIME)))
         assert [message.properties["REAL_TOPIC"] for message in given_up] == ["T"]
         assert (await peer.pull(0)).body is None
 
     simulate(scenario, profile=profile)
 
 
-def test_v42_never_asks(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_v42_never_asks(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
         await live_until(stage, 200, peer)
         assert checks(peer) == []
 
-    simulate(scenario, profile="v42")
+    simulate(scenario, profile=Profile.V42)
 
 
 @pytest.mark.parametrize(("verdict", "seen"), [(COMMIT, 1), (ROLLBACK, 0)])
-@pytest.mark.parametrize("profile", ["v49", "v53"])
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 def test_an_answer_settles_the_message_for_good(
-    simulate: Simulate, profile: str, verdict: int, seen: int
+    simulate: RunScenario, profile: Profile, verdict: int, seen: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
         await live_until(stage, 61, peer)
@@ -150,10 +155,10 @@ def test_an_answer_settles_the_message_for_good(
     simulate(scenario, profile=profile)
 
 
-def test_what_was_ended_is_never_asked_about(simulate: Simulate) -> None:
+def test_what_was_ended_is_never_asked_about(simulate: RunScenario) -> None:
     """Ends in another order than the messages', one in the midst left open; 300 op records take two reads."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         halves = [await send_half(stage, peer, key=f"K{number}") for number in range(301)]
         for number in reversed(range(301)):
@@ -167,10 +172,10 @@ def test_what_was_ended_is_never_asked_about(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: Simulate) -> None:
+def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: RunScenario) -> None:
     """The run stops at the young one, and must not forget the op records it has read."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await live_until(stage, 57, peer)
         await send_half(stage, peer, key="young")
@@ -185,10 +190,10 @@ def test_what_was_ended_behind_one_too_young_to_ask_about_stays_ended(simulate: 
     simulate(scenario)
 
 
-def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: Simulate) -> None:
+def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: RunScenario) -> None:
     """The half message counts its checks all the same; who registers later is asked at the next tick."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         first = await producer(stage)
         await send_half(stage, first)
         await first.client.close()
@@ -203,8 +208,8 @@ def test_no_producer_means_no_check_but_another_ones_turn_comes(simulate: Simula
     simulate(scenario)
 
 
-def test_producers_of_a_group_are_asked_in_turn_and_never_a_closed_one(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_producers_of_a_group_are_asked_in_turn_and_never_a_closed_one(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peers = [await producer(stage, f"p{number}") for number in range(3)]
         for number in range(6):
             await send_half(stage, peers[0], key=f"K{number}")
@@ -217,11 +222,11 @@ def test_producers_of_a_group_are_asked_in_turn_and_never_a_closed_one(simulate:
     simulate(scenario)
 
 
-@pytest.mark.parametrize("profile", ["v49", "v53"])
-def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: Simulate, profile: str) -> None:
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: RunScenario, profile: Profile) -> None:
     """Longer than 15 intervals even: until then each tick stores the message again, which counts nothing."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "1000"})
         await live_until(stage, 1_000, peer)
@@ -235,10 +240,10 @@ def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: Simulate, pro
     simulate(scenario, profile=profile)
 
 
-def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulate: Simulate) -> None:
+def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulate: RunScenario) -> None:
     """It was stored again at 60 s, and the producer ends the record it knows."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
         await live_until(stage, 70, peer)
@@ -251,8 +256,8 @@ def test_a_message_ended_within_its_immunity_is_not_asked_about_after_it(simulat
     simulate(scenario)
 
 
-def test_what_is_older_than_the_log_may_be_is_given_up_unasked(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_what_is_older_than_the_log_may_be_is_given_up_unasked(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await peer.send("T", properties={"TRAN_MSG": "true", "PGROUP": "PG"}, born_timestamp=1)
         await live_until(stage, 61, peer)
@@ -262,10 +267,10 @@ def test_what_is_older_than_the_log_may_be_is_given_up_unasked(simulate: Simulat
 
 
 @pytest.mark.parametrize("in_order", [True, False], ids=["stopped", "killed"])
-def test_a_restart_loses_no_half_message_and_no_verdict(simulate: Simulate, in_order: bool) -> None:
+def test_a_restart_loses_no_half_message_and_no_verdict(simulate: RunScenario, in_order: bool) -> None:
     """One is committed, one rolled back, one open; the open one is asked about by the next broker, too."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         for number, verdict in enumerate((COMMIT, ROLLBACK, 0)):
             half = await send_half(stage, peer, key=f"K{number}")
@@ -277,7 +282,7 @@ def test_a_restart_loses_no_half_message_and_no_verdict(simulate: Simulate, in_o
             await stage.broker.close()
             await stage.start_broker()
         else:
-            shutil.copytree(stage.root / "store", stage.root / "crashed")
+            shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
             await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"))
         again = await producer(stage, "p2")
         assert (progress(stage), progress(stage, OP)) == (3, 2)
@@ -292,8 +297,8 @@ def test_a_restart_loses_no_half_message_and_no_verdict(simulate: Simulate, in_o
     simulate(scenario)
 
 
-def test_a_full_disk_loses_no_half_message(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_full_disk_loses_no_half_message(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
         context = stage.broker.context
@@ -308,10 +313,10 @@ def test_a_full_disk_loses_no_half_message(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simulate: Simulate) -> None:
+def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simulate: RunScenario) -> None:
     """The first copy's op record is read by a run that the disk ends before the second copy's turn comes."""
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         half = await send_half(stage, peer, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "90"})
         await live_until(stage, 57, peer)
@@ -334,11 +339,11 @@ def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simul
 
 
 def test_a_run_ends_after_its_time_and_the_next_goes_on(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "RUN_SECONDS", -1.0)
 
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
         await live_until(stage, 61, peer)
@@ -350,8 +355,8 @@ def test_a_run_ends_after_its_time_and_the_next_goes_on(
     simulate(scenario)
 
 
-def test_the_configured_interval_age_and_limit_count(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_the_configured_interval_age_and_limit_count(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
         await live_until(stage, 51, peer)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
@@ -50,14 +48,14 @@ def test_progress_is_kept_only_when_what_was_stored_again_is_durable() -> None:
         await world.spawn("broker", broker.start())
         await world.spawn("broker", put_half(broker, now_ms()))
         # Asked about at 10 s; the progress of groups is written at 10 and at 15 s.
-        await asyncio.sleep(17)
+        await world.sleep(17)
         assert half_messages(broker) == 2
         world.kill("broker")
         disk.lose_power()
         broker = make_broker(world, disk)
         await world.spawn("broker", broker.start())
         before = half_messages(broker)
-        await asyncio.sleep(17)
+        await world.sleep(17)
         assert half_messages(broker) > before
         await world.spawn("broker", broker.close())
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -18,9 +17,12 @@ from rewindmq.protocol.header.message import (
 )
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
+from tests.support.answers import body_of, present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import Scenario, SimStage
 
-Simulate = Callable[..., None]
 COMMIT, ROLLBACK = 8, 12
 
 
@@ -64,7 +66,7 @@ transactions = st.lists(
 class Producer:
     """Carries out transactions against whichever broker is the newest."""
 
-    def __init__(self, stage: Any) -> None:
+    def __init__(self, stage: SimStage) -> None:
         self.stage = stage
         self.halves: dict[str, dict[str, int]] = {}
         self.plans: dict[str, Transaction] = {}
@@ -118,7 +120,7 @@ class Producer:
         fresh, self.heard = requests[self.heard :], len(requests)
         for request in fresh:
             header = request.decode_header(CheckTransactionStateRequestHeader)
-            key = header.msg_id
+            key = present(header.msg_id)
             self.checked[key] += 1
             plan = self.plans[key]
             if plan.ends_after is not None or 0 < plan.answers_from <= self.checked[key]:
@@ -128,7 +130,7 @@ class Producer:
                 }
                 await self._end(key, offsets, asked=True)
 
-    async def _end(self, key: str, offsets: dict[str, int], *, asked: bool) -> None:
+    async def _end(self, key: str, offsets: dict[str, Any], *, asked: bool) -> None:
         header = EndTransactionRequestHeader(
             producer_group="PG",
             commit_or_rollback=self.plans[key].verdict,
@@ -144,31 +146,31 @@ class Producer:
     async def seen(self) -> Counter[str]:
         """Keys in the real topic, and how often."""
         answer = await self.peer.pull(0, count=32)
-        return Counter(message.body.decode() for message in decode_records(answer.body or b""))
+        return Counter(message.body.decode() for message in decode_records(body_of(answer) or b""))
 
 
-@settings(
-    derandomize=True,
-    deadline=None,
-    max_examples=30,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(transactions, st.sampled_from(["v49", "v53"]), st.none() | st.integers(0, 7))
-def test_what_commits_is_seen_once_and_nothing_else_is(
-    simulate: Simulate, plans: list[Transaction], profile: str, crash_before: int | None
-) -> None:
+def test_what_commits_is_seen_once_and_nothing_else_is(simulate: RunScenario, full: bool) -> None:
     """After a crash, which forgets up to 5 s of progress, what was asked about may be committed twice."""
 
-    async def scenario(stage: Any) -> None:
+    @settings(derandomize=True, deadline=None, max_examples=30 if full else 10)
+    @given(transactions, st.sampled_from([Profile.V49, Profile.V53]), st.none() | st.integers(0, 7))
+    def holds(plans: list[Transaction], profile: Profile, crash_before: int | None) -> None:
+        simulate(_scenario(plans, crash_before), profile=profile)
+
+    holds()
+
+
+def _scenario(plans: list[Transaction], crash_before: int | None) -> Scenario:
+    async def scenario(stage: SimStage) -> None:
         producer = Producer(stage)
         await producer.connect()
         crashed = False
         for number, plan in enumerate(plans):
             if number == crash_before:
                 crashed = True
-                shutil.copytree(stage.root / "store", stage.root / "crashed")
+                shutil.copytree(stage.root / "broker-a", stage.root / "crashed")
                 old = stage.broker
-                await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"), profile=profile)
+                await stage.start_broker(store_path_root_dir=str(stage.root / "crashed"))
                 await producer.peer.client.close()
                 await old.close()
                 await producer.connect()
@@ -185,4 +187,4 @@ def test_what_commits_is_seen_once_and_nothing_else_is(
             for topic in ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"):
                 assert query("CID_RMQ_SYS_TRANS", topic, 0) == store.max_offset(topic, 0)
 
-    simulate(scenario, profile=profile)
+    return scenario

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.broker.config import BrokerRole
@@ -16,15 +15,19 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_record, decode_records
+from tests.support.answers import body_of, present
+from tests.support.fixtures import RunScenario
+from tests.support.peer import Peer
+from tests.support.stage import Scenario, SimStage
 
-Simulate = Callable[..., None]
 HALF, OP = "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 UNKNOWN, COMMIT, ROLLBACK = 0, 8, 12
-with_half_topic = pytest.mark.parametrize("profile", ["v49", "v53"])
+with_half_topic = pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
 
 
-async def send_half(stage: Any, peer: Any, body: bytes = b"half", **options: Any) -> dict[str, Any]:
+async def send_half(stage: SimStage, peer: Peer, body: bytes = b"half", **options: Any) -> dict[str, Any]:
     """Send a half message to queue 2 of T; what 37 has to say about it."""
     properties = {
         "TRAN_MSG": "true",
@@ -46,48 +49,50 @@ async def send_half(stage: Any, peer: Any, body: bytes = b"half", **options: Any
     }
 
 
-async def end(peer: Any, half: dict[str, Any], verdict: int, **changes: Any) -> RemotingCommand:
+async def end(peer: Peer, half: dict[str, Any], verdict: int, **changes: Any) -> RemotingCommand:
     header = EndTransactionRequestHeader(**{**half, "commit_or_rollback": verdict, **changes})
     answer: RemotingCommand = await peer.ask(RequestCode.END_TRANSACTION, header)
     return answer
 
 
-async def read(peer: Any) -> list[Any]:
-    return decode_records((await peer.pull(0, queue_id=2)).body or b"")
+async def read(peer: Peer) -> list[Any]:
+    return decode_records(body_of(await peer.pull(0, queue_id=2)))
 
 
-def read_op(stage: Any) -> list[Any]:
+def read_op(stage: SimStage) -> list[Any]:
     """The op records; their topic is not one that can be pulled."""
     return decode_records(stage.broker.context.store.get_message(OP, 0, 0, 32, None).body)
 
 
-def queue_sizes(stage: Any) -> tuple[int, int, int]:
+def queue_sizes(stage: SimStage) -> tuple[int, int, int]:
     """Messages of the real queue, half messages, op records."""
     max_offset = stage.broker.context.store.max_offset
     return max_offset("T", 2), max_offset(HALF, 0), max_offset(OP, 0)
 
 
 @with_half_topic
-def test_a_half_message_waits_where_nobody_looks(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_half_message_waits_where_nobody_looks(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         half = await send_half(stage, peer)
         assert queue_sizes(stage) == (0, 1, 0)
-        stored = decode_record(stage.broker.context.store.look_message(half["commit_log_offset"]))
+        stored = decode_record(present(stage.broker.context.store.look_message(half["commit_log_offset"])))
         assert (stored.topic, stored.queue_id, stored.sys_flag & 12) == (HALF, 0, 0)
         assert stored.properties["REAL_TOPIC"] == "T"
         assert stored.properties["REAL_QID"] == "2"
-        assert stored.properties.get("__transactionId__") == ("K1" if profile == "v53" else None)
-        topic = stage.broker.context.topics.find(HALF)
+        assert stored.properties.get("__transactionId__") == ("K1" if profile == Profile.V53 else None)
+        topic = present(stage.broker.context.topics.find(HALF))
         assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, 6)
 
     simulate(scenario, profile=profile)
 
 
 @with_half_topic
-def test_commit_stores_the_message_and_wakes_who_waits_for_it(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_commit_stores_the_message_and_wakes_who_waits_for_it(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer, reader = stage.peer(), stage.peer("reader")
         await peer.create_topic()
         half = await send_half(stage, peer)
@@ -95,7 +100,7 @@ def test_commit_stores_the_message_and_wakes_who_waits_for_it(simulate: Simulate
         pull = asyncio.ensure_future(reader.pull(0, queue_id=2, hold_ms=15_000))
         await stage.at(1.0)
         (await end(peer, half, COMMIT)).require_success()
-        (message,) = decode_records((await pull).body or b"")
+        (message,) = decode_records(body_of(await pull))
         assert stage.runtime.clock.monotonic() < 1.1
         assert (message.topic, message.queue_id, message.queue_offset) == ("T", 2, 0)
         assert (message.body, message.tags, message.sys_flag & 12) == (b"half", "A", 8)
@@ -103,27 +108,27 @@ def test_commit_stores_the_message_and_wakes_who_waits_for_it(simulate: Simulate
         # Left in place, as in RocketMQ.
         assert {"TRAN_MSG", "PGROUP", "REAL_TOPIC", "REAL_QID", "UNIQ_KEY"} <= message.properties.keys()
         (op,) = read_op(stage)
-        assert (op.body, op.tags) == (b"0," if profile == "v53" else b"0", "d")
+        assert (op.body, op.tags) == (b"0," if profile == Profile.V53 else b"0", "d")
         assert queue_sizes(stage) == (1, 1, 1)
 
     simulate(scenario, profile=profile)
 
 
-def test_a_committed_message_is_found_by_its_tag(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_committed_message_is_found_by_its_tag(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         (await end(peer, await send_half(stage, peer), COMMIT)).require_success()
         for tag, count in (("A", 1), ("B", 0)):
             answer = await peer.pull(0, queue_id=2, subscription=tag)
-            assert len(decode_records(answer.body or b"")) == count
+            assert len(decode_records(body_of(answer) or b"")) == count
 
     simulate(scenario)
 
 
 @with_half_topic
-def test_rollback_stores_an_op_record_alone(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+def test_rollback_stores_an_op_record_alone(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         await send_half(stage, peer)
@@ -136,9 +141,9 @@ def test_rollback_stores_an_op_record_alone(simulate: Simulate, profile: str) ->
     simulate(scenario, profile=profile)
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_unknown_does_nothing_and_is_not_answered(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_unknown_does_nothing_and_is_not_answered(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         half = await send_half(stage, peer)
@@ -154,8 +159,8 @@ def test_unknown_does_nothing_and_is_not_answered(simulate: Simulate, profile: s
 
 
 @pytest.mark.parametrize("verdict", [4, -1, 99])
-def test_a_verdict_that_is_none_is_refused(simulate: Simulate, verdict: int) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_verdict_that_is_none_is_refused(simulate: RunScenario, verdict: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         half = await send_half(stage, peer)
@@ -167,7 +172,7 @@ def test_a_verdict_that_is_none_is_refused(simulate: Simulate, verdict: int) -> 
     simulate(scenario)
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
 @pytest.mark.parametrize("verdict", [COMMIT, ROLLBACK])
 @pytest.mark.parametrize(
     ("changes", "remark"),
@@ -182,16 +187,16 @@ def test_a_verdict_that_is_none_is_refused(simulate: Simulate, verdict: int) -> 
     ],
 )
 def test_a_verdict_that_does_not_fit_is_answered_1_and_changes_nothing(
-    simulate: Simulate, profile: str, verdict: int, changes: dict[str, Any], remark: str
+    simulate: RunScenario, profile: Profile, verdict: int, changes: dict[str, Any], remark: str
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         (await peer.send(queue_id=2, properties={"PGROUP": "PG"})).require_success()
         half = await send_half(stage, peer)
         log_end = stage.broker.context.store.max_commit_log_offset
         answer = await end(peer, half, verdict, **changes)
-        expected = remark[0].lower() + remark[1:] if profile == "v42" else remark
+        expected = remark[0].lower() + remark[1:] if profile == Profile.V42 else remark
         assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, expected)
         assert stage.broker.context.store.max_commit_log_offset == log_end
 
@@ -200,9 +205,9 @@ def test_a_verdict_that_does_not_fit_is_answered_1_and_changes_nothing(
 
 @pytest.mark.parametrize(("verdict", "seen"), [(COMMIT, 1), (ROLLBACK, 0)])
 def test_v42_keeps_a_prepared_record_in_its_own_topic_and_writes_a_second(
-    simulate: Simulate, verdict: int, seen: int
+    simulate: RunScenario, verdict: int, seen: int
 ) -> None:
-    async def scenario(stage: Any) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         half = await send_half(stage, peer)
@@ -211,25 +216,25 @@ def test_v42_keeps_a_prepared_record_in_its_own_topic_and_writes_a_second(
         (await end(peer, half, verdict)).require_success()
         assert queue_sizes(stage) == (seen, 0, 0)
         store = stage.broker.context.store
-        first = decode_record(store.look_message(half["commit_log_offset"]))
-        second = decode_record(store.look_message(half["commit_log_offset"] + first.store_size))
+        first = decode_record(present(store.look_message(half["commit_log_offset"])))
+        second = decode_record(present(store.look_message(half["commit_log_offset"] + first.store_size)))
         assert (first.topic, first.sys_flag & 12) == ("T", 4)
         assert (second.topic, second.sys_flag & 12) == ("T", verdict)
         assert second.body == (b"half" if seen else b"")
         assert second.prepared_transaction_offset == half["commit_log_offset"]
         assert stage.broker.context.topics.find(HALF) is None
 
-    simulate(scenario, profile="v42")
+    simulate(scenario, profile=Profile.V42)
 
 
-@pytest.mark.parametrize("profile", ["v42", "v49", "v53"])
-def test_rejectTransactionMessage_refuses_with_16(simulate: Simulate, profile: str) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
+def test_rejectTransactionMessage_refuses_with_16(simulate: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         answer = await peer.send(properties={"TRAN_MSG": "true", "PGROUP": "PG"})
         assert answer.code == ResponseCode.NO_PERMISSION
-        assert answer.remark == "the broker[10.0.0.2] sending transaction message is forbidden"
+        assert answer.remark == "the broker[10.0.1.1] sending transaction message is forbidden"
         assert stage.broker.context.store.max_commit_log_offset == 0
         assert stage.broker.context.topics.find(HALF) is None
         (await peer.send(properties={"PGROUP": "PG"})).require_success()
@@ -237,8 +242,8 @@ def test_rejectTransactionMessage_refuses_with_16(simulate: Simulate, profile: s
     simulate(scenario, profile=profile, reject_transaction_message=True)
 
 
-def test_a_retry_sent_by_an_old_client_is_no_half_message(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_retry_sent_by_an_old_client_is_no_half_message(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.heartbeat()
         properties = {"TRAN_MSG": "true", "PGROUP": "PG", "DELAY": "3"}
@@ -250,8 +255,8 @@ def test_a_retry_sent_by_an_old_client_is_no_half_message(simulate: Simulate) ->
     simulate(scenario)
 
 
-def test_a_new_topic_is_made_for_a_half_message_too(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_a_new_topic_is_made_for_a_half_message_too(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         half = await send_half(stage, peer)
         assert stage.broker.context.topics.find("T") is not None
@@ -261,8 +266,8 @@ def test_a_new_topic_is_made_for_a_half_message_too(simulate: Simulate) -> None:
     simulate(scenario)
 
 
-def test_v53_leaves_an_end_after_the_messages_own_immunity_to_the_check(simulate: Simulate) -> None:
-    async def scenario(stage: Any) -> None:
+def test_v53_leaves_an_end_after_the_messages_own_immunity_to_the_check(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         half = await send_half(stage, peer, properties={"CHECK_IMMUNITY_TIME_IN_SECONDS": "10"})
@@ -273,12 +278,12 @@ def test_v53_leaves_an_end_after_the_messages_own_immunity_to_the_check(simulate
         (await end(peer, half, COMMIT, from_transaction_check=True)).require_success()
         assert len(await read(peer)) == 2
 
-    simulate(scenario, profile="v53")
+    simulate(scenario, profile=Profile.V53)
 
 
-@pytest.mark.parametrize(("profile", "code"), [("v42", 14), ("v49", 11), ("v53", 11)])
-def test_a_slave_ends_no_transactions(simulate: Simulate, profile: str, code: int) -> None:
-    async def scenario(stage: Any) -> None:
+@pytest.mark.parametrize(("profile", "code"), [(Profile.V42, 14), (Profile.V49, 11), (Profile.V53, 11)])
+def test_a_slave_ends_no_transactions(simulate: RunScenario, profile: Profile, code: int) -> None:
+    async def scenario(stage: SimStage) -> None:
         namesrv = await stage.start_namesrv()
         master = await stage.start_broker(profile=profile, namesrv_addr=namesrv.address)
         peer = stage.peer("c1", master.address)
@@ -299,37 +304,37 @@ def test_a_slave_ends_no_transactions(simulate: Simulate, profile: str, code: in
         assert slave.context.store.max_commit_log_offset == log_end
         (await end(peer, half, COMMIT)).require_success()
 
-    simulate(scenario, start=False)
+    simulate(scenario, brokers=0)
 
 
-@settings(
-    derandomize=True,
-    deadline=None,
-    max_examples=20,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {
-                "producer_group": st.sampled_from(["PG", "", "X" * 300]),
-                "tran_state_table_offset": st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]),
-                "commit_log_offset": st.one_of(st.integers(0, 2_000), st.integers(-(2**63), 2**63 - 1)),
-                "commit_or_rollback": st.sampled_from([COMMIT, ROLLBACK]),
-                "msg_id": st.text(max_size=5),
-                "from_transaction_check": st.booleans(),
-                "transaction_id": st.none() | st.text(max_size=5),
-            }
-        ),
-        min_size=10,
-        max_size=10,
+VERDICTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "producer_group": st.sampled_from(["PG", "", "X" * 300]),
+            "tran_state_table_offset": st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]),
+            "commit_log_offset": st.one_of(st.integers(0, 2_000), st.integers(-(2**63), 2**63 - 1)),
+            "commit_or_rollback": st.sampled_from([COMMIT, ROLLBACK]),
+            "msg_id": st.text(max_size=5),
+            "from_transaction_check": st.booleans(),
+            "transaction_id": st.none() | st.text(max_size=5),
+        }
     ),
-    st.sampled_from(["v42", "v49", "v53"]),
+    min_size=10,
+    max_size=10,
 )
-def test_no_verdict_breaks_the_broker(
-    simulate: Simulate, verdicts: list[dict[str, Any]], profile: str
-) -> None:
-    async def scenario(stage: Any) -> None:
+
+
+def test_no_verdict_breaks_the_broker(simulate: RunScenario, full: bool) -> None:
+    @settings(derandomize=True, deadline=None, max_examples=20 if full else 8)
+    @given(VERDICTS, st.sampled_from([Profile.V42, Profile.V49, Profile.V53]))
+    def holds(verdicts: list[dict[str, Any]], profile: Profile) -> None:
+        simulate(_obeys(verdicts), profile=profile)
+
+    holds()
+
+
+def _obeys(verdicts: list[dict[str, Any]]) -> Scenario:
+    async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
         halves = [await send_half(stage, peer) for _ in range(2)]
@@ -345,4 +350,4 @@ def test_no_verdict_breaks_the_broker(
             assert (store.max_commit_log_offset > log_end) is fits
         (await end(peer, halves[0], COMMIT)).require_success()
 
-    simulate(scenario, profile=profile)
+    return scenario

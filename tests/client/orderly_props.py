@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
+from rewindmq.client.listener import MessageListenerOrderly
+from rewindmq.client.push_options import PushOptionKwargs
 from rewindmq.protocol.profile import Profile
-from tests.client.client_stage import Cluster
+from tests.support.stage import SimStage
 
 SUCCESS = ConsumeOrderlyStatus.SUCCESS
 SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 RELEASES = [Profile.V42, Profile.V49, Profile.V53]
+
+
+Verdict = ConsumeOrderlyStatus | None | Callable[[ConsumeOrderlyContext], ConsumeOrderlyStatus | None]
 
 
 class InOrder:
@@ -23,11 +28,11 @@ class InOrder:
         verdicts: offset to what is answered, once each, instead of SUCCESS.
     """
 
-    def __init__(self, cluster: Cluster, seconds: float = 0.0) -> None:
-        self._cluster = cluster
+    def __init__(self, stage: SimStage, seconds: float = 0.0) -> None:
+        self._stage = stage
         self.seconds = seconds
         self.calls: list[tuple[float, int, int]] = []
-        self.verdicts: dict[int, Any] = {}
+        self.verdicts: dict[int, Verdict] = {}
         self._held: dict[int, asyncio.Event] = {}
 
     def hold(self, offset: int) -> asyncio.Event:
@@ -39,22 +44,25 @@ class InOrder:
 
     async def __call__(
         self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext
-    ) -> ConsumeOrderlyStatus:
-        now = round(self._cluster.world.now, 1)
+    ) -> ConsumeOrderlyStatus | None:
+        now = round(self._stage.world.now, 1)
         self.calls += [(now, message.queue_id, message.queue_offset) for message in messages]
         first = messages[0].queue_offset
         held = self._held.pop(first, None)
         if held is not None:
             await held.wait()
         elif self.seconds:
-            await asyncio.sleep(self.seconds)
+            await self._stage.world.sleep(self.seconds)
         verdict = self.verdicts.pop(first, SUCCESS)
         return verdict(context) if callable(verdict) else verdict
 
 
-async def consume(cluster: Cluster, listener: Any, **options: Any) -> PushConsumer:
-    consumer = cluster.push_consumer(None, **options)
-    consumer.register_orderly_listener(listener)
-    await consumer.start()
-    cluster.at_exit(consumer.shutdown)
-    return consumer
+async def consume(
+    stage: SimStage,
+    listener: MessageListenerOrderly,
+    *,
+    name: str = "c1",
+    **options: Unpack[PushOptionKwargs],
+) -> PushConsumer:
+    """A started orderly consumer."""
+    return await stage.consume(orderly=listener, name=name, **options)

@@ -8,7 +8,9 @@ from typing import Any
 
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.points import Point
-from tests.client.client_stage import OK, Cluster, until
+from rewindmq.race.sim import World
+from tests.support.clients import OK
+from tests.support.stage import SimStage
 
 
 class SlowListener:
@@ -18,7 +20,8 @@ class SlowListener:
         offsets: of the messages it was called with, in that order.
     """
 
-    def __init__(self, seconds: float = 0.0) -> None:
+    def __init__(self, world: World, seconds: float = 0.0) -> None:
+        self._world = world
         self.seconds = seconds
         self.offsets: list[int] = []
         self._held: dict[int, asyncio.Event] = {}
@@ -31,7 +34,7 @@ class SlowListener:
         for message in messages:
             self.offsets.append(message.queue_offset)
             held = self._held.pop(message.queue_offset, None)
-            await (asyncio.sleep(self.seconds) if held is None else held.wait())
+            await (self._world.sleep(self.seconds) if held is None else held.wait())
         return OK
 
 
@@ -57,52 +60,52 @@ class Stall:
             await self._released.wait()
 
 
-async def next_idle_pull(cluster: Cluster) -> float:
+async def next_idle_pull(stage: SimStage) -> float:
     """Wait for the next pull of an idle queue; brokers look after held pulls every 5 s from then."""
-    sent = len(_pulls(cluster))
-    await until(lambda: len(_pulls(cluster)) > sent)
-    return _pulls(cluster)[-1]
+    sent = len(_pulls(stage))
+    await stage.until(lambda: len(_pulls(stage)) > sent)
+    return _pulls(stage)[-1]
 
 
-async def before_the_answer(cluster: Cluster, seconds: float) -> None:
+async def before_the_answer(stage: SimStage, seconds: float) -> None:
     """Until the pull that an idle queue's broker holds is answered ``seconds`` from now."""
-    sent = len(_pulls(cluster))
-    await until(lambda: len(_pulls(cluster)) >= sent + 2)
-    first, second = _pulls(cluster)[-2:]
-    await asyncio.sleep(2 * second - first - seconds - cluster.world.now)
+    sent = len(_pulls(stage))
+    await stage.until(lambda: len(_pulls(stage)) >= sent + 2)
+    first, second = _pulls(stage)[-2:]
+    await stage.world.sleep(2 * second - first - seconds - stage.world.now)
 
 
-def _pulls(cluster: Cluster) -> list[float]:
+def _pulls(stage: SimStage) -> list[float]:
     return [
         when
-        for when, point, details in cluster.events.heard
+        for when, point, details in stage.events.heard
         if point is Point.PULL_SENT and details["topic"] == "T"
     ]
 
 
-async def reset(cluster: Cluster, timestamp: int = 0) -> float:
+async def reset(stage: SimStage, timestamp: int = 0) -> float:
     """Reset group and topic; gives the time it began."""
-    admin = await cluster.admin()
-    start = cluster.world.now
+    admin = await stage.admin()
+    start = stage.world.now
     await admin.reset_offset_by_timestamp("T", "G", timestamp, True)
     return start
 
 
-async def since(cluster: Cluster, start: float, seconds: float) -> None:
+async def since(stage: SimStage, start: float, seconds: float) -> None:
     """Until ``seconds`` after ``start``."""
-    await asyncio.sleep(start + seconds - cluster.world.now)
+    await stage.world.sleep(start + seconds - stage.world.now)
 
 
-def live_chains(cluster: Cluster, after: float, **wanted: Any) -> set[int]:
+def live_chains(stage: SimStage, after: float, **wanted: Any) -> set[int]:
     """Numbers of the chains that sent a pull after a moment."""
     return {
         details["chain"]
-        for when, point, details in cluster.events.heard
+        for when, point, details in stage.events.heard
         if point is Point.PULL_SENT and when > after and wanted.items() <= details.items()
     }
 
 
-def check_stored_follows_deliveries(cluster: Cluster, start: float) -> None:
+def check_stored_follows_deliveries(stage: SimStage, start: float) -> None:
     """The law: nothing is stored after a reset that was not delivered, queue by queue, since it.
 
     Deliveries that are older than what the broker answered with 222 do not count; those of a queue begin
@@ -110,7 +113,7 @@ def check_stored_follows_deliveries(cluster: Cluster, start: float) -> None:
     """
     ends: dict[int, int] = {}
     chains: dict[int, set[object]] = {}
-    for when, point, details in cluster.events.heard:
+    for when, point, details in stage.events.heard:
         if when < start or details.get("topic") != "T":
             continue
         queue = details.get("queue_id", -1)

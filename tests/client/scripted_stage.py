@@ -19,7 +19,7 @@ GUARDED = [profile for profile in Profile if profile is not Profile.UNGUARDED]
 Scene = Callable[[World, ScriptedBroker, Runtime], Awaitable[None]]
 
 
-def play(scene: Scene, *, topics: dict[str, int] | None = None, seed: int = 1) -> None:
+def play_scripted(scene: Scene, *, topics: dict[str, int] | None = None, seed: int = 1) -> None:
     """Run a scene against a scripted broker; the client's runtime is on another host."""
     world = World(seed)
 

@@ -16,11 +16,15 @@ async def test_callbacks_run_at_once_while_a_slot_is_free_and_in_turn_when_none_
     ran: list[str] = []
     pool.run(lambda: ran.append("at once"))
     assert ran == ["at once"]
+
+    def is_exhausted() -> bool:
+        return pool.is_exhausted
+
     async with pool.slot():
         pool.run(lambda: ran.append("beside one"))
-        assert not pool.is_exhausted
+        assert not is_exhausted()
         async with pool.slot():
-            assert pool.is_exhausted
+            assert is_exhausted()
             pool.run(lambda: ran.append("first"))
             pool.run(lambda: ran.append("second"))
             assert ran == ["at once", "beside one"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
-from tests.client.client_stage import Cluster, Inbox, play, until
+from tests.client.inbox import Inbox
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 ALL = list(Profile)
 # With so little memory every message counts as on disk, and a new group is answered 22.
@@ -24,86 +25,88 @@ COLD: dict[str, Any] = {"physical_memory_bytes": 1}
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_two_consumers_share_two_brokers_and_get_each_message_once(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        first, second = Inbox(cluster.world), Inbox(cluster.world)
-        await cluster.consume(first, name="c1")
-        await cluster.consume(second, name="c2")
-        await asyncio.sleep(5)
-        await cluster.fill(100)
-        await until(lambda: len(first.messages) + len(second.messages) == 800)
+def test_two_consumers_share_two_brokers_and_get_each_message_once(
+    play: RunScenario, profile: Profile
+) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        first, second = Inbox(stage.world), Inbox(stage.world)
+        await stage.consume(first, name="c1")
+        await stage.consume(second, name="c2")
+        await stage.world.sleep(5)
+        await stage.fill(100)
+        await stage.until(lambda: len(first.messages) + len(second.messages) == 800)
         assert len(first.messages) == len(second.messages) == 400
         places = Counter(message.message_queue for message in first.messages + second.messages)
         assert set(places.values()) == {100}
-        await asyncio.sleep(10)
-        assert cluster.stored() == cluster.stored(broker="broker-b") == dict.fromkeys(range(4), 100)
+        await stage.world.sleep(10)
+        assert stage.stored() == stage.stored(broker="broker-b") == dict.fromkeys(range(4), 100)
 
-    play(scene, tmp_path, profile, brokers=2)
+    play(scene, profile=profile, brokers=2)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_the_queues_of_a_consumer_that_leaves_go_to_the_others(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        first, second = Inbox(cluster.world), Inbox(cluster.world)
-        await cluster.consume(first, name="c1")
-        leaver = await cluster.consume(second, name="c2")
-        await asyncio.sleep(5)
+def test_the_queues_of_a_consumer_that_leaves_go_to_the_others(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        first, second = Inbox(stage.world), Inbox(stage.world)
+        await stage.consume(first, name="c1")
+        leaver = await stage.consume(second, name="c2")
+        await stage.world.sleep(5)
         assert len(leaver.process_queues) == 2 + ("%RETRY%G" in {q.topic for q in leaver.process_queues})
         await leaver.shutdown()
-        await cluster.fill(10)
-        await until(lambda: len(first.messages) == 40, 30)
+        await stage.fill(10)
+        await stage.until(lambda: len(first.messages) == 40, 30)
         assert not second.messages
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_broker_may_leave_and_come_back(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=2)
-        await cluster.fill(5)
-        inbox = Inbox(cluster.world)
-        consumer = await cluster.consume(inbox)
-        await until(lambda: len(inbox.messages) == 20)
-        await asyncio.sleep(12)
-        await cluster.brokers["broker-a"].close()
+def test_a_broker_may_leave_and_come_back(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        await stage.fill(5)
+        inbox = Inbox(stage.world)
+        consumer = await stage.consume(inbox)
+        await stage.until(lambda: len(inbox.messages) == 20)
+        await stage.world.sleep(12)
+        await stage.brokers["broker-a"].close()
         # Routes are asked for every 30 s; then it is forgotten, and its queues with it.
-        await asyncio.sleep(62)
+        await stage.world.sleep(62)
         assert set(consumer.instance.routes.brokers) == {"broker-b"}
         assert {queue.broker_name for queue in consumer.process_queues} == {"broker-b"}
         # With its store, but at another address.
-        await cluster.start_broker("broker-a", 2, {})
-        await cluster.fill(1, first=5)
-        await until(lambda: len(inbox.messages) == 24, 60)
-        await asyncio.sleep(20)
+        await stage.start_broker("broker-a", default_topic_queue_nums=2)
+        await stage.fill(1, first=5)
+        await stage.until(lambda: len(inbox.messages) == 24, 60)
+        await stage.world.sleep(20)
         assert Counter(inbox.bodies) == {b"%d" % number: 4 for number in range(6)}
 
-    play(scene, tmp_path, profile, brokers=2)
+    play(scene, profile=profile, brokers=2)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_name_server_may_come_late_and_go(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        inbox = Inbox(cluster.world)
-        await cluster.stop_namesrv()
-        consumer = await cluster.consume(inbox)
-        await asyncio.sleep(5)
+def test_a_name_server_may_come_late_and_go(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        inbox = Inbox(stage.world)
+        await stage.stop_namesrv()
+        consumer = await stage.consume(inbox)
+        await stage.world.sleep(5)
         assert consumer.process_queues == {}
-        await cluster.start_namesrv()
+        await stage.start_namesrv()
         # Brokers register every 30 s, consumers ask as often.
-        await until(lambda: len(consumer.process_queues) >= 1, 85)
-        producer = await cluster.producer()
+        await stage.until(lambda: len(consumer.process_queues) >= 1, 85)
+        producer = await stage.producer()
         await producer.send(Message("T", b"first"))
-        await until(lambda: len(inbox.messages) == 1)
-        await cluster.stop_namesrv()
-        await asyncio.sleep(100)
+        await stage.until(lambda: len(inbox.messages) == 1)
+        await stage.stop_namesrv()
+        await stage.world.sleep(100)
         await producer.send(Message("T", b"second"))
-        await until(lambda: len(inbox.messages) == 2)
+        await stage.until(lambda: len(inbox.messages) == 2)
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -120,18 +123,18 @@ def test_a_name_server_may_come_late_and_go(tmp_path: Path, profile: Profile) ->
     ],
 )
 def test_a_new_group_starts_where_it_was_told(
-    tmp_path: Path, profile: Profile, where: ConsumeFromWhere, timestamp: str | int | None, expected: range
+    play: RunScenario, profile: Profile, where: ConsumeFromWhere, timestamp: str | int | None, expected: range
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(10)
-        await asyncio.sleep(60 - cluster.world.now)
-        await cluster.fill(10, first=10)
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox, consume_from_where=where, consume_timestamp=timestamp)
-        await asyncio.sleep(3)
-        await cluster.fill(1, first=20)
-        await asyncio.sleep(3)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(10)
+        await stage.world.sleep(60 - stage.world.now)
+        await stage.fill(10, first=10)
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox, consume_from_where=where, consume_timestamp=timestamp)
+        await stage.world.sleep(3)
+        await stage.fill(1, first=20)
+        await stage.world.sleep(3)
         got = sorted(int(body) for body in inbox.bodies)
         # The nearest message to a time between two groups of them may be the last of the first group (4.x).
         if where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP and timestamp and profile is not Profile.V53:
@@ -139,82 +142,82 @@ def test_a_new_group_starts_where_it_was_told(
         else:
             assert got == list(expected)
 
-    play(scene, tmp_path, profile, store=COLD)
+    play(scene, profile=profile, store=COLD)
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
 def test_a_new_group_on_a_recent_topic_starts_at_0_whatever_it_was_told(
-    tmp_path: Path, profile: Profile
+    play: RunScenario, profile: Profile
 ) -> None:
     """behaviour.md B.9, C.9: 14 is answered 0."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(5)
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox, consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET)
-        await until(lambda: len(inbox.messages) == 5)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(5)
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox, consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET)
+        await stage.until(lambda: len(inbox.messages) == 5)
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_only_messages_with_a_subscribed_tag_arrive(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox, expression="TagA || TagB")
-        await asyncio.sleep(2)
-        producer = await cluster.producer()
+def test_only_messages_with_a_subscribed_tag_arrive(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox, expression="TagA || TagB")
+        await stage.world.sleep(2)
+        producer = await stage.producer()
         # "Aa" and "BB" have the same hash: the broker lets both pass, the client looks at the text.
         for tag in ("TagA", "TagB", "TagC", None, "Aa"):
             await producer.send(Message("T", (tag or "none").encode(), tag))
-        await asyncio.sleep(2)
+        await stage.world.sleep(2)
         assert sorted(inbox.bodies) == [b"TagA", b"TagB"]
-        await asyncio.sleep(12)
-        assert cluster.stored() == {0: 5}
+        await stage.world.sleep(12)
+        assert stage.stored() == {0: 5}
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 def test_a_tag_of_equal_hash_is_filtered_by_the_client(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    play: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox, expression="Aa")
-        producer = await cluster.producer()
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox, expression="Aa")
+        producer = await stage.producer()
         for tag in ("Aa", "BB"):
             await producer.send(Message("T", tag.encode(), tag))
-        await asyncio.sleep(5)
+        await stage.world.sleep(5)
         assert inbox.bodies == [b"Aa"]
         assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
 def test_broadcasting_members_each_get_everything_and_remember_it_locally(
-    tmp_path: Path, profile: Profile
+    play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        await cluster.fill(10)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        await stage.fill(10)
         options: dict[str, Any] = {"message_model": MessageModel.BROADCASTING}
-        inboxes = [Inbox(cluster.world), Inbox(cluster.world)]
+        inboxes = [Inbox(stage.world), Inbox(stage.world)]
         members = [
-            await cluster.consume(inbox, name=f"m{number}", offset_root=tmp_path / f"m{number}", **options)
+            await stage.consume(inbox, name=f"m{number}", offset_root=tmp_path / f"m{number}", **options)
             for number, inbox in enumerate(inboxes)
         ]
-        await until(lambda: [len(inbox.messages) for inbox in inboxes] == [40, 40])
+        await stage.until(lambda: [len(inbox.messages) for inbox in inboxes] == [40, 40])
         await members[0].shutdown()
         assert (tmp_path / "m0" / "127.0.0.1@m0" / "G" / "offsets.json").exists()
-        assert cluster.stored() == {}
-        await cluster.fill(1, first=10)
-        again = Inbox(cluster.world)
-        await cluster.consume(again, name="m0", offset_root=tmp_path / "m0", **options)
-        await until(lambda: len(again.messages) == 4)
+        assert stage.stored() == {}
+        await stage.fill(1, first=10)
+        again = Inbox(stage.world)
+        await stage.consume(again, name="m0", offset_root=tmp_path / "m0", **options)
+        await stage.until(lambda: len(again.messages) == 4)
         assert set(again.bodies) == {b"10"}
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,104 +23,107 @@ from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
-from tests.client.client_stage import OK, Cluster, Inbox, play, until
+from tests.client.inbox import Inbox
+from tests.support.clients import OK
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 Q0 = MessageQueue("T", "broker-a", 0)
 
 
 async def ask(
-    cluster: Cluster, header: CommandHeader, code: RequestCode, body: bytes = b""
+    stage: SimStage, header: CommandHeader, code: RequestCode, body: bytes = b""
 ) -> RemotingCommand:
     """What the first member of G answers to its broker."""
-    group = cluster.brokers["broker-a"].context.consumers.find("G")
+    group = stage.brokers["broker-a"].context.consumers.find("G")
     assert group is not None
     connection = next(iter(group.channels))
     return await connection.invoke(RemotingCommand(code, header, body or None), 60)
 
 
-def test_221_tells_offsets_of_one_topic_or_of_all(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(7)
-        await cluster.consume(Inbox(cluster.world))
-        await until(lambda: cluster.stored() == {0: 7})
+def test_221_tells_offsets_of_one_topic_or_of_all(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(7)
+        await stage.consume(Inbox(stage.world))
+        await stage.until(lambda: stage.stored() == {0: 7})
 
         async def told(topic: str, group: str = "G") -> dict[MessageQueue, int]:
             header = GetConsumerStatusRequestHeader(topic, group)
-            answer = await ask(cluster, header, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
+            answer = await ask(stage, header, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
             return decode_body(answer.require_success(), GetConsumerStatusBody).message_queue_table
 
         assert await told("T") == {Q0: 7}
-        await asyncio.sleep(30)
+        await stage.world.sleep(30)
         assert {queue.topic for queue in await told("")} == {"T", "%RETRY%G"}
         assert await told("Other") == {}
         assert await told("T", "nobody") == {}
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_group_that_is_not_here_has_no_running_info(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.consume(Inbox(cluster.world))
-        await asyncio.sleep(3)
+def test_a_group_that_is_not_here_has_no_running_info(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.consume(Inbox(stage.world))
+        await stage.world.sleep(3)
         header = GetConsumerRunningInfoRequestHeader("nobody", "c1")
-        answer = await ask(cluster, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
+        answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
         assert (answer.code, answer.remark) == (
             1,
             "The Consumer Group <nobody> not exist in this consumer",
         )
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize(("threads", "waits"), [(1, True), (2, False)])
-def test_a_reset_holds_the_thread_that_would_answer(tmp_path: Path, threads: int, waits: bool) -> None:
+def test_a_reset_holds_the_thread_that_would_answer(play: RunScenario, threads: int, waits: bool) -> None:
     """As in Java, where few threads carry out resets and answer administrators (``behaviour.md`` C.4)."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
-        await cluster.consume(Inbox(cluster.world), client_callback_executor_threads=threads)
-        await until(lambda: cluster.stored() == {0: 3})
-        admin = await cluster.admin()
-        start = cluster.world.now
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
+        await stage.consume(Inbox(stage.world), client_callback_executor_threads=threads)
+        await stage.until(lambda: stage.stored() == {0: 3})
+        admin = await stage.admin()
+        start = stage.world.now
         await admin.reset_offset_by_timestamp("T", "G", 0, True)
-        await asyncio.sleep(1)
+        await stage.world.sleep(1)
         header = GetConsumerRunningInfoRequestHeader("G", "c1")
-        answer = await ask(cluster, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
-        assert (cluster.world.now - start > 9.9) == waits
+        answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
+        assert (stage.world.now - start > 9.9) == waits
         info = decode_body(answer.require_success(), ConsumerRunningInfo)
         # During the wait the queue is still there, dropped.
         assert waits or info.mq_table[Q0].droped
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_failures_are_counted_apart_and_the_blocked_queue_shows(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(20)
+def test_failures_are_counted_apart_and_the_blocked_queue_shows(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(20)
 
         async def every_other(messages: Sequence[MessageExt]) -> Any:
             if messages[0].topic != "T":
                 return OK
-            await asyncio.sleep(0.5)
+            await stage.world.sleep(0.5)
             return None if messages[0].queue_offset % 2 else OK
 
-        consumer = await cluster.consume(every_other, consume_thread_max=1)
-        await asyncio.sleep(15)
+        consumer = await stage.consume(every_other, consume_thread_max=1)
+        await stage.world.sleep(15)
         info = await consumer.running_info()
         status = info.status_table["T"]
         assert status.consume_failed_msgs == 10
         assert status.consume_failed_tps == status.consume_ok_tps > 0
         assert status.consume_rt == pytest.approx(500, abs=60)
-        await asyncio.sleep(120)
+        await stage.world.sleep(120)
         later = (await consumer.running_info()).status_table["T"]
         assert (later.consume_ok_tps, later.consume_failed_tps, later.pull_tps) == (0, 0, 0)
         assert later.consume_failed_msgs == 10
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 def test_rates_are_of_the_last_minute() -> None:
@@ -151,17 +153,17 @@ async def test_running_tasks_tell_where_a_coroutine_waits() -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=5)
 @given(bodies=st.lists(st.binary(max_size=200), min_size=5, max_size=5))
 def test_309_with_what_is_no_record_is_refused_and_the_listener_not_called(
-    tmp_path_factory: pytest.TempPathFactory, bodies: list[bytes]
+    play: RunScenario, bodies: list[bytes]
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox)
-        await asyncio.sleep(3)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox)
+        await stage.world.sleep(3)
         header = ConsumeMessageDirectlyResultRequestHeader("G", "c1", "0" * 32, "broker-a")
         for body in bodies:
-            answer = await ask(cluster, header, RequestCode.CONSUME_MESSAGE_DIRECTLY, body)
+            answer = await ask(stage, header, RequestCode.CONSUME_MESSAGE_DIRECTLY, body)
             assert (answer.code, answer.remark) == (1, "one message is expected, and 0 came")
         assert inbox.messages == []
 
-    play(scene, tmp_path_factory.mktemp("junk"))
+    play(scene)

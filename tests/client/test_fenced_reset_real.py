@@ -1,9 +1,8 @@
-"""A fenced reset at real speed, on real sockets, against a broker process, in each header codec."""
+"""A fenced reset on real sockets, against a broker process, in each header codec."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 from rewindmq.client import (
@@ -19,10 +18,11 @@ from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
+from tests.support.stage import Stage
 
 MESSAGES = 100
-# Generous for a busy machine, and far from any wait of the protocol; the benchmark measures it.
-SOON = 1.0
+# Seconds; only turns a hang into a failure. How soon a reset is there is what the benchmark measures.
+TIMEOUT = 60.0
 
 
 class Deliveries:
@@ -37,8 +37,8 @@ class Deliveries:
         self._changed.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    async def reach(self, count: int, seconds: float) -> None:
-        async with asyncio.timeout(seconds):
+    async def reach(self, count: int) -> None:
+        async with asyncio.timeout(TIMEOUT):
             while self._count < count:
                 self._changed.clear()
                 await self._changed.wait()
@@ -64,12 +64,10 @@ async def test_every_codec_carries_the_epochs_of_a_fenced_reset() -> None:
             consumer.subscribe("TopicTest")
             consumer.register_message_listener(deliveries)
             async with consumer:
-                await deliveries.reach(MESSAGES, 30)
+                await deliveries.reach(MESSAGES)
                 for epoch in (1, 2):
-                    started = time.monotonic()
                     await admin.reset_offset_by_timestamp("TopicTest", consumer.group, 0)
-                    await deliveries.reach((epoch + 1) * MESSAGES, 30)
-                    assert time.monotonic() - started < SOON, wire
+                    await deliveries.reach((epoch + 1) * MESSAGES)
                     held = [pq for queue, pq in consumer.process_queues.items() if queue.topic == "TopicTest"]
                     assert {process_queue.epoch for process_queue in held} == {epoch}
                 await consumer.persist_offsets()
@@ -77,24 +75,14 @@ async def test_every_codec_carries_the_epochs_of_a_fenced_reset() -> None:
             assert sum(entry.consumer_offset for entry in stats.offset_table.values()) == MESSAGES
 
 
-async def test_a_reset_is_fenced_where_only_the_request_says_so() -> None:
-    async with (
-        LocalCluster(brokers=1) as cluster,
-        Producer("P", cluster.namesrv_address) as producer,
-        AdminClient(cluster.namesrv_address) as admin,
-    ):
-        deliveries = Deliveries()
-        await producer.send(Message("TopicTest", b"x"))
-        consumer = PushConsumer(
-            "G",
-            cluster.namesrv_address,
-            profile=Profile.EPOCH,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        )
-        consumer.subscribe("TopicTest")
-        consumer.register_message_listener(deliveries)
-        async with consumer:
-            await deliveries.reach(1, 30)
-            await admin.reset_offset_by_timestamp("TopicTest", "G", 0, mode=ResetMode.FENCED)
-            await deliveries.reach(2, SOON)
-            assert not consumer.is_suspended
+async def test_a_reset_is_fenced_where_only_the_request_says_so(stage: Stage) -> None:
+    await stage.start_namesrv()
+    await stage.start_broker()
+    deliveries = Deliveries()
+    producer, admin = await stage.producer(), await stage.admin()
+    await producer.send(Message("TopicTest", b"x"))
+    consumer = await stage.consume(deliveries, topic="TopicTest", profile=Profile.EPOCH)
+    await deliveries.reach(1)
+    await admin.reset_offset_by_timestamp("TopicTest", "G", 0, mode=ResetMode.FENCED)
+    await deliveries.reach(2)
+    assert not consumer.is_suspended

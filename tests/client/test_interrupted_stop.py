@@ -25,9 +25,9 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.names import DEFAULT_TOPIC
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from tests.client.client_stage import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.scripted_stage import OK, consumer_of, play, succeed
+from tests.client.scripted_stage import OK, consumer_of, play_scripted, succeed
+from tests.support.virtual import until
 
 # A producer knows brokers from the template's route.
 TOPICS = {"T": 1, DEFAULT_TOPIC: 1}
@@ -111,10 +111,10 @@ def test_a_time_limit_around_a_shutdown_fires_although_a_listener_does_not_end(i
             async with asyncio.timeout(1.0):
                 await consumer.shutdown()
         assert world.now - began == pytest.approx(1.0)
-        await until(lambda: not consumer.instance.remoting.connections, 1.0)
+        await until(world, lambda: not consumer.instance.remoting.connections, 1.0)
         work.let_go.set()
 
-    play(scene)
+    play_scripted(scene)
 
 
 def make_client(kind: type[Client], broker: ScriptedBroker, runtime: Runtime) -> Client:
@@ -141,18 +141,20 @@ def test_a_shutdown_that_is_cut_short_leaves_no_connection_and_no_timer(kind: ty
         await world.sleep(25)
         assert client.instance.remoting.connections
         ending = asyncio.ensure_future(client.shutdown())
-        await until(lambda: RequestCode.UNREGISTER_CLIENT in [code for _, code, _ in broker.seen], 10.0)
+        await until(
+            world, lambda: RequestCode.UNREGISTER_CLIENT in [code for _, code, _ in broker.seen], 10.0
+        )
         ending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await ending
-        await until(lambda: not client.instance.remoting.connections, 1.0)
+        await until(world, lambda: not client.instance.remoting.connections, 1.0)
         broker.seen.clear()
         await world.sleep(200)
         assert broker.seen == []
         assert asyncio.all_tasks() == before
         await client.shutdown()
 
-    play(scene, topics=TOPICS)
+    play_scripted(scene, topics=TOPICS)
 
 
 def test_a_shutdown_that_is_cut_short_leaves_the_other_clients_of_the_instance_alone() -> None:
@@ -175,7 +177,7 @@ def test_a_shutdown_that_is_cut_short_leaves_the_other_clients_of_the_instance_a
             async with asyncio.timeout(1.0):
                 await consumer.shutdown()
 
-    play(scene)
+    play_scripted(scene)
 
 
 def test_a_shutdown_that_is_cut_short_lets_go_of_the_trace_producer() -> None:
@@ -192,4 +194,4 @@ def test_a_shutdown_that_is_cut_short_lets_go_of_the_trace_producer() -> None:
         await world.sleep(200)
         assert broker.seen == []
 
-    play(scene, topics=TOPICS)
+    play_scripted(scene, topics=TOPICS)

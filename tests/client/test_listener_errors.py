@@ -13,9 +13,9 @@ from rewindmq.client import ClientError, MessageExt, PushConsumer
 from rewindmq.client.listener_errors import KEPT_ERRORS, KEPT_TRACEBACK_CHARACTERS
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from tests.client.client_stage import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.scripted_stage import consumer_of, play
+from tests.client.scripted_stage import consumer_of, play_scripted
+from tests.support.virtual import until
 
 both_kinds = pytest.mark.parametrize("is_orderly", [False, True], ids=["concurrent", "orderly"])
 
@@ -38,10 +38,10 @@ def play_with(listener: Any, seen: Callable[[PushConsumer], bool], *, is_orderly
         register(consumer, listener, is_orderly=is_orderly)
         assert consumer.errors.count == 0
         async with consumer:
-            await until(lambda: seen(consumer), 400.0)
+            await until(world, lambda: seen(consumer), 400.0)
         consumers.append(consumer)
 
-    play(scene)
+    play_scripted(scene)
     return consumers[0]
 
 
@@ -79,7 +79,7 @@ def test_an_answer_that_is_no_status_is_kept_too(is_orderly: bool) -> None:
 @both_kinds
 def test_none_and_a_refusal_are_no_errors(is_orderly: bool) -> None:
     answers = [None, "SUSPEND_CURRENT_QUEUE_A_MOMENT" if is_orderly else "RECONSUME_LATER"]
-    given = []
+    given: list[str | None] = []
 
     async def refuse(*_: object) -> Any:
         given.append(answers[len(given) % 2])
@@ -90,7 +90,7 @@ def test_none_and_a_refusal_are_no_errors(is_orderly: bool) -> None:
 
 
 def test_only_the_newest_are_kept_and_all_are_counted() -> None:
-    raised = []
+    raised: list[str] = []
 
     async def fail(*_: object) -> None:
         raised.append(f"{len(raised)}" + "x" * 2 * KEPT_TRACEBACK_CHARACTERS)
@@ -170,7 +170,9 @@ def test_listeners_whose_parameters_are_not_known_for_certain_are_accepted() -> 
 
     consumer = PushConsumer("G", "127.0.0.1:9876")
     partial: Any = functools.partial(two, context=1)
-    for listener in (one, injecting, partial, Callee(), Mock(), lambda *_: None, Lying(), dict):
+    concurrent: list[Any] = [one, injecting, partial, Callee(), Mock(), lambda *_: None, Lying(), dict]
+    for listener in concurrent:
         consumer.register_message_listener(listener)
-    for listener in (two, functools.partial(three, more=1), Mock(), lambda *_: None, max):
+    orderly: list[Any] = [two, functools.partial(three, more=1), Mock(), lambda *_: None, max]
+    for listener in orderly:
         consumer.register_orderly_listener(listener)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +13,17 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from tests.client.client_stage import OK, Cluster, play, until
+from tests.support.clients import OK
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 ALL = list(Profile)
 
 
-def test_a_listener_that_lets_a_cancellation_out_has_failed(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(1)
+def test_a_listener_that_lets_a_cancellation_out_has_failed(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(1)
         calls: list[int] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
@@ -31,19 +32,19 @@ def test_a_listener_that_lets_a_cancellation_out_has_failed(tmp_path: Path) -> N
                 raise asyncio.CancelledError
             return OK
 
-        await cluster.consume(listen)
-        await asyncio.sleep(40)
+        await stage.consume(listen)
+        await stage.world.sleep(40)
         assert calls == [0, 1]
-        assert cluster.stored() == {0: 1}
+        assert stage.stored() == {0: 1}
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_raising_listener_gets_its_message_again(tmp_path: Path, is_async: bool) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
+def test_a_raising_listener_gets_its_message_again(play: RunScenario, is_async: bool) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
         seen: list[tuple[bytes, int]] = []
 
         def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
@@ -56,57 +57,57 @@ def test_a_raising_listener_gets_its_message_again(tmp_path: Path, is_async: boo
         async def listen_async(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
             return listen(messages)
 
-        await cluster.consume(listen_async if is_async else listen)
-        await asyncio.sleep(60)
+        await stage.consume(listen_async if is_async else listen)
+        await stage.world.sleep(60)
         assert [times for body, times in seen if body == b"1"] == [0, 1, 2]
         assert [body for body, times in seen if times == 0] == [b"0", b"1", b"2"]
-        assert cluster.stored() == {0: 3}
-        assert cluster.events.at(Point.PERSIST_TICK) != []
+        assert stage.stored() == {0: 3}
+        assert stage.events.at(Point.PERSIST_TICK) != []
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_listener_cannot_change_what_counts_as_consumed(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
+def test_a_listener_cannot_change_what_counts_as_consumed(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
         given: list[Sequence[MessageExt]] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             given.append(messages)
             return OK
 
-        await cluster.consume(listen, consume_message_batch_max_size=2)
-        await asyncio.sleep(12)
+        await stage.consume(listen, consume_message_batch_max_size=2)
+        await stage.world.sleep(12)
         assert [len(messages) for messages in given] == [2, 1]
         assert all(isinstance(messages, tuple) for messages in given)
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_plain_listener_that_raises_stop_iteration_has_failed(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(1)
+def test_a_plain_listener_that_raises_stop_iteration_has_failed(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(1)
         calls: list[int] = []
 
         def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             calls.append(messages[0].reconsume_times)
             return OK if len(calls) > 1 else next(iter(()))
 
-        await cluster.consume(listen)
-        await asyncio.sleep(40)
+        await stage.consume(listen)
+        await stage.world.sleep(40)
         assert calls == [0, 1]
-        assert cluster.stored() == {0: 1}
+        assert stage.stored() == {0: 1}
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_listener_may_shut_its_consumer_down(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(5)
+def test_a_listener_may_shut_its_consumer_down(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(5)
         calls: list[bytes] = []
         ended = asyncio.Event()
 
@@ -117,54 +118,54 @@ def test_a_listener_may_shut_its_consumer_down(tmp_path: Path, profile: Profile)
                 ended.set()
             return OK
 
-        consumer = cluster.push_consumer(listen, consume_thread_max=1)
+        consumer = stage.push_consumer(listen, consume_thread_max=1)
         await consumer.start()
         await ended.wait()
-        await asyncio.sleep(15)
+        await stage.world.sleep(15)
         assert calls == [b"0", b"1", b"2"]
         # Its own message is not among what it had finished.
-        assert cluster.stored() == {0: 2}
+        assert stage.stored() == {0: 2}
         assert consumer.instance.is_unused
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
-def test_a_slow_listener_holds_up_nothing_else(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
+def test_a_slow_listener_holds_up_nothing_else(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
 
         async def slow(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
-            await asyncio.sleep(100)
+            await stage.world.sleep(100)
             return OK
 
-        await cluster.consume(slow)
-        await asyncio.sleep(125)
-        assert len(cluster.events.at(Point.LISTENER_RETURNED)) == 3
-        ticks = [when for when in cluster.events.at(Point.PERSIST_TICK) if when < 100]
+        await stage.consume(slow)
+        await stage.world.sleep(125)
+        assert len(stage.events.at(Point.LISTENER_RETURNED)) == 3
+        ticks = [when for when in stage.events.at(Point.PERSIST_TICK) if when < 100]
         assert len(ticks) >= 18
-        assert len(cluster.events.at(Point.REBALANCED, topic="T")) >= 5
+        assert len(stage.events.at(Point.REBALANCED, topic="T")) >= 5
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_the_listener_runs_on_no_more_than_consume_thread_max_batches(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        await cluster.fill(20)
+def test_the_listener_runs_on_no_more_than_consume_thread_max_batches(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        await stage.fill(20)
         running = most = done = 0
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             nonlocal running, most, done
             running += 1
             most = max(most, running)
-            await asyncio.sleep(1)
+            await stage.world.sleep(1)
             running -= 1
             done += 1
             return OK
 
-        await cluster.consume(listen, consume_thread_max=7)
-        await until(lambda: done == 80)
+        await stage.consume(listen, consume_thread_max=7)
+        await stage.until(lambda: done == 80)
         assert most == 7
 
-    play(scene, tmp_path)
+    play(scene)

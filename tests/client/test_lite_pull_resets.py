@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,19 +11,20 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.client.client_stage import Cluster, play, until
 from tests.client.race_props import reset
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 Q0 = MessageQueue("T", "broker-a", 0)
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
-def lite(cluster: Cluster, **options: Any) -> LitePullConsumer:
+def lite(stage: SimStage, **options: Any) -> LitePullConsumer:
     consumer = LitePullConsumer(
         "G",
-        cluster.namesrv,
-        runtime=cluster.runtime()[0],
-        profile=cluster.profile,
+        stage.namesrv,
+        runtime=stage.new_runtime(),
+        profile=stage.profile,
         consume_from_where=FIRST,
         **options,
     )
@@ -33,16 +32,16 @@ def lite(cluster: Cluster, **options: Any) -> LitePullConsumer:
     return consumer
 
 
-async def consumed(cluster: Cluster, consumer: LitePullConsumer, count: int = 10) -> None:
+async def consumed(stage: SimStage, consumer: LitePullConsumer, count: int = 10) -> None:
     """Everything there is was polled, and the broker knows it."""
-    await cluster.create_topic(queues=1)
-    await cluster.fill(count)
+    await stage.create_topic(queues=1)
+    await stage.fill(count)
     await consumer.start()
     left = count
     while left:
         left -= len(await consumer.poll())
     await consumer.commit([Q0], persist=True)
-    await until(lambda: cluster.stored() == {0: count})
+    await stage.until(lambda: stage.stored() == {0: count})
 
 
 async def offsets(consumer: LitePullConsumer, seconds: int) -> list[int]:
@@ -54,103 +53,105 @@ async def offsets(consumer: LitePullConsumer, seconds: int) -> list[int]:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_S6_a_server_reset_is_overwritten_until_something_is_polled(tmp_path: Path, profile: Profile) -> None:
+def test_S6_a_server_reset_is_overwritten_until_something_is_polled(
+    play: RunScenario, profile: Profile
+) -> None:
     """Its pulls go to the target, and what it commits stays where it was: who dies now loses the reset."""
 
-    async def scene(cluster: Cluster) -> None:
-        consumer = lite(cluster, instance_name="a")
-        await consumed(cluster, consumer)
-        await reset(cluster)
-        assert cluster.stored() == {0: 0}
-        await until(lambda: cluster.stored() == {0: 10}, seconds=30)
+    async def scene(stage: SimStage) -> None:
+        consumer = lite(stage, instance_name="a")
+        await consumed(stage, consumer)
+        await reset(stage)
+        assert stage.stored() == {0: 0}
+        await stage.until(lambda: stage.stored() == {0: 10}, seconds=30)
         # The pulls have moved, though: the messages are there, and nobody has asked for them.
-        await until(lambda: len(consumer.requests) == 1, seconds=30)
+        await stage.until(lambda: len(consumer.requests) == 1, seconds=30)
         await consumer.shutdown()
-        assert cluster.stored() == {0: 10}
-        async with lite(cluster, instance_name="b") as successor:
+        assert stage.stored() == {0: 10}
+        async with lite(stage, instance_name="b") as successor:
             assert await offsets(successor, 30) == []
 
-    play(scene, tmp_path, profile, reset_mode=ResetMode.SERVER)
+    play(scene, profile=profile, reset_mode=ResetMode.SERVER)
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_server_reset_heals_when_the_application_polls(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        consumer = lite(cluster, instance_name="a")
-        await consumed(cluster, consumer)
-        await reset(cluster)
+def test_a_server_reset_heals_when_the_application_polls(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        consumer = lite(stage, instance_name="a")
+        await consumed(stage, consumer)
+        await reset(stage)
         assert await offsets(consumer, 30) == [*range(10)]
         await consumer.shutdown()
-        assert cluster.stored() == {0: 10}
+        assert stage.stored() == {0: 10}
 
-    play(scene, tmp_path, profile, reset_mode=ResetMode.SERVER)
+    play(scene, profile=profile, reset_mode=ResetMode.SERVER)
 
 
 @pytest.mark.parametrize("mode", ["subscribe", "assign"])
-def test_a_fenced_reset_is_kept_by_a_consumer_that_knows_epochs(tmp_path: Path, mode: str) -> None:
+def test_a_fenced_reset_is_kept_by_a_consumer_that_knows_epochs(play: RunScenario, mode: str) -> None:
     """The queue begins again at once: what was pulled and noted before counts for nothing."""
 
-    async def scene(cluster: Cluster) -> None:
-        consumer = lite(cluster, instance_name="a")
+    async def scene(stage: SimStage) -> None:
+        consumer = lite(stage, instance_name="a")
         if mode == "assign":
             consumer = LitePullConsumer(
-                "G", cluster.namesrv, runtime=cluster.runtime()[0], profile=cluster.profile
+                "G", stage.namesrv, runtime=stage.new_runtime(), profile=stage.profile
             )
             consumer.assign([Q0])
-        await consumed(cluster, consumer)
-        await cluster.fill(5, first=10)
-        await until(lambda: len(consumer.requests) == 1)
+        await consumed(stage, consumer)
+        await stage.fill(5, first=10)
+        await stage.until(lambda: len(consumer.requests) == 1)
         consumer.pause([Q0])
-        await reset(cluster)
-        await until(lambda: len(cluster.events.at(Point.QUEUE_RESTARTED, offset=0, epoch=1)) == 1, seconds=2)
+        await reset(stage)
+        await stage.until(
+            lambda: len(stage.events.at(Point.QUEUE_RESTARTED, offset=0, epoch=1)) == 1, seconds=2
+        )
         consumer.commit_sync()
-        await asyncio.sleep(12)
+        await stage.world.sleep(12)
         # Neither the poll of before nor the persists since have taken it back, and the pause outlasts it.
-        assert cluster.stored() == {0: 0}
+        assert stage.stored() == {0: 0}
         assert await consumer.poll(0) == []
         consumer.resume([Q0])
         assert await offsets(consumer, 3) == [*range(15)]
-        await asyncio.sleep(6)
+        await stage.world.sleep(6)
         await consumer.poll(0)
-        await until(lambda: cluster.stored() == {0: 15}, seconds=6)
+        await stage.until(lambda: stage.stored() == {0: 15}, seconds=6)
         await consumer.shutdown()
 
-    play(scene, tmp_path, Profile.EPOCH, reset_mode=ResetMode.FENCED)
+    play(scene, profile=Profile.EPOCH, reset_mode=ResetMode.FENCED)
 
 
-def test_a_seek_of_a_queue_that_was_reset_before_goes_where_it_was_told(tmp_path: Path) -> None:
+def test_a_seek_of_a_queue_that_was_reset_before_goes_where_it_was_told(play: RunScenario) -> None:
     """Assigned, and sought before anything was pulled: older resets are none of its business."""
 
-    async def scene(cluster: Cluster) -> None:
-        before = lite(cluster, instance_name="a")
-        await consumed(cluster, before)
+    async def scene(stage: SimStage) -> None:
+        before = lite(stage, instance_name="a")
+        await consumed(stage, before)
         await before.shutdown()
-        await reset(cluster)
-        consumer = LitePullConsumer(
-            "G", cluster.namesrv, runtime=cluster.runtime()[0], profile=cluster.profile
-        )
+        await reset(stage)
+        consumer = LitePullConsumer("G", stage.namesrv, runtime=stage.new_runtime(), profile=stage.profile)
         consumer.assign([Q0])
         async with consumer:
             await consumer.seek(Q0, 7)
             assert await offsets(consumer, 3) == [7, 8, 9]
             await consumer.commit([Q0], persist=True)
-            await until(lambda: cluster.stored() == {0: 10}, seconds=1)
+            await stage.until(lambda: stage.stored() == {0: 10}, seconds=1)
 
-    play(scene, tmp_path, Profile.EPOCH, reset_mode=ResetMode.FENCED)
+    play(scene, profile=Profile.EPOCH, reset_mode=ResetMode.FENCED)
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_release_cannot_take_a_fenced_reset_back(tmp_path: Path, profile: Profile) -> None:
+def test_a_release_cannot_take_a_fenced_reset_back(play: RunScenario, profile: Profile) -> None:
     """It knows no epochs: its commits of before are refused until its pull has been sent to the target."""
 
-    async def scene(cluster: Cluster) -> None:
-        consumer = lite(cluster, instance_name="a")
-        await consumed(cluster, consumer)
-        await reset(cluster)
+    async def scene(stage: SimStage) -> None:
+        consumer = lite(stage, instance_name="a")
+        await consumed(stage, consumer)
+        await reset(stage)
         assert await offsets(consumer, 30) == [*range(10)]
         # Progress is noted from within a poll.
         await consumer.poll(0)
         await consumer.shutdown()
-        assert cluster.stored() == {0: 10}
+        assert stage.stored() == {0: 10}
 
-    play(scene, tmp_path, profile, reset_mode=ResetMode.FENCED)
+    play(scene, profile=profile, reset_mode=ResetMode.FENCED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,10 @@ from rewindmq.client.transaction import LocalTransactionState
 from rewindmq.client.transaction_producer import TransactionProducer
 from rewindmq.protocol.limits import MAX_GROUP_LENGTH
 from rewindmq.protocol.profile import Profile
-from tests.client.client_stage import OK, Cluster, Inbox, play, until
+from tests.client.inbox import Inbox
+from tests.support.clients import OK
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 EXAMPLES = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
@@ -90,9 +92,9 @@ def test_records_look_as_RocketMQ_writes_them() -> None:
     ]
 
 
-async def traces(cluster: Cluster, key: str, topic: str = TRACE_TOPIC) -> list[Any]:
+async def traces(stage: SimStage, key: str, topic: str = TRACE_TOPIC) -> list[Any]:
     """What the trace topic has under a key."""
-    admin = await cluster.admin()
+    admin = await stage.admin()
     found = await admin.query_message(topic, key)
     return [
         record for message in found for record in decode(message.body.decode()) if key in trace_keys(record)
@@ -100,72 +102,70 @@ async def traces(cluster: Cluster, key: str, topic: str = TRACE_TOPIC) -> list[A
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
-def test_a_message_is_traced_from_its_send_to_its_listener(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox, enable_msg_trace=True)
-        producer = await cluster.producer(enable_msg_trace=True)
+def test_a_message_is_traced_from_its_send_to_its_listener(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox, enable_msg_trace=True)
+        producer = await stage.producer(enable_msg_trace=True)
         result = await producer.send(Message("T", b"hello", "TagA", "order-7"))
-        await until(lambda: len(inbox.messages) == 1)
-        await asyncio.sleep(3)
-        pub, before, after = await traces(cluster, result.msg_id)
+        await stage.until(lambda: len(inbox.messages) == 1)
+        await stage.world.sleep(3)
+        pub, before, after = await traces(stage, result.msg_id)
         assert isinstance(pub, Pub)
         assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_length) == ("P", "T", "TagA", "order-7", 5)
         assert (pub.offset_msg_id, pub.success, pub.region) == (result.offset_msg_id, True, "DefaultRegion")
-        assert pub.store_host == cluster.brokers["broker-a"].address
+        assert pub.store_host == stage.brokers["broker-a"].address
         assert isinstance(before, SubBefore)
         assert isinstance(after, SubAfter)
         assert (before.group, after.group) == ("G", "G")
         assert before.request_id == after.request_id
         assert after.success
         assert after.timestamp >= before.timestamp >= pub.timestamp
-        assert await traces(cluster, "order-7") == [pub, before, after]
+        assert await traces(stage, "order-7") == [pub, before, after]
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
-def test_a_failed_call_is_traced_as_failed(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
+def test_a_failed_call_is_traced_as_failed(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
 
         async def listener(messages: Any) -> ConsumeConcurrentlyStatus:
             if messages[0].reconsume_times:
                 return OK
             raise RuntimeError("not now")
 
-        consumer = await cluster.consume(listener, enable_msg_trace=True, customized_trace_topic="MyTrace")
-        producer = await cluster.producer()
+        consumer = await stage.consume(listener, enable_msg_trace=True, customized_trace_topic="MyTrace")
+        producer = await stage.producer()
         result = await producer.send(Message("T", b"hello"))
-        await asyncio.sleep(20)
+        await stage.world.sleep(20)
         afters = [
-            record
-            for record in await traces(cluster, result.msg_id, "MyTrace")
-            if isinstance(record, SubAfter)
+            record for record in await traces(stage, result.msg_id, "MyTrace") if isinstance(record, SubAfter)
         ]
         assert [(record.success, record.context_code) for record in afters] == [(False, FAILED), (True, 0)]
         assert consumer.trace is not None
         assert consumer.trace.dispatcher.discarded == 0
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_what_waits_is_sent_before_a_producer_stops(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        producer = await cluster.producer(enable_msg_trace=True)
+def test_what_waits_is_sent_before_a_producer_stops(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer(enable_msg_trace=True)
         results = [await producer.send(Message("T", b"%d" % n)) for n in range(50)]
         await producer.shutdown()
         for result in (results[0], results[-1]):
-            assert len(await traces(cluster, result.msg_id)) == 1
+            assert len(await traces(stage, result.msg_id)) == 1
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(1)
+def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(1)
         consumer: PushConsumer
         stopped = asyncio.Event()
 
@@ -174,39 +174,39 @@ def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(tmp_path: Path
             stopped.set()
             return OK
 
-        consumer = cluster.push_consumer(listen, enable_msg_trace=True)
+        consumer = stage.push_consumer(listen, enable_msg_trace=True)
         await consumer.start()
         await stopped.wait()
-        await asyncio.sleep(0.1)
+        await stage.world.sleep(0.1)
         mine = {name for task in asyncio.all_tasks() if "Trace" in (name := str(task.get_coro()))}
         assert mine == set()
         assert consumer.trace is not None
         assert consumer.trace.dispatcher.discarded == 1
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 def test_a_trace_that_cannot_be_sent_stops_nobody_and_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatching, "MAX_WAITING", 10)
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        producer = await cluster.producer(enable_msg_trace=True, customized_trace_topic="Nowhere")
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer(enable_msg_trace=True, customized_trace_topic="Nowhere")
         for number in range(30):
             await producer.send(Message("T", b"%d" % number))
         trace = producer._trace
         assert trace is not None
         assert trace.dispatcher.discarded == 20
-        await asyncio.sleep(5)
+        await stage.world.sleep(5)
         # The topic is created by nobody here: those that had room are lost as well.
         assert trace.dispatcher.discarded == 30
-        began = cluster.world.now
+        began = stage.world.now
         await producer.shutdown()
-        assert cluster.world.now - began < 4
+        assert stage.world.now - began < 4
 
-    play(scene, tmp_path, config={"auto_create_topic_enable": False})
+    play(scene, auto_create_topic_enable=False)
 
 
 class _Listener:
@@ -219,42 +219,42 @@ class _Listener:
         return LocalTransactionState.COMMIT_MESSAGE
 
 
-def test_the_end_of_a_transaction_is_traced(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        runtime = cluster.runtime()[0]
+def test_the_end_of_a_transaction_is_traced(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        runtime = stage.new_runtime()
         async with TransactionProducer(
-            "P", cluster.namesrv, runtime=runtime, listener=_Listener(), enable_msg_trace=True
+            "P", stage.namesrv, runtime=runtime, listener=_Listener(), enable_msg_trace=True
         ) as producer:
             result = await producer.send_message_in_transaction(Message("T", b"order"))
-        half, end = await traces(cluster, result.send_result.msg_id)
+        half, end = await traces(stage, result.send_result.msg_id)
         assert (half.message_type, half.topic) == (HALF, "T")
         assert isinstance(end, EndTransaction)
         assert (end.state, end.from_check, end.message_type) == ("COMMIT_MESSAGE", False, COMMITTED)
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_the_longest_group_name_can_be_traced(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
+def test_the_longest_group_name_can_be_traced(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
         group = "g" * MAX_GROUP_LENGTH
-        runtime = cluster.runtime()[0]
-        async with Producer(group, cluster.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
+        runtime = stage.new_runtime()
+        async with Producer(group, stage.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
             result = await producer.send(Message("T", b"x"))
-        [pub] = await traces(cluster, result.msg_id)
+        [pub] = await traces(stage, result.msg_id)
         assert pub.group == group
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_client_that_is_not_traced_has_nothing_to_do_with_it(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        consumer: PushConsumer = await cluster.consume(Inbox(cluster.world))
-        await cluster.fill(1)
-        await asyncio.sleep(5)
+def test_a_client_that_is_not_traced_has_nothing_to_do_with_it(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        consumer: PushConsumer = await stage.consume(Inbox(stage.world))
+        await stage.fill(1)
+        await stage.world.sleep(5)
         assert consumer.trace is None
-        assert TRACE_TOPIC not in cluster.brokers["broker-a"].context.topics.names
+        assert TRACE_TOPIC not in stage.brokers["broker-a"].context.topics.names
 
-    play(scene, tmp_path)
+    play(scene)

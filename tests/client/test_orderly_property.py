@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +12,13 @@ from hypothesis import strategies as st
 
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.profile import Profile
-from tests.client.client_stage import Cluster, play
+from rewindmq.race.sim import World
 from tests.client.orderly_props import consume
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 QUEUES, MESSAGES = 3, 40
-VERDICTS = [*ConsumeOrderlyStatus, None, "raise"]
+VERDICTS: list[ConsumeOrderlyStatus | Literal["raise"] | None] = [*ConsumeOrderlyStatus, None, "raise"]
 
 
 class Watcher:
@@ -27,7 +28,8 @@ class Watcher:
     back, never beyond. What breaks that is kept in ``faults``: an exception would be a verdict.
     """
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self._world = world
         self._chance = chance
         self._running: set[int] = set()
         self.ends = [0] * QUEUES
@@ -47,7 +49,7 @@ class Watcher:
             self.faults.append((queue, offsets, self.ends[queue], queue in self._running))
         self._running.add(queue)
         try:
-            await asyncio.sleep(self._chance.choice([0, 0, 0.01, 0.3]))
+            await self._world.sleep(self._chance.choice([0, 0, 0.01, 0.3]))
         finally:
             # A member that stops cancels what runs.
             self._running.discard(queue)
@@ -60,11 +62,11 @@ class Watcher:
         verdict = self._chance.choice(VERDICTS)
         if verdict == "raise":
             raise ValueError("the listener's own")
-        return verdict  # type: ignore[return-value]
+        return verdict
 
 
 async def _disturb(
-    cluster: Cluster, member: PushConsumer, chance: random.Random, *, breaks_locks: bool
+    stage: SimStage, member: PushConsumer, chance: random.Random, *, breaks_locks: bool
 ) -> None:
     """Have a member give up and take back a queue, believe that it has no lock, or lose it at the broker.
 
@@ -81,42 +83,41 @@ async def _disturb(
         case 1:
             member.process_queues[queue].locked = False  # type: ignore[attr-defined]
         case _:
-            cluster.brokers["broker-a"].context.queue_locks.unlock("G", member.client_id, [queue])
+            stage.brokers["broker-a"].context.queue_locks.unlock("G", member.client_id, [queue])
 
 
-async def _scene(cluster: Cluster, chance: random.Random, batch: int) -> None:
-    await cluster.create_topic(queues=QUEUES)
-    watcher = Watcher(chance)
+async def _scene(stage: SimStage, chance: random.Random, batch: int) -> None:
+    await stage.create_topic(queues=QUEUES)
+    watcher = Watcher(stage.world, chance)
     options: dict[str, Any] = {"consume_message_batch_max_size": batch}
-    first = await consume(cluster, watcher, name="c1", **options)
+    first = await consume(stage, watcher, name="c1", **options)
     members = [first]
     for half in range(2):
-        await cluster.fill(MESSAGES // 2, first=half * MESSAGES // 2)
+        await stage.fill(MESSAGES // 2, first=half * MESSAGES // 2)
         for _ in range(6):
-            await asyncio.sleep(chance.choice([0.2, 1, 7]))
-            await _disturb(cluster, chance.choice(members), chance, breaks_locks=half == 1)
+            await stage.world.sleep(chance.choice([0.2, 1, 7]))
+            await _disturb(stage, chance.choice(members), chance, breaks_locks=half == 1)
         if half == 0:
-            members.append(await consume(cluster, watcher, name="c2", **options))
+            members.append(await consume(stage, watcher, name="c2", **options))
     watcher.is_calm = True
     await members[1].shutdown()
-    await asyncio.sleep(60)
+    await stage.world.sleep(60)
     # The last verdicts may have been successes that commit nothing by themselves.
-    await cluster.fill(1, first=MESSAGES)
-    await asyncio.sleep(10)
+    await stage.fill(1, first=MESSAGES)
+    await stage.world.sleep(10)
     assert watcher.faults == []
     assert watcher.seen == [set(range(MESSAGES + 1))] * QUEUES
-    assert cluster.stored() == dict.fromkeys(range(QUEUES), MESSAGES + 1)
+    assert stage.stored() == dict.fromkeys(range(QUEUES), MESSAGES + 1)
 
 
 @pytest.mark.parametrize("profile", [Profile.V49, Profile.V53, Profile.EPOCH])
 def test_orderly_delivery_is_in_order_and_complete_whatever_happens(
-    tmp_path_factory: pytest.TempPathFactory, profile: Profile
+    play: RunScenario, profile: Profile
 ) -> None:
     @settings(max_examples=4, deadline=None)
     @given(seed=st.integers(1, 2**32), batch=st.sampled_from([1, 3, 8]))
     def holds(seed: int, batch: int) -> None:
         chance = random.Random(seed)
-        root = tmp_path_factory.mktemp("orderly")
-        play(lambda cluster: _scene(cluster, chance, batch), root, profile, seed=seed)
+        play(lambda stage: _scene(stage, chance, batch), profile=profile, seed=seed)
 
     holds()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +18,18 @@ from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from tests.client.client_stage import Cluster, Inbox, play, until
+from tests.client.inbox import Inbox
 from tests.client.scripted_broker import ScriptedBroker
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 ALL = list(Profile)
 
 
-def test_sends_go_round_all_queues(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        producer = await cluster.producer()
+def test_sends_go_round_all_queues(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer()
         results = [await producer.send(Message("T", b"x")) for _ in range(16)]
         assert {result.status for result in results} == {SendStatus.SEND_OK}
         queues = [result.message_queue for result in results]
@@ -38,138 +39,141 @@ def test_sends_go_round_all_queues(tmp_path: Path) -> None:
         assert len({result.msg_id for result in results}) == 16
         assert {result.region for result in results} == {"DefaultRegion"}
 
-    play(scene, tmp_path, brokers=2)
+    play(scene, brokers=2)
 
 
 @pytest.mark.parametrize("profile", ALL)
 def test_an_unknown_topic_is_created_from_the_template_with_four_queues(
-    tmp_path: Path, profile: Profile
+    play: RunScenario, profile: Profile
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        producer = await cluster.producer()
+    async def scene(stage: SimStage) -> None:
+        producer = await stage.producer()
         await asyncio.gather(*(producer.send(Message("Fresh", b"x")) for _ in range(20)))
-        assert cluster.brokers["broker-a"].context.topics.find("Fresh") is not None
+        assert stage.brokers["broker-a"].context.topics.find("Fresh") is not None
         assert len(await producer.fetch_publish_message_queues("Fresh")) == 4
 
-    play(scene, tmp_path, profile, queues=8)
+    play(scene, profile=profile, default_topic_queue_nums=8)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_killed_broker_costs_no_message(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        producer = await cluster.producer()
+def test_a_killed_broker_costs_no_message(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer()
         await producer.send(Message("T", b"x"))
-        await cluster.brokers["broker-b"].close()
+        await stage.brokers["broker-b"].close()
         results = [await producer.send(Message("T", b"x")) for _ in range(20)]
         assert {result.message_queue.broker_name for result in results} == {"broker-a"}
 
-    play(scene, tmp_path, profile, brokers=2)
+    play(scene, profile=profile, brokers=2)
 
 
-def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        producer = await cluster.producer()
+def test_a_broker_that_comes_back_is_used_again(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer()
         await producer.send(Message("T", b"x"))
-        await cluster.brokers["broker-b"].close()
-        await asyncio.sleep(31)
+        await stage.brokers["broker-b"].close()
+        await stage.world.sleep(31)
         assert len(await producer.fetch_publish_message_queues("T")) == 4
-        await cluster.start_broker("broker-b", 4, {})
-        await asyncio.sleep(31)
+        await stage.start_broker("broker-b", default_topic_queue_nums=4)
+        await stage.world.sleep(31)
         names = {(await producer.send(Message("T", b"x"))).message_queue.broker_name for _ in range(8)}
         assert names == {"broker-a", "broker-b"}
 
-    play(scene, tmp_path, brokers=2)
+    play(scene, brokers=2)
 
 
-def test_oneway_selector_and_chosen_queue(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox)
-        producer = await cluster.producer()
+def test_oneway_selector_and_chosen_queue(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox)
+        producer = await stage.producer()
         await producer.send_oneway(Message("T", b"oneway"))
 
         def pick(queues: Sequence[MessageQueue], message: Message, arg: int) -> MessageQueue:
             return queues[arg]
 
+        def pick_none(queues: Sequence[MessageQueue], message: Message, arg: object) -> Any:
+            return None
+
         chosen = await producer.send_with_selector(Message("T", b"selected"), pick, 3)
         assert chosen.message_queue.queue_id == 3
         queue = MessageQueue("T", "broker-a", 2)
         assert (await producer.send(Message("T", b"direct"), queue=queue)).message_queue == queue
-        await until(lambda: len(inbox.messages) == 3)
+        await stage.until(lambda: len(inbox.messages) == 3)
         assert set(inbox.bodies) == {b"oneway", b"selected", b"direct"}
         with pytest.raises(ClientError, match="select message queue return null"):
-            await producer.send_with_selector(Message("T", b"x"), lambda queues, message, arg: None)
+            await producer.send_with_selector(Message("T", b"x"), pick_none)
         with pytest.raises(ClientError, match="select message queue threw exception"):
             await producer.send_with_selector(Message("T", b"x"), pick, 99)
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 def test_a_oneway_message_is_not_lost_at_a_broker_without_msgpack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sender would not learn that the broker closed the connection on it."""
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        producer = await cluster.producer()
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        producer = await stage.producer()
         await producer.send_oneway(Message("T", b"oneway"))
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox)
-        await until(lambda: inbox.bodies == [b"oneway"])
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox)
+        await stage.until(lambda: inbox.bodies == [b"oneway"])
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_batch_lands_in_one_queue_with_an_id_per_message(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox)
-        producer = await cluster.producer()
+def test_a_batch_lands_in_one_queue_with_an_id_per_message(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox)
+        producer = await stage.producer()
         messages = [Message("T", b"%d" % number, "TagA", f"k{number}") for number in range(5)]
         result = await producer.send_batch(messages)
         assert result.status is SendStatus.SEND_OK
         ids = result.msg_id.split(",")
         assert ids == [message.unique_key for message in messages]
         assert len(result.offset_msg_id.split(",")) == 5
-        await until(lambda: len(inbox.messages) == 5)
+        await stage.until(lambda: len(inbox.messages) == 5)
         assert [message.queue_offset for message in inbox.messages] == list(range(5))
         assert [message.msg_id for message in inbox.messages] == ids
         assert [message.keys for message in inbox.messages] == [f"k{number}" for number in range(5)]
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize(
     ("profile", "flag"), [(Profile.V42, 0x001), (Profile.V49, 0x301), (Profile.V53, 0x301)]
 )
-def test_a_large_body_travels_compressed(tmp_path: Path, profile: Profile, flag: int) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox)
-        producer = await cluster.producer()
+def test_a_large_body_travels_compressed(play: RunScenario, profile: Profile, flag: int) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox)
+        producer = await stage.producer()
         small, large = b"s" * 4095, b"l" * 4096
         await producer.send(Message("T", small))
         await producer.send(Message("T", large))
-        await until(lambda: len(inbox.messages) == 2)
+        await stage.until(lambda: len(inbox.messages) == 2)
         by_size = sorted(inbox.messages, key=lambda message: len(message.stored_body))
         assert [message.sys_flag for message in by_size] == [flag, 0]
         assert zlib.decompress(by_size[0].stored_body) == large
         assert sorted(inbox.bodies) == [large, small]
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
-def test_what_a_producer_refuses(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        producer = await cluster.producer()
+def test_what_a_producer_refuses(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        producer = await stage.producer()
         for message, words in [
             (Message("bad topic!", b"x"), "illegal characters"),
             (Message("../../x", b"x"), "illegal characters"),
@@ -200,7 +204,7 @@ def test_what_a_producer_refuses(tmp_path: Path) -> None:
         with pytest.raises(ClientError, match="SHUTDOWN_ALREADY"):
             await producer.send(Message("T", b"x"))
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 def test_no_name_server_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,14 +230,14 @@ def test_a_name_server_that_is_not_there_is_named_in_the_error() -> None:
     world.run(main())
 
 
-def test_a_topic_without_route_where_topics_are_not_created(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.brokers["broker-a"].close()
-        producer = await cluster.producer()
+def test_a_topic_without_route_where_topics_are_not_created(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.brokers["broker-a"].close()
+        producer = await stage.producer()
         with pytest.raises(ClientError, match=r"No route info of this topic: T$"):
             await producer.send(Message("T", b"x"))
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
 import pytest
 
 from rewindmq.client import (
@@ -13,63 +10,64 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim.world import EPOCH_MS
-from tests.client.client_stage import Cluster, play
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 ALL = list(Profile)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_pull_consumer_keeps_queues_it_does_not_pull(tmp_path: Path, profile: Profile) -> None:
+def test_a_pull_consumer_keeps_queues_it_does_not_pull(play: RunScenario, profile: Profile) -> None:
     """The 120 s of behaviour.md C.5 are for push consumers."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=2)
-        consumer = await cluster.pull_consumer()
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        consumer = await stage.pull_consumer()
         consumer.register_topic("T")
-        await asyncio.sleep(60)
+        await stage.world.sleep(60)
         mine = dict(consumer.rebalancer.process_queues)
         assert len(mine) == 2
-        await asyncio.sleep(150)
+        await stage.world.sleep(150)
         assert consumer.rebalancer.process_queues == mine
         assert not any(process_queue.dropped for process_queue in mine.values())
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.scenario("C19", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(tmp_path: Path, profile: Profile) -> None:
+def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(play: RunScenario, profile: Profile) -> None:
     """At the end of a queue without traffic: NO_NEW_MSG after the hold, and the same offset to go on at."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(10)
-        consumer = await cluster.pull_consumer()
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(10)
+        consumer = await stage.pull_consumer()
         (queue,) = await consumer.fetch_subscribe_message_queues("T")
-        start = cluster.world.now
+        start = stage.world.now
         result = await consumer.pull_block_if_not_found(queue, "*", 10, 32)
         assert result.status is PullStatus.NO_NEW_MSG
         assert result.next_begin_offset == 10
-        assert 20 <= cluster.world.now - start <= 25.1
+        assert 20 <= stage.world.now - start <= 25.1
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.scenario("C20", "v49", "v53")
 @pytest.mark.parametrize(("profile", "hi"), [(Profile.V42, 99), (Profile.V49, 99), (Profile.V53, 100)])
 def test_C20_the_search_after_the_last_message_and_what_a_replay_makes_of_it(
-    tmp_path: Path, profile: Profile, hi: int
+    play: RunScenario, profile: Profile, hi: int
 ) -> None:
     """A loop up to search(after the last) misses the last message under NEAREST; replay does not."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
         for number in range(100):
-            await cluster.fill(1, first=number)
-            await asyncio.sleep(0.01)
-        consumer = await cluster.pull_consumer()
+            await stage.fill(1, first=number)
+            await stage.world.sleep(0.01)
+        consumer = await stage.pull_consumer()
         (queue,) = await consumer.fetch_subscribe_message_queues("T")
-        end = EPOCH_MS + round(cluster.world.now * 1000) + 1000
+        end = EPOCH_MS + round(stage.world.now * 1000) + 1000
         assert await consumer.search_offset(queue, end) == hi
         naive: list[bytes] = []
         offset = 0
@@ -81,18 +79,18 @@ def test_C20_the_search_after_the_last_message_and_what_a_replay_makes_of_it(
         replayed = [message.body async for message in consumer.replay("T", EPOCH_MS, end)]
         assert replayed == [b"%d" % number for number in range(100)]
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_replay_takes_exactly_the_interval(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=2)
+def test_a_replay_takes_exactly_the_interval(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
         stored: dict[bytes, int] = {}
         for number in range(30):
-            await cluster.fill(1, first=number)
-            await asyncio.sleep(0.1 if number % 3 == 0 else 0)
-        consumer = await cluster.pull_consumer()
+            await stage.fill(1, first=number)
+            await stage.world.sleep(0.1 if number % 3 == 0 else 0)
+        consumer = await stage.pull_consumer()
         for queue in await consumer.fetch_subscribe_message_queues("T"):
             for message in (await consumer.pull(queue, "*", 0, 32)).messages:
                 stored[message.body] = message.store_timestamp
@@ -102,14 +100,14 @@ def test_a_replay_takes_exactly_the_interval(tmp_path: Path, profile: Profile) -
         assert replayed == expected
         assert [message async for message in consumer.replay("T", end + 60_000, end + 90_000)] == []
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
-def test_the_four_outcomes_of_a_pull(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(10)
-        consumer = await cluster.pull_consumer()
+def test_the_four_outcomes_of_a_pull(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(10)
+        consumer = await stage.pull_consumer()
         (queue,) = await consumer.fetch_subscribe_message_queues("T")
         found = await consumer.pull(queue, "*", 4, 3)
         assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 7)
@@ -125,4 +123,4 @@ def test_the_four_outcomes_of_a_pull(tmp_path: Path) -> None:
         with pytest.raises(ClientError, match="maxNums <= 0"):
             await consumer.pull(queue, "*", 0, 0)
 
-    play(scene, tmp_path)
+    play(scene)

@@ -16,8 +16,9 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
+from tests.client.client_records import record
 from tests.client.scripted_broker import ScriptedBroker, pull_answer
-from tests.client.scripted_stage import ALL, OK, commits, consumer_of, play
+from tests.client.scripted_stage import ALL, OK, commits, consumer_of, play_scripted
 
 
 @pytest.mark.scenario("C05", "v42", "v49", "v53")
@@ -53,7 +54,7 @@ def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batc
         consumer = consumer_of(broker, runtime, profile, pull_batch_size=pull_batch_size)
         consumer.register_message_listener(stuck)
         async with consumer:
-            await asyncio.sleep(3)
+            await world.sleep(3)
             offsets = [
                 header.queue_offset
                 for header in broker.headers(RequestCode.PULL_MESSAGE)
@@ -61,7 +62,7 @@ def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batc
             ]
             outcome.append(offsets[-1] == count)
 
-    play(scene)
+    play_scripted(scene)
     return outcome[0]
 
 
@@ -69,8 +70,6 @@ def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batc
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize(("span", "pulls"), [(2000, True), (2001, False)])
 def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile: Profile) -> None:
-    from tests.client.client_records import record
-
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
         held: list[int] = []
@@ -93,10 +92,52 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
         consumer = consumer_of(broker, runtime, profile)
         consumer.register_message_listener(stuck)
         async with consumer:
-            await asyncio.sleep(3)
+            await world.sleep(3)
             assert (span + 1 in held) is pulls
 
-    play(scene)
+    play_scripted(scene)
+
+
+@pytest.mark.parametrize(
+    ("readable", "dropped"), [(0, "from offset 5 up to 8"), (2, "from offset 7 up to 8"), (3, None)]
+)
+def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
+    readable: int, dropped: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rest of an answer behind a bad record is lost to the consumer, as in Java; the log says what."""
+    received: list[int] = []
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        broker.stored = {0: 5}
+        records = [record(5), record(6), record(7)]
+        for number in range(readable, 3):
+            records[number] = b"\0" * len(records[number])
+
+        def pull(connection: Any, request: RemotingCommand) -> RemotingCommand | None:
+            header = request.decode_header(PullMessageRequestHeader)
+            if header.topic == "T" and header.queue_offset == 5:
+                return pull_answer(ResponseCode.SUCCESS, 8, b"".join(records))
+            return None
+
+        async def take(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            received.extend(message.queue_offset for message in messages)
+            return OK
+
+        broker.handlers[RequestCode.PULL_MESSAGE] = pull
+        consumer = consumer_of(broker, runtime, Profile.V49)
+        consumer.register_message_listener(take)
+        async with consumer:
+            await world.sleep(3)
+
+    play_scripted(scene)
+    assert received == list(range(5, 5 + readable))
+    warnings = [line for line in caplog.messages if line.startswith("pull of")]
+    if dropped is None:
+        assert warnings == []
+    else:
+        (warning,) = warnings
+        assert dropped in warning
+        assert "topic=T, brokerName=broker-a, queueId=0" in warning
 
 
 @pytest.mark.scenario("C08", "v42", "v49", "v53")
@@ -107,24 +148,24 @@ def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profil
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 7}
         async with consumer_of(broker, runtime, profile) as consumer:
-            await asyncio.sleep(14)
+            await world.sleep(14)
             consumer.suspend()
-            await asyncio.sleep(5)
+            await world.sleep(5)
             broker.seen.clear()
             notice = NotifyConsumerIdsChangedRequestHeader("G")
             broker.connections["127.0.0.1@c1"].send_oneway(
                 RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, notice)
             )
-            await asyncio.sleep(5)
+            await world.sleep(5)
             assert broker.times(RequestCode.PULL_MESSAGE) == []
             assert broker.times(RequestCode.GET_CONSUMER_LIST_BY_GROUP) == []
             assert broker.times(RequestCode.UPDATE_CONSUMER_OFFSET) != []
             await consumer.resume()
-            await asyncio.sleep(1)
+            await world.sleep(1)
             assert broker.times(RequestCode.GET_CONSUMER_LIST_BY_GROUP) != []
             assert broker.times(RequestCode.PULL_MESSAGE) != []
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -144,16 +185,16 @@ def test_a_late_answer_without_messages_does_not_take_progress_back(profile: Pro
 
         broker.handlers[RequestCode.PULL_MESSAGE] = pull
         async with consumer_of(broker, runtime, profile) as consumer:
-            await asyncio.sleep(2)
+            await world.sleep(2)
             (queue,) = (queue for queue in consumer.process_queues if queue.topic == "T")
             consumer.update_offset(queue, 150)
             connection, request = late[0]
             connection.reply(request, pull_answer(ResponseCode.PULL_RETRY_IMMEDIATELY, 132))
-            await asyncio.sleep(1)
+            await world.sleep(1)
             assert broker.headers(RequestCode.PULL_MESSAGE)[-1].queue_offset == 132
             assert consumer.offset_store.read_memory(queue) == 150
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -161,15 +202,15 @@ def test_the_pulls_of_a_dropped_queue_end(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
         async with consumer_of(broker, runtime, profile) as consumer:
-            await asyncio.sleep(2)
+            await world.sleep(2)
             for process_queue in consumer.process_queues.values():
                 process_queue.dropped = True
             broker.seen.clear()
             # The one that is held comes back within 15 s.
-            await asyncio.sleep(50)
+            await world.sleep(50)
             assert [h for h in broker.headers(RequestCode.PULL_MESSAGE) if h.topic == "T"] == []
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.parametrize(("profile", "pulls"), [(Profile.V42, 4), (Profile.V49, 10), (Profile.V53, 450)])
@@ -182,10 +223,10 @@ def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls
             ResponseCode.FLOW_CONTROL
         )
         async with consumer_of(broker, runtime, profile):
-            await asyncio.sleep(10)
+            await world.sleep(10)
             assert len(broker.times(RequestCode.PULL_MESSAGE)) == pytest.approx(pulls, rel=0.05)
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.scenario("C14", "v42", "v49")
@@ -197,18 +238,18 @@ def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -
         broker.stored = {0: 10}
         _answer_first_pull_with_21(broker, 40)
         async with consumer_of(broker, runtime, profile):
-            await asyncio.sleep(9.8)
+            await world.sleep(9.8)
             assert len(broker.headers(RequestCode.PULL_MESSAGE)) == 1
-            await asyncio.sleep(0.4)
+            await world.sleep(0.4)
             committed = commits(broker)
             assert (10.0, 40) in committed
             assert broker.stored[0] == 40
             assert len(broker.headers(RequestCode.PULL_MESSAGE)) == 1
-            await asyncio.sleep(10.2)
+            await world.sleep(10.2)
             assert [header.queue_offset for header in broker.headers(RequestCode.PULL_MESSAGE)] == [10, 40]
             assert broker.times(RequestCode.PULL_MESSAGE)[1] == 20.0
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.scenario("C15", "v53")
@@ -220,7 +261,7 @@ def test_C15_v53_corrects_an_illegal_offset_at_once() -> None:
         broker.topics["%RETRY%G"] = 1
         _answer_first_pull_with_21(broker, 40)
         async with consumer_of(broker, runtime, Profile.V53):
-            await asyncio.sleep(4)
+            await world.sleep(4)
             pulls = [
                 (round(at, 1), header.queue_offset)
                 for at, code, header in broker.seen
@@ -230,7 +271,7 @@ def test_C15_v53_corrects_an_illegal_offset_at_once() -> None:
             assert pulls == [(0.5, 10), (1.5, 40)]
             assert commits(broker)[0] == (0.5, 40)
 
-    play(scene)
+    play_scripted(scene)
 
 
 def _answer_first_pull_with_21(broker: ScriptedBroker, next_offset: int) -> None:

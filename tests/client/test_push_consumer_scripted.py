@@ -20,7 +20,7 @@ from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.scripted_stage import ALL, GUARDED, Scene, commits, consumer_of, play
+from tests.client.scripted_stage import ALL, GUARDED, Scene, commits, consumer_of, play_scripted
 
 
 @pytest.mark.scenario("C01", "v42", "v49", "v53")
@@ -31,7 +31,7 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
         async with consumer_of(broker, runtime, profile):
-            await asyncio.sleep(65)
+            await world.sleep(65)
             heartbeats = broker.times(RequestCode.HEART_BEAT)
             commits = broker.times(RequestCode.UPDATE_CONSUMER_OFFSET)
             routes = [
@@ -48,7 +48,7 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
         assert times[0] == 0.0
         assert all(later - earlier <= 20.1 for earlier, later in pairwise(times))
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -70,16 +70,16 @@ def test_a_change_of_queues_is_told_with_a_newer_subscription_version(profile: P
             return sorted(set(found))
 
         async with consumer_of(broker, runtime, profile):
-            await asyncio.sleep(5)
+            await world.sleep(5)
             known = versions()
-            await asyncio.sleep(20)
+            await world.sleep(20)
             assert versions() == known
             broker.topics["T"] = 2
-            await asyncio.sleep(40)
+            await world.sleep(40)
             assert len(versions()) == len(known) + 1
             assert versions()[-1] > known[-1] + 20_000
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.scenario("C10", "v42", "v49", "v53")
@@ -104,11 +104,11 @@ def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profil
             for process_queue in consumer.process_queues.values():
                 process_queue.dropped = True
             go_on.set()
-            await asyncio.sleep(60)
+            await world.sleep(60)
             assert broker.times(RequestCode.CONSUMER_SEND_MSG_BACK) == []
             assert set(broker.stored.values()) == {0}
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.parametrize("profile", GUARDED)
@@ -132,11 +132,11 @@ def test_a_queue_dropped_while_a_failure_is_sent_back_makes_no_progress(profile:
         consumer.register_message_listener(fail)
         async with consumer:
             # Before the pull in flight is answered, which nobody keeps from making progress (E.4).
-            await asyncio.sleep(12)
+            await world.sleep(12)
             assert len(broker.times(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
             assert {offset for _, offset in commits(broker)} == {0}
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -144,30 +144,30 @@ def test_the_offset_of_a_topic_given_up_is_forgotten_without_a_commit(profile: P
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 7}
         async with consumer_of(broker, runtime, profile) as consumer:
-            await asyncio.sleep(12)
+            await world.sleep(12)
             (queue,) = consumer.process_queues
             assert commits(broker) == [(10.0, 7)]
             consumer.unsubscribe("T")
             consumer.instance.rebalance_service.wake()
-            await asyncio.sleep(8.5)
+            await world.sleep(8.5)
             assert consumer.process_queues == {}
             assert consumer.offset_store.read_memory(queue) == -1
             assert commits(broker) == [(10.0, 7)]
 
-    play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.scenario("C13", "v49")
 def test_C13_v42_v49_take_any_refusal_of_14_for_no_offset() -> None:
     """14 answered 2 (busy), LAST, max 50: begins at 50."""
     for profile in (Profile.V42, Profile.V49):
-        play(_start_after_busy(profile, [50]))
+        play_scripted(_start_after_busy(profile, [50]))
 
 
 @pytest.mark.scenario("C13", "v53")
 def test_C13_v53_leaves_the_queue_alone_and_tries_again_after_a_second() -> None:
     """14 answered 2 (busy): no ProcessQueue, asked again a second later."""
-    play(_start_after_busy(Profile.V53, []))
+    play_scripted(_start_after_busy(Profile.V53, []))
 
 
 def _start_after_busy(profile: Profile, first_pulls: list[int]) -> Scene:
@@ -178,7 +178,7 @@ def _start_after_busy(profile: Profile, first_pulls: list[int]) -> Scene:
         )
         where = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
         async with consumer_of(broker, runtime, profile, consume_from_where=where):
-            await asyncio.sleep(2.5)
+            await world.sleep(2.5)
             offsets = [header.queue_offset for header in broker.headers(RequestCode.PULL_MESSAGE)]
             assert offsets == first_pulls
             queries = broker.times(RequestCode.QUERY_CONSUMER_OFFSET)
@@ -195,20 +195,20 @@ def test_C16_a_queue_not_pulled_for_120_seconds_is_replaced(profile: Profile) ->
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}
         async with consumer_of(broker, runtime, profile) as consumer:
-            await asyncio.sleep(1)
+            await world.sleep(1)
             queue, stuck = next(iter(consumer.process_queues.items()))
             stuck.last_pull = runtime.clock.monotonic() - 120.1
             consumer.offset_store.update(queue, 12, increase_only=True)
             broker.seen.clear()
             consumer.instance.rebalance_service.wake()
-            await asyncio.sleep(2)
+            await world.sleep(2)
             assert stuck.dropped
             assert consumer.process_queues[queue] is not stuck
             assert commits(broker)[0][1] == 12
             pulls = [header for header in broker.headers(RequestCode.PULL_MESSAGE) if header.topic == "T"]
             assert pulls[0].queue_offset == 12
 
-    play(scene)
+    play_scripted(scene)
 
 
 def test_the_name_server_that_answered_is_asked_first_from_then_on() -> None:
@@ -227,4 +227,4 @@ def test_the_name_server_that_answered_is_asked_first_from_then_on() -> None:
         await client.close()
         await mute.close()
 
-    play(scene)
+    play_scripted(scene)

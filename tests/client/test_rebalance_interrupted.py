@@ -27,9 +27,9 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from tests.client.client_stage import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.scripted_stage import ALL, play, succeed
+from tests.client.scripted_stage import ALL, play_scripted, succeed
+from tests.support.virtual import until
 
 # A rebalance, a refresh of the locks and the longest delay of a pull; a stuck queue is replaced after 120 s.
 SOON = 50.0
@@ -139,9 +139,9 @@ def test_a_cancelled_rebalance_leaves_no_queue_unpulled(kind: str, profile: Prof
             await held.came.wait()
             await cut_short(work)
             held.release()
-            await until(lambda: pulled(broker) == {0, 1, 2, 3}, SOON)
+            await until(world, lambda: pulled(broker) == {0, 1, 2, 3}, SOON)
 
-    play(scene, topics={"T": 4})
+    play_scripted(scene, topics={"T": 4})
 
 
 def test_queues_taken_over_are_pulled_at_once_when_the_rebalance_is_cancelled() -> None:
@@ -152,9 +152,9 @@ def test_queues_taken_over_are_pulled_at_once_when_the_rebalance_is_cancelled() 
             work = asyncio.ensure_future(rebalance(consumer))
             await held.came.wait()
             await cut_short(work)
-            await until(lambda: pulled(broker) == {0, 1}, 1.0)
+            await until(world, lambda: pulled(broker) == {0, 1}, 1.0)
 
-    play(scene, topics={"T": 4})
+    play_scripted(scene, topics={"T": 4})
 
 
 def test_a_rebalance_that_fails_unexpectedly_leaves_no_queue_unpulled() -> None:
@@ -169,9 +169,9 @@ def test_a_rebalance_that_fails_unexpectedly_leaves_no_queue_unpulled() -> None:
         consumer.register_message_listener(succeed)
         consumer.subscribe("T")
         async with consumer:
-            await until(lambda: pulled(broker) == {0, 1}, SOON)
+            await until(world, lambda: pulled(broker) == {0, 1}, SOON)
 
-    play(scene, topics={"T": 4})
+    play_scripted(scene, topics={"T": 4})
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -200,7 +200,7 @@ def test_a_queue_whose_giving_up_was_cancelled_can_be_taken_over_again(kind: str
         runtime = world.runtime("10.0.0.2", stall=stall)
         async with idle_consumer(kind, broker, runtime, profile) as consumer:
             await rebalance(consumer)
-            await until(lambda: pulled(broker) == {0, 1}, SOON)
+            await until(world, lambda: pulled(broker) == {0, 1}, SOON)
             (given_up,) = (q for q in consumer.process_queues if (q.topic, q.queue_id) == ("T", 1))
             consumer.offset_store.update(given_up, 7, increase_only=False)
             is_held = True
@@ -209,9 +209,9 @@ def test_a_queue_whose_giving_up_was_cancelled_can_be_taken_over_again(kind: str
             await cut_short(work)
             is_held = False
             broker.seen.clear()
-            await until(lambda: 1 in pulled(broker), SOON)
+            await until(world, lambda: 1 in pulled(broker), SOON)
 
-    play(scene, topics={"T": 2})
+    play_scripted(scene, topics={"T": 2})
 
 
 def test_a_topic_unsubscribed_from_while_its_queues_are_taken_over_is_not_assigned() -> None:
@@ -229,7 +229,7 @@ def test_a_topic_unsubscribed_from_while_its_queues_are_taken_over_is_not_assign
             assert consumer.assignment == []
             assert not consumer.process_queues
 
-    play(scene, topics={"T": 2})
+    play_scripted(scene, topics={"T": 2})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -253,7 +253,7 @@ def test_a_consumer_shut_down_while_its_queues_are_taken_over_owns_and_pulls_non
             assert not consumer.process_queues
             assert pulled(broker) == set()
 
-    play(scene, topics={"T": 2})
+    play_scripted(scene, topics={"T": 2})
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -266,11 +266,11 @@ def test_the_queues_of_a_cancelled_reset_are_taken_over_again(profile: Profile) 
         assert isinstance(consumer, PushConsumer)
         async with consumer:
             await consumer.resume()
-            await until(lambda: pulled(broker) == {0, 1}, SOON)
+            await until(world, lambda: pulled(broker) == {0, 1}, SOON)
             work = asyncio.ensure_future(consumer.reset_offset_by_timestamp(1))
-            await until(lambda: consumer.is_suspended)
+            await until(world, lambda: consumer.is_suspended)
             await cut_short(work)
             broker.seen.clear()
-            await until(lambda: pulled(broker) == {0, 1}, SOON)
+            await until(world, lambda: pulled(broker) == {0, 1}, SOON)
 
-    play(scene, topics={"T": 2})
+    play_scripted(scene, topics={"T": 2})

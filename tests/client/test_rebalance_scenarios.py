@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +11,12 @@ from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from tests.client.client_stage import OK, Cluster, Inbox, play
+from tests.client.inbox import Inbox
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.scripted_stage import commits, consumer_of
-from tests.client.scripted_stage import play as play_scripted
+from tests.client.scripted_stage import commits, consumer_of, play_scripted
+from tests.support.clients import OK
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 
 @pytest.mark.scenario("C02", "v42", "v49", "v53")
@@ -27,20 +28,20 @@ from tests.client.scripted_stage import play as play_scripted
 )
 @pytest.mark.parametrize("profile", RELEASES)
 def test_C02_C03_queues_of_a_topic_and_three_clients(
-    tmp_path: Path, profile: Profile, queues: int, expected: list[set[int]]
+    play: RunScenario, profile: Profile, queues: int, expected: list[set[int]]
 ) -> None:
     """8 queues: three, three and two in the order of the clients' ids. 2 queues: the third gets none."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=queues)
-        members = [await cluster.consume(Inbox(cluster.world), name=name) for name in "abc"]
-        await asyncio.sleep(25)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=queues)
+        members = [await stage.consume(Inbox(stage.world), name=name) for name in "abc"]
+        await stage.world.sleep(25)
         owned = [
             {queue.queue_id for queue in member.process_queues if queue.topic == "T"} for member in members
         ]
         assert owned == expected
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.scenario("C11", "v42", "v49", "v53")
@@ -67,7 +68,7 @@ def test_C11_after_a_clear_a_finished_batch_moves_no_offset(profile: Profile) ->
             assert process_queue.cached_count == 2
             process_queue.clear()
             finish.set()
-            await asyncio.sleep(10)
+            await world.sleep(10)
             assert consumer.offset_store.read_memory(queue) == 10
             assert {offset for _, offset in commits(broker)} <= {0, 10}
             assert process_queue.remove_messages([]) == -1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +18,12 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
-from tests.client import scripted_stage
-from tests.client.client_stage import Cluster, play, until
 from tests.client.race_props import SlowListener, Stall, before_the_answer, next_idle_pull, reset, since
 from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_stage import consumer_of, play_scripted
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+from tests.support.virtual import until
 
 V49 = CLIENT_PROFILES[Profile.V49]
 UNGUARDED = CLIENT_PROFILES[Profile.UNGUARDED]
@@ -37,32 +37,32 @@ F8_ONLY = replace(V49, offset_cell_per_queue_object=True)
 # The listener that is slower than the wait: E01 to E04.
 
 
-async def _late_result(cluster: Cluster, switches: ClientProfile, *, found_at: float | None = None) -> int:
+async def _late_result(stage: SimStage, switches: ClientProfile, *, found_at: float | None = None) -> int:
     """What is stored 5.5 s after a listener on 150 returns, 14 s after a reset to 0, into a slow replay.
 
     The pull in flight is answered 6 s after the reset, so that it does no harm by itself (E.4).
     """
-    await cluster.create_topic(queues=1)
-    await cluster.fill(150)
-    listener = SlowListener()
-    await cluster.consume(listener, switches=switches, consume_thread_max=3)
-    await until(lambda: cluster.stored() == {0: 150})
-    tick = await next_idle_pull(cluster)
+    await stage.create_topic(queues=1)
+    await stage.fill(150)
+    listener = SlowListener(stage.world)
+    await stage.consume(listener, switches=switches, consume_thread_max=3)
+    await stage.until(lambda: stage.stored() == {0: 150})
+    tick = await next_idle_pull(stage)
     done = listener.hold(150)
     listener.seconds = 1.0
-    await since(cluster, tick, 0.1)
-    await cluster.fill(1, first=150)
-    await since(cluster, tick, 14)
-    start = await reset(cluster)
+    await since(stage, tick, 0.1)
+    await stage.fill(1, first=150)
+    await since(stage, tick, 14)
+    start = await reset(stage)
     if found_at is not None:
-        await since(cluster, start, found_at)
-        await cluster.fill(1, first=151)
-    await since(cluster, start, 14)
-    assert cluster.stored()[0] < 50
+        await since(stage, start, found_at)
+        await stage.fill(1, first=151)
+    await since(stage, start, 14)
+    assert stage.stored()[0] < 50
     done.set()
-    await since(cluster, start, 19.5)
+    await since(stage, start, 19.5)
     assert len(listener.offsets) < 151 + 50
-    return cluster.stored()[0]
+    return stage.stored()[0]
 
 
 @pytest.mark.scenario("E04", "v49")
@@ -81,34 +81,34 @@ async def _late_result(cluster: Cluster, switches: ClientProfile, *, found_at: f
     ],
 )
 def test_E01_to_E04_a_late_result_is_committed_only_without_the_guards(
-    tmp_path: Path, switches: ClientProfile, found_at: float | None, is_lost: bool
+    play: RunScenario, switches: ClientProfile, found_at: float | None, is_lost: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        stored = await _late_result(cluster, switches, found_at=found_at)
+    async def scene(stage: SimStage) -> None:
+        stored = await _late_result(stage, switches, found_at=found_at)
         assert (stored >= 151) == is_lost
         assert is_lost or 0 < stored < 50
         is_accepted = is_lost or switches.offset_cell_per_queue_object
         point = Point.RESULT_ACCEPTED if is_accepted else Point.RESULT_DISCARDED
-        assert cluster.events.at(point, offsets=[150])
+        assert stage.events.at(point, offsets=[150])
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 # The pull in flight: E05, E07, E30.
 
 
-async def _idle_reset(cluster: Cluster, left: float, switches: ClientProfile, threads: int = 4) -> float:
+async def _idle_reset(stage: SimStage, left: float, switches: ClientProfile, threads: int = 4) -> float:
     """Reset an idle consumer from 100 to 0, ``left`` seconds before its held pull is answered."""
-    await cluster.create_topic(queues=1)
-    await cluster.fill(100)
-    listener = SlowListener()
-    await cluster.consume(
+    await stage.create_topic(queues=1)
+    await stage.fill(100)
+    listener = SlowListener(stage.world)
+    await stage.consume(
         listener, switches=switches, consume_thread_max=8, client_callback_executor_threads=threads
     )
-    await until(lambda: cluster.stored() == {0: 100})
-    await before_the_answer(cluster, left)
+    await stage.until(lambda: stage.stored() == {0: 100})
+    await before_the_answer(stage, left)
     listener.seconds = 2.0
-    return await reset(cluster)
+    return await reset(stage)
 
 
 @pytest.mark.scenario("E05", "v49")
@@ -117,74 +117,74 @@ async def _idle_reset(cluster: Cluster, left: float, switches: ClientProfile, th
     [(V49, True), (F1_ONLY, False), (F2_ONLY, True), (F3_ONLY, False), (F8_ONLY, False)],
 )
 def test_E05_E30_a_pull_answered_after_the_wait_stores_the_old_offset_again(
-    tmp_path: Path, switches: ClientProfile, is_lost: bool
+    play: RunScenario, switches: ClientProfile, is_lost: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        start = await _idle_reset(cluster, 13, switches)
-        await since(cluster, start, 12.9)
-        assert cluster.stored()[0] < 20
-        await since(cluster, start, 18.1)
-        assert (cluster.stored()[0] == 100) == is_lost
-        assert is_lost or cluster.stored()[0] < 40
+    async def scene(stage: SimStage) -> None:
+        start = await _idle_reset(stage, 13, switches)
+        await since(stage, start, 12.9)
+        assert stage.stored()[0] < 20
+        await since(stage, start, 18.1)
+        assert (stage.stored()[0] == 100) == is_lost
+        assert is_lost or stage.stored()[0] < 40
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def _empty_answers(cluster: Cluster) -> list[float]:
-    return cluster.events.at(Point.PULL_CALLBACK, topic="T", status="NO_NEW_MSG")
+def _empty_answers(stage: SimStage) -> list[float]:
+    return stage.events.at(Point.PULL_CALLBACK, topic="T", status="NO_NEW_MSG")
 
 
 @pytest.mark.parametrize("switches", [F1_ONLY, F3_ONLY], ids=["F1", "F3"])
 def test_E07_an_answer_to_a_dropped_queue_does_no_harm_where_threads_are_short(
-    tmp_path: Path, switches: ClientProfile
+    play: RunScenario, switches: ClientProfile
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        start = await _idle_reset(cluster, 5, switches, threads=1)
-        await since(cluster, start, 15.1)
-        assert cluster.stored()[0] < 40
+    async def scene(stage: SimStage) -> None:
+        start = await _idle_reset(stage, 5, switches, threads=1)
+        await since(stage, start, 15.1)
+        assert stage.stored()[0] < 40
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize(("switches", "callbacks"), [(V49, 1), (F3_ONLY, 0)])
 def test_an_answer_that_waits_for_a_thread_is_let_go_of_with_its_queue(
-    tmp_path: Path, switches: ClientProfile, callbacks: int
+    play: RunScenario, switches: ClientProfile, callbacks: int
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(100)
-        consumer = await cluster.consume(
-            SlowListener(), switches=switches, client_callback_executor_threads=1
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        consumer = await stage.consume(
+            SlowListener(stage.world), switches=switches, client_callback_executor_threads=1
         )
-        await until(lambda: cluster.stored() == {0: 100})
-        await before_the_answer(cluster, 1)
-        before = len(_empty_answers(cluster))
+        await stage.until(lambda: stage.stored() == {0: 100})
+        await before_the_answer(stage, 1)
+        before = len(_empty_answers(stage))
         async with consumer.instance.callbacks.slot():
-            await asyncio.sleep(2)
+            await stage.world.sleep(2)
             for queue, process_queue in list(consumer.process_queues.items()):
                 consumer.drop_queue(queue, process_queue)
-            assert len(_empty_answers(cluster)) == before
-        assert len(_empty_answers(cluster)) == before + callbacks
+            assert len(_empty_answers(stage)) == before
+        assert len(_empty_answers(stage)) == before + callbacks
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize(("threads", "is_lost"), [(1, True), (2, False)])
 def test_E07_a_callback_that_found_no_thread_runs_right_after_the_reset(
-    tmp_path: Path, threads: int, is_lost: bool
+    play: RunScenario, threads: int, is_lost: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        start = await _idle_reset(cluster, 5, V49, threads)
-        await since(cluster, start, 9.9)
-        ran = [when - start for when in _empty_answers(cluster) if when > start]
+    async def scene(stage: SimStage) -> None:
+        start = await _idle_reset(stage, 5, V49, threads)
+        await since(stage, start, 9.9)
+        ran = [when - start for when in _empty_answers(stage) if when > start]
         assert ran == ([] if is_lost else pytest.approx([5.0], abs=0.11))
-        await since(cluster, start, 10.2)
-        ran = [when - start for when in _empty_answers(cluster) if when > start]
+        await since(stage, start, 10.2)
+        ran = [when - start for when in _empty_answers(stage) if when > start]
         assert ran == pytest.approx([10.0 if is_lost else 5.0], abs=0.11)
-        await since(cluster, start, 15.1)
-        assert (cluster.stored()[0] == 100) == is_lost
+        await since(stage, start, 15.1)
+        assert (stage.stored()[0] == 100) == is_lost
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 # Two threads of the client: the residual of E.3, and E.12.
@@ -192,58 +192,58 @@ def test_E07_a_callback_that_found_no_thread_runs_right_after_the_reset(
 
 @pytest.mark.parametrize(("switches", "is_lost"), [(V49, True), (F8_ONLY, False)])
 def test_a_result_overtaken_between_test_and_update_is_committed_late(
-    tmp_path: Path, switches: ClientProfile, is_lost: bool
+    play: RunScenario, switches: ClientProfile, is_lost: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(100)
-        listener, stall = SlowListener(), Stall()
-        await cluster.consume(listener, switches=switches, stall=stall, consume_thread_max=3)
-        await until(lambda: cluster.stored() == {0: 100})
-        tick = await next_idle_pull(cluster)
-        await since(cluster, tick, 0.1)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        listener, stall = SlowListener(stage.world), Stall()
+        await stage.consume(listener, switches=switches, stall=stall, consume_thread_max=3)
+        await stage.until(lambda: stage.stored() == {0: 100})
+        tick = await next_idle_pull(stage)
+        await since(stage, tick, 0.1)
         stall.arm(Point.RESULT_ACCEPTED, offsets=[100])
-        await cluster.fill(1, first=100)
-        await until(lambda: stall.is_caught)
+        await stage.fill(1, first=100)
+        await stage.until(lambda: stall.is_caught)
         listener.seconds = 1.0
-        await since(cluster, tick, 14)
-        start = await reset(cluster)
-        await since(cluster, start, 12)
-        assert cluster.stored()[0] < 10
+        await since(stage, tick, 14)
+        start = await reset(stage)
+        await since(stage, start, 12)
+        assert stage.stored()[0] < 10
         stall.release()
-        await since(cluster, start, 17.1)
-        assert (cluster.stored()[0] == 101) == is_lost
-        assert is_lost or cluster.stored()[0] < 30
+        await since(stage, start, 17.1)
+        assert (stage.stored()[0] == 101) == is_lost
+        assert is_lost or stage.stored()[0] < 30
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old_offset(
-    tmp_path: Path,
+    play: RunScenario,
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(100)
-        listener, stall = SlowListener(), Stall()
-        await cluster.consume(listener, stall=stall, consume_thread_max=8)
-        await until(lambda: cluster.stored() == {0: 100})
-        await before_the_answer(cluster, 6)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        listener, stall = SlowListener(stage.world), Stall()
+        await stage.consume(listener, stall=stall, consume_thread_max=8)
+        await stage.until(lambda: stage.stored() == {0: 100})
+        await before_the_answer(stage, 6)
         listener.seconds = 2.0
-        start = await reset(cluster)
+        start = await reset(stage)
         # The timer's tick in the second half of the wait: the next one comes 5 s after that.
-        await since(cluster, start, 5.2)
+        await since(stage, start, 5.2)
         stall.arm(Point.COMMIT_READ, topic="T", offset=100)
-        await since(cluster, start, 10.1)
+        await since(stage, start, 10.1)
         assert stall.is_caught
-        assert cluster.stored() == {0: 0}
+        assert stage.stored() == {0: 0}
         stall.release()
-        await since(cluster, start, 10.12)
-        assert cluster.stored() == {0: 100}
+        await since(stage, start, 10.12)
+        assert stage.stored() == {0: 100}
         # The queue had asked before: the replay goes on, and the next commits heal what is stored.
-        await since(cluster, start, 18)
-        assert cluster.stored()[0] < 40
+        await since(stage, start, 18)
+        assert stage.stored()[0] < 40
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 # Answers that a real broker gives rarely: E11, E27.
@@ -272,27 +272,27 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: P
             answer: RemotingCommand = ask(connection, request)
             return answer
 
-        async with scripted_stage.consumer_of(broker, runtime, profile):
+        async with consumer_of(broker, runtime, profile):
             # Held pulls of this broker are answered after 15 s: 5 s into the wait.
-            await until(lambda: RequestCode.PULL_MESSAGE in [code for _, code, _ in broker.seen])
-            await asyncio.sleep(10)
+            await until(world, lambda: RequestCode.PULL_MESSAGE in [code for _, code, _ in broker.seen])
+            await world.sleep(10)
             broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET] = busy_once
             broker.connections["127.0.0.1@c1"].send_oneway(_notice({0: 0}))
             began = world.now
-            await asyncio.sleep(10.5)
+            await world.sleep(10.5)
             assert broker.stored == {0: 0}
-            await asyncio.sleep(3)
+            await world.sleep(3)
             first = next(
                 header.queue_offset
                 for at, code, header in broker.seen
                 if code == RequestCode.PULL_MESSAGE and at > began + 5.5 and header.topic == "T"
             )
             assert first == start
-            await asyncio.sleep(25)
+            await world.sleep(25)
             # Of v49 nothing was replayed, and the end is what is stored; v53 has replayed everything.
             assert broker.stored == {0: 100}
 
-    scripted_stage.play(scene)
+    play_scripted(scene)
 
 
 @pytest.mark.scenario("E30", "fenced")
@@ -311,11 +311,12 @@ def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
                 sent.append((world.now, int(str(details["chain"]))))
 
         runtime = replace(runtime, probe=probe)
-        async with scripted_stage.consumer_of(broker, runtime, switches=switches) as consumer:
+        async with consumer_of(broker, runtime, switches=switches) as consumer:
             connection = broker.connections["127.0.0.1@c1"]
             broker.connections["127.0.0.1@other"] = connection
             await until(
-                lambda: [queue.queue_id for queue in consumer.process_queues if queue.topic == "T"] == [0]
+                world,
+                lambda: [queue.queue_id for queue in consumer.process_queues if queue.topic == "T"] == [0],
             )
             del broker.connections["127.0.0.1@other"]
             ask = broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET]
@@ -325,10 +326,10 @@ def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
 
             broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET] = late
             connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED))
-            await asyncio.sleep(1)
+            await world.sleep(1)
             connection.send_oneway(_notice({0: 0, 1: 0}))
             start = world.now
-            await asyncio.sleep(35)
+            await world.sleep(35)
             assert len({chain for at, chain in sent if at > start + 15}) == chains
 
-    scripted_stage.play(scene, topics={"T": 2})
+    play_scripted(scene, topics={"T": 2})

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,9 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.record import decode_records
-from tests.client.client_stage import OK, Cluster, play, until
+from tests.support.clients import OK
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 RELEASES = [Profile.V42, Profile.V49, Profile.V53]
@@ -37,8 +38,8 @@ LEVELS = " ".join(f"{seconds}s" for seconds in (1, 5, *GROWING))
 class Failing:
     """An async listener that notes what it gets, and answers what it is told."""
 
-    def __init__(self, cluster: Cluster, *answers: Any, otherwise: Any = OK) -> None:
-        self._world = cluster.world
+    def __init__(self, stage: SimStage, *answers: Any, otherwise: Any = OK) -> None:
+        self._world = stage.world
         self._answers = list(answers)
         self._otherwise = otherwise
         self.calls: list[tuple[float, list[bytes], list[int]]] = []
@@ -61,88 +62,88 @@ class Failing:
         return [times for _, _, counts in self.calls for times in counts]
 
 
-def stored_in(cluster: Cluster, topic: str) -> list[MessageExt]:
-    result = cluster.brokers["broker-a"].context.store.get_message(topic, 0, 0, 32, None)
+def stored_in(stage: SimStage, topic: str) -> list[MessageExt]:
+    result = stage.brokers["broker-a"].context.store.get_message(topic, 0, 0, 32, None)
     return decode_records(result.body)
 
 
-def deaf(cluster: Cluster, *codes: RequestCode) -> None:
+def deaf(stage: SimStage, *codes: RequestCode) -> None:
     """The broker does not know these requests."""
     for code in codes:
-        cluster.brokers["broker-a"]._handlers.pop(code)
+        stage.brokers["broker-a"]._handlers.pop(code)
 
 
-async def consume(cluster: Cluster, listener: Any, messages: int = 1, **options: Any) -> None:
+async def consume(stage: SimStage, listener: Any, messages: int = 1, **options: Any) -> None:
     """Give a listener messages once its group's retry topic is known to it, which takes up to 30 s."""
-    await cluster.create_topic(queues=1)
-    await cluster.consume(listener, **options)
-    await asyncio.sleep(45)
-    await cluster.fill(messages)
+    await stage.create_topic(queues=1)
+    await stage.consume(listener, **options)
+    await stage.world.sleep(45)
+    await stage.fill(messages)
 
 
-def test_a_message_that_always_fails_is_retried_16_times_and_becomes_a_dead_letter(tmp_path: Path) -> None:
+def test_a_message_that_always_fails_is_retried_16_times_and_becomes_a_dead_letter(play: RunScenario) -> None:
     """Each retry waits for the next delay level, from 3 to 18."""
 
-    async def scene(cluster: Cluster) -> None:
-        listener = Failing(cluster, otherwise=LATER)
-        await consume(cluster, listener)
-        await asyncio.sleep(sum(GROWING) + 60)
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, otherwise=LATER)
+        await consume(stage, listener)
+        await stage.world.sleep(sum(GROWING) + 60)
         assert listener.gaps == GROWING
         assert listener.times == list(range(17))
         assert {message.topic for message in listener.messages} == {"T"}
-        (dead,) = stored_in(cluster, "%DLQ%G")
+        (dead,) = stored_in(stage, "%DLQ%G")
         assert (dead.body, dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (b"0", 17, "T")
         assert dead.properties["ORIGIN_MESSAGE_ID"] == listener.messages[0].offset_message_id
-        assert cluster.stored() == {0: 1}
-        assert cluster.stored("%RETRY%G") == {0: 16}
+        assert stage.stored() == {0: 1}
+        assert stage.stored("%RETRY%G") == {0: 16}
 
-    play(scene, tmp_path, store={"message_delay_level": LEVELS})
+    play(scene, store={"message_delay_level": LEVELS})
 
 
 @pytest.mark.parametrize("profile", RELEASES)
 @pytest.mark.parametrize("limit", [0, 2])
-def test_the_consumer_may_set_the_limit(tmp_path: Path, profile: Profile, limit: int) -> None:
-    async def scene(cluster: Cluster) -> None:
-        listener = Failing(cluster, otherwise=LATER)
-        await consume(cluster, listener, max_reconsume_times=limit)
-        await asyncio.sleep(150)
+def test_the_consumer_may_set_the_limit(play: RunScenario, profile: Profile, limit: int) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, otherwise=LATER)
+        await consume(stage, listener, max_reconsume_times=limit)
+        await stage.world.sleep(150)
         assert listener.gaps == GROWING[:limit]
-        assert [dead.reconsume_times for dead in stored_in(cluster, "%DLQ%G")] == [limit + 1]
+        assert [dead.reconsume_times for dead in stored_in(stage, "%DLQ%G")] == [limit + 1]
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_listener_chooses_the_delay(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_a_listener_chooses_the_delay(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
         answers = [ReconsumeLater(delay_level=level) for level in (1, 4, 2, -1)]
-        listener = Failing(cluster, *answers)
-        await consume(cluster, listener)
-        await asyncio.sleep(120)
+        listener = Failing(stage, *answers)
+        await consume(stage, listener)
+        await stage.world.sleep(120)
         assert listener.gaps == [1, 30, 5]
-        assert len(stored_in(cluster, "%DLQ%G")) == 1
+        assert len(stored_in(stage, "%DLQ%G")) == 1
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize(("consumed", "again"), [(-1, 4), (0, 4), (1, 3), (3, 1), (4, 0), (99, 0)])
-def test_a_listener_says_how_many_of_a_batch_succeeded(tmp_path: Path, consumed: int, again: int) -> None:
-    async def scene(cluster: Cluster) -> None:
-        listener = Failing(cluster, ReconsumeLater(consumed=consumed))
-        await consume(cluster, listener, 4, consume_message_batch_max_size=32)
-        await asyncio.sleep(4)
-        await asyncio.sleep(20)
+def test_a_listener_says_how_many_of_a_batch_succeeded(play: RunScenario, consumed: int, again: int) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, ReconsumeLater(consumed=consumed))
+        await consume(stage, listener, 4, consume_message_batch_max_size=32)
+        await stage.world.sleep(4)
+        await stage.world.sleep(20)
         assert listener.calls[0][1] == [b"0", b"1", b"2", b"3"]
         retried = [body for _, bodies, _ in listener.calls[1:] for body in bodies]
         assert retried == [b"0", b"1", b"2", b"3"][4 - again :]
-        assert cluster.stored() == {0: 4}
+        assert stage.stored() == {0: 4}
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_plain_and_async_listeners_may_answer_so(tmp_path: Path, is_async: bool) -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_plain_and_async_listeners_may_answer_so(play: RunScenario, is_async: bool) -> None:
+    async def scene(stage: SimStage) -> None:
         seen: list[int] = []
 
         def plain(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
@@ -152,25 +153,25 @@ def test_plain_and_async_listeners_may_answer_so(tmp_path: Path, is_async: bool)
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | ReconsumeLater:
             return plain(messages)
 
-        await consume(cluster, listen if is_async else plain)
-        await asyncio.sleep(5)
+        await consume(stage, listen if is_async else plain)
+        await stage.world.sleep(5)
         assert seen == [0, 1]
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_what_36_does_not_take_is_sent_to_the_retry_topic(tmp_path: Path, profile: Profile) -> None:
+def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, profile: Profile) -> None:
     """The copy has one retry more, a growing delay, and the same limit."""
 
-    async def scene(cluster: Cluster) -> None:
-        listener = Failing(cluster, otherwise=LATER)
-        await consume(cluster, listener, max_reconsume_times=2, expression="A")
-        producer = await cluster.producer()
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, otherwise=LATER)
+        await consume(stage, listener, max_reconsume_times=2, expression="A")
+        producer = await stage.producer()
         await producer.send(Message("T", b"x" * 10_000, tags="A", keys="k"))
-        deaf(cluster, SEND_BACK)
+        deaf(stage, SEND_BACK)
         # Up to 4.9.x the dead letter is delayed too.
-        await asyncio.sleep(180)
+        await stage.world.sleep(180)
         # The copy counts as one retry more already, which 5.x allows for.
         retries = 2 if profile is Profile.V53 else 1
         assert listener.gaps == GROWING[:retries]
@@ -178,19 +179,19 @@ def test_what_36_does_not_take_is_sent_to_the_retry_topic(tmp_path: Path, profil
         assert (last.body, last.tags, last.keys, last.topic) == (b"x" * 10_000, "A", "k", "T")
         assert last.msg_id == first.msg_id
         assert last.properties["ORIGIN_MESSAGE_ID"] == first.msg_id
-        assert [dead.reconsume_times for dead in stored_in(cluster, "%DLQ%G")] == [retries + 1]
+        assert [dead.reconsume_times for dead in stored_in(stage, "%DLQ%G")] == [retries + 1]
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
-def test_what_nobody_takes_is_consumed_again_by_the_same_consumer(tmp_path: Path) -> None:
+def test_what_nobody_takes_is_consumed_again_by_the_same_consumer(play: RunScenario) -> None:
     """After 5 s, as one batch, and its offset is not passed until then."""
 
-    async def scene(cluster: Cluster) -> None:
-        deaf(cluster, SEND_BACK, SEND)
-        listener = Failing(cluster, LATER, ReconsumeLater(consumed=1))
-        await consume(cluster, listener, 4, consume_message_batch_max_size=32)
-        await asyncio.sleep(30)
+    async def scene(stage: SimStage) -> None:
+        deaf(stage, SEND_BACK, SEND)
+        listener = Failing(stage, LATER, ReconsumeLater(consumed=1))
+        await consume(stage, listener, 4, consume_message_batch_max_size=32)
+        await stage.world.sleep(30)
         assert [bodies for _, bodies, _ in listener.calls] == [
             [b"0", b"1", b"2", b"3"],
             [b"0", b"1", b"2", b"3"],
@@ -198,118 +199,118 @@ def test_what_nobody_takes_is_consumed_again_by_the_same_consumer(tmp_path: Path
         ]
         assert [times for _, _, times in listener.calls] == [[0] * 4, [1] * 4, [2] * 3]
         assert listener.gaps == [5, 5]
-        assert cluster.stored() == {0: 4}
+        assert stage.stored() == {0: 4}
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_broadcasting_member_drops_what_failed(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        listener = Failing(cluster, ReconsumeLater(consumed=2))
+def test_a_broadcasting_member_drops_what_failed(play: RunScenario, tmp_path: Path) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener = Failing(stage, ReconsumeLater(consumed=2))
         await consume(
-            cluster,
+            stage,
             listener,
             4,
             message_model=MessageModel.BROADCASTING,
             consume_message_batch_max_size=32,
             offset_root=tmp_path / "offsets",
         )
-        await asyncio.sleep(60)
+        await stage.world.sleep(60)
         assert len(listener.calls) == 1
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 # Listeners that do not come to an end.
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_message_stuck_in_its_listener_is_sent_back(tmp_path: Path, profile: Profile) -> None:
+def test_a_message_stuck_in_its_listener_is_sent_back(play: RunScenario, profile: Profile) -> None:
     """Looked for every 15 minutes: at 15 it has been there for less, at 30 for longer. Its queue goes on, and
     when the listener fails after all, only 5.x remembers that the message has been sent back."""
 
-    async def scene(cluster: Cluster) -> None:
+    async def scene(stage: SimStage) -> None:
         calls: list[tuple[int, bytes, int]] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             (message,) = messages
-            calls.append((int(cluster.world.now), message.body, message.reconsume_times))
+            calls.append((int(stage.world.now), message.body, message.reconsume_times))
             if (message.body, message.reconsume_times) == (b"0", 0):
-                await asyncio.sleep(2_000)
+                await stage.world.sleep(2_000)
                 return LATER
             return OK
 
-        started = cluster.world.now
-        await consume(cluster, listen, 2)
-        await asyncio.sleep(1_805)
+        started = stage.world.now
+        await consume(stage, listen, 2)
+        await stage.world.sleep(1_805)
         assert [(body, times) for _, body, times in calls] == [(b"0", 0), (b"1", 0), (b"0", 1)]
         assert 1_809 <= calls[-1][0] - started <= 1_830
-        await cluster.fill(1, first=2)
-        await asyncio.sleep(20)
-        assert cluster.stored() == {0: 3}
-        await asyncio.sleep(200)
+        await stage.fill(1, first=2)
+        await stage.world.sleep(20)
+        assert stage.stored() == {0: 3}
+        await stage.world.sleep(200)
         copies = [times for _, body, times in calls if body == b"0"]
         assert copies == ([0, 1] if profile is Profile.V53 else [0, 1, 1])
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
-def test_at_most_16_messages_of_a_queue_are_sent_back_at_once(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_at_most_16_messages_of_a_queue_are_sent_back_at_once(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
         sent_back: list[int] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             if messages[0].reconsume_times:
                 sent_back.append(messages[0].queue_offset)
             else:
-                await asyncio.sleep(10_000)
+                await stage.world.sleep(10_000)
             return OK
 
-        await consume(cluster, listen, 20, consume_thread_max=64, consume_timeout=1)
-        await asyncio.sleep(80)
+        await consume(stage, listen, 20, consume_thread_max=64, consume_timeout=1)
+        await stage.world.sleep(80)
         assert sent_back == []
-        await until(lambda: len(sent_back) == 16)
-        assert 130 <= cluster.world.now <= 140
-        await asyncio.sleep(40)
+        await stage.until(lambda: len(sent_back) == 16)
+        assert 130 <= stage.world.now <= 140
+        await stage.world.sleep(40)
         assert len(sent_back) == 16
-        await until(lambda: len(sent_back) == 20)
+        await stage.until(lambda: len(sent_back) == 20)
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_messages_that_wait_for_a_listener_are_not_expired(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_messages_that_wait_for_a_listener_are_not_expired(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
         calls: list[int] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             calls.append(messages[0].reconsume_times)
-            await asyncio.sleep(50)
+            await stage.world.sleep(50)
             return OK
 
-        await consume(cluster, listen, 10, consume_thread_max=1, consume_timeout=1)
-        await asyncio.sleep(600)
+        await consume(stage, listen, 10, consume_thread_max=1, consume_timeout=1)
+        await stage.world.sleep(600)
         assert calls == [0] * 10
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_stuck_message_that_cannot_be_sent_back_stays(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        deaf(cluster, SEND_BACK, SEND)
+def test_a_stuck_message_that_cannot_be_sent_back_stays(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        deaf(stage, SEND_BACK, SEND)
         listener_calls: list[int] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             listener_calls.append(messages[0].reconsume_times)
-            await asyncio.sleep(300)
+            await stage.world.sleep(300)
             return OK
 
-        await consume(cluster, listen, consume_timeout=1)
-        await asyncio.sleep(250)
-        assert cluster.stored() == {0: 0}
-        await asyncio.sleep(100)
-        assert (listener_calls, cluster.stored()) == ([0], {0: 1})
+        await consume(stage, listen, consume_timeout=1)
+        await stage.world.sleep(250)
+        assert stage.stored() == {0: 0}
+        await stage.world.sleep(100)
+        assert (listener_calls, stage.stored()) == ([0], {0: 1})
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("minutes", [0, -1, 1_441, "15"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,15 +16,17 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
-from tests.client.client_stage import Cluster, Inbox, play, until
+from tests.client.inbox import Inbox
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 ON: dict[str, Any] = {"enable_property_filter": True}
 RELEASES = (Profile.V42, Profile.V49, Profile.V53)
 
 
-async def sell(cluster: Cluster, count: int) -> None:
+async def sell(stage: SimStage, count: int) -> None:
     """Messages of prices 0, 1, 2, ..., tagged by what they are."""
-    producer = await cluster.producer()
+    producer = await stage.producer()
     for price in range(count):
         tag = "even" if price % 2 == 0 else "odd"
         await producer.send(Message("T", b"%d" % price, tag, properties={"price": str(price)}))
@@ -33,62 +34,60 @@ async def sell(cluster: Cluster, count: int) -> None:
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_the_listener_gets_what_passes_and_the_rest_counts_as_consumed(
-    tmp_path: Path, profile: Profile
+    play: RunScenario, profile: Profile
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=2)
-        inbox = Inbox(cluster.world)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        inbox = Inbox(stage.world)
         selector = MessageSelector.by_sql("price BETWEEN 10 AND 19 AND TAGS = 'odd'")
-        await cluster.consume(inbox, expression=selector)
-        await sell(cluster, 40)
-        await until(lambda: len(inbox.messages) == 5)
+        await stage.consume(inbox, expression=selector)
+        await sell(stage, 40)
+        await stage.until(lambda: len(inbox.messages) == 5)
         assert sorted(inbox.bodies) == [b"11", b"13", b"15", b"17", b"19"]
         # Held pulls, woken by what passes only, have their offset committed all the same.
-        await until(lambda: cluster.stored() == {0: 20, 1: 20}, 60)
+        await stage.until(lambda: stage.stored() == {0: 20, 1: 20}, 60)
         assert len(inbox.messages) == 5
 
-    play(scene, tmp_path, profile, queues=2, config=ON)
+    play(scene, profile=profile, default_topic_queue_nums=2, **ON)
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_start_with_a_bad_condition_fails_and_says_why(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        consumer = cluster.push_consumer(
-            Inbox(cluster.world), expression=MessageSelector.by_sql("price > 'x'")
-        )
+def test_a_start_with_a_bad_condition_fails_and_says_why(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        consumer = stage.push_consumer(Inbox(stage.world), expression=MessageSelector.by_sql("price > 'x'"))
         with pytest.raises(ResponseError, match=r"CODE: 23  DESC: Invalid MessageSelector.*only numbers can"):
             await consumer.start()
         assert not consumer.is_running
 
-    play(scene, tmp_path, profile, config=ON)
+    play(scene, profile=profile, **ON)
 
 
-def test_a_start_fails_where_the_broker_does_not_filter(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
-        consumer = cluster.push_consumer(Inbox(cluster.world), expression=MessageSelector.by_sql("price > 1"))
+def test_a_start_fails_where_the_broker_does_not_filter(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        consumer = stage.push_consumer(Inbox(stage.world), expression=MessageSelector.by_sql("price > 1"))
         with pytest.raises(ResponseError, match="does not support consumer to filter message by SQL92"):
             await consumer.start()
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_a_topic_that_nobody_knows_yet_is_checked_by_nobody(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        inbox = Inbox(cluster.world)
-        await cluster.consume(inbox, expression=MessageSelector.by_sql("price > 7"))
-        await sell(cluster, 10)
-        await until(lambda: len(inbox.messages) == 2, 120)
+def test_a_topic_that_nobody_knows_yet_is_checked_by_nobody(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        inbox = Inbox(stage.world)
+        await stage.consume(inbox, expression=MessageSelector.by_sql("price > 7"))
+        await sell(stage, 10)
+        await stage.until(lambda: len(inbox.messages) == 2, 120)
 
-    play(scene, tmp_path, config=ON)
+    play(scene, **ON)
 
 
-def test_pull_consumers_filter_and_replay_by_condition(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await sell(cluster, 10)
-        consumer = await cluster.pull_consumer()
+def test_pull_consumers_filter_and_replay_by_condition(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await sell(stage, 10)
+        consumer = await stage.pull_consumer()
         [queue] = await consumer.fetch_subscribe_message_queues("T")
         result = await consumer.pull(queue, MessageSelector.by_sql("price >= 8"), 0, 32)
         assert [message.body for message in result.messages] == [b"8", b"9"]
@@ -101,21 +100,21 @@ def test_pull_consumers_filter_and_replay_by_condition(tmp_path: Path) -> None:
         replayed = consumer.replay("T", 0, 2**62, MessageSelector.by_sql("price < 2"))
         assert [message.body async for message in replayed] == [b"0", b"1"]
 
-    play(scene, tmp_path, queues=1, config=ON)
+    play(scene, default_topic_queue_nums=1, **ON)
 
 
-def test_lite_pull_consumers_poll_what_passes(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await sell(cluster, 10)
-        bad = LitePullConsumer("L", cluster.namesrv, runtime=cluster.runtime()[0])
+def test_lite_pull_consumers_poll_what_passes(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await sell(stage, 10)
+        bad = LitePullConsumer("L", stage.namesrv, runtime=stage.new_runtime())
         bad.subscribe("T", MessageSelector.by_sql("price >"))
         with pytest.raises(ResponseError, match="CODE: 23"):
             await bad.start()
         consumer = LitePullConsumer(
             "L",
-            cluster.namesrv,
-            runtime=cluster.runtime()[0],
+            stage.namesrv,
+            runtime=stage.new_runtime(),
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )
         consumer.subscribe("T", MessageSelector.by_sql("price IN ('3', '7')"))
@@ -125,12 +124,12 @@ def test_lite_pull_consumers_poll_what_passes(tmp_path: Path) -> None:
                 polled += [message.body for message in await consumer.poll()]
         assert polled == [b"3", b"7"]
 
-    play(scene, tmp_path, queues=1, config=ON)
+    play(scene, default_topic_queue_nums=1, **ON)
 
 
-def test_an_empty_condition_is_refused_at_once(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_an_empty_condition_is_refused_at_once(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
         with pytest.raises(ClientError, match="SQL92 expression for T is empty"):
-            cluster.push_consumer(Inbox(cluster.world), expression=MessageSelector.by_sql(""))
+            stage.push_consumer(Inbox(stage.world), expression=MessageSelector.by_sql(""))
 
-    play(scene, tmp_path, config=ON)
+    play(scene, **ON)

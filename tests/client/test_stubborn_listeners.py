@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +14,11 @@ from rewindmq.client import (
     MessageExt,
     ReconsumeLater,
 )
-from tests.client.client_stage import OK, Cluster, play, until
 from tests.client.orderly_props import SUCCESS
 from tests.client.orderly_props import consume as consume_orderly
+from tests.support.clients import OK
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 
 class Abort(BaseException):
@@ -28,11 +28,11 @@ class Abort(BaseException):
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize("error", [Abort, StopIteration])
 def test_whatever_a_listener_raises_its_message_comes_again(
-    tmp_path: Path, error: type[BaseException], is_async: bool
+    play: RunScenario, error: type[BaseException], is_async: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(2)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(2)
         calls: list[tuple[bytes, int]] = []
 
         def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
@@ -44,22 +44,22 @@ def test_whatever_a_listener_raises_its_message_comes_again(
         async def listen_async(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             return listen(messages)
 
-        await cluster.consume(listen_async if is_async else listen)
-        await asyncio.sleep(45)
+        await stage.consume(listen_async if is_async else listen)
+        await stage.world.sleep(45)
         assert calls == [(b"0", 0), (b"1", 0), (b"0", 1)]
-        assert cluster.stored() == {0: 2}
+        assert stage.stored() == {0: 2}
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize("error", [Abort, StopIteration])
 def test_whatever_an_orderly_listener_raises_its_queue_goes_on(
-    tmp_path: Path, error: type[BaseException], is_async: bool
+    play: RunScenario, error: type[BaseException], is_async: bool
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
         calls: list[int] = []
 
         def listen(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
@@ -73,22 +73,22 @@ def test_whatever_an_orderly_listener_raises_its_queue_goes_on(
         ) -> ConsumeOrderlyStatus:
             return listen(messages, context)
 
-        await consume_orderly(cluster, listen_async if is_async else listen)
-        await until(lambda: cluster.stored() == {0: 3})
+        await consume_orderly(stage, listen_async if is_async else listen)
+        await stage.until(lambda: stage.stored() == {0: 3})
         assert calls == [0, 1, 1, 2]
 
-    play(scene, tmp_path)
+    play(scene)
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("auto_commit", None), ("suspend_current_queue_time_millis", None)]
 )
 def test_nonsense_in_an_orderly_context_does_not_stop_the_queue(
-    tmp_path: Path, name: str, value: Any
+    play: RunScenario, name: str, value: Any
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
         calls: list[int] = []
 
         async def listen(
@@ -100,25 +100,25 @@ def test_nonsense_in_an_orderly_context_does_not_stop_the_queue(
                 return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
             return SUCCESS
 
-        await consume_orderly(cluster, listen)
-        await until(lambda: cluster.stored() == {0: 3})
+        await consume_orderly(stage, listen)
+        await stage.until(lambda: stage.stored() == {0: 3})
         assert calls == [0, 1, 1, 2]
 
-    play(scene, tmp_path)
+    play(scene)
 
 
-def test_nonsense_in_a_verdict_does_not_lose_the_batch(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic(queues=1)
-        await cluster.fill(3)
+def test_nonsense_in_a_verdict_does_not_lose_the_batch(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(3)
         calls: list[bytes] = []
 
         async def listen(messages: Sequence[MessageExt]) -> Any:
             calls.append(messages[0].body)
             return ReconsumeLater(consumed=None) if len(calls) == 1 else OK  # type: ignore[arg-type]
 
-        await cluster.consume(listen)
-        await until(lambda: cluster.stored() == {0: 3})
+        await stage.consume(listen)
+        await stage.until(lambda: stage.stored() == {0: 3})
         assert sorted(calls) == [b"0", b"0", b"1", b"2"]
 
-    play(scene, tmp_path)
+    play(scene)

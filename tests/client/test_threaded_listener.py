@@ -57,13 +57,13 @@ async def test_a_blocking_plain_listener_does_not_block_the_loop(tmp_path: Path)
         consumer.subscribe("T")
         consumer.register_message_listener(listen)
         await exits.enter_async_context(consumer)
-        await asyncio.wait_for(entered.wait(), 10)
+        await asyncio.wait_for(entered.wait(), 60)
         # The listener sits in its thread; the loop still sends and is answered.
         sent = await producer.send(Message("T", b"second"), queue=result.message_queue)
         assert sent.queue_offset == 1
         release.set()
         store = consumer.offset_store
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while store.read_memory(result.message_queue) != 2:
                 await runtime.timers.sleep(0.05)
         assert all(name.startswith("rewindmq-worker") for name in threads)

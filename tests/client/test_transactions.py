@@ -1,10 +1,9 @@
-"""TransactionProducer against a whole cluster under virtual time: listeners, checks, resets (B.14)."""
+"""TransactionProducer against a whole stage under virtual time: listeners, checks, resets (B.14)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,9 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.client.client_stage import Cluster, Inbox, play
+from tests.client.inbox import Inbox
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
 
 COMMIT, ROLLBACK = LocalTransactionState.COMMIT_MESSAGE, LocalTransactionState.ROLLBACK_MESSAGE
 UNKNOW = LocalTransactionState.UNKNOW
@@ -57,10 +58,10 @@ class Async:
 class Plain(Async):
     """The same with plain functions, which run on worker threads."""
 
-    def execute_local_transaction(self, message: Message, arg: Any) -> Any:  # type: ignore[override]
+    def execute_local_transaction(self, message: Message, arg: Any) -> Any:
         return self._execute(message, arg)
 
-    def check_local_transaction(self, message: MessageExt) -> Any:  # type: ignore[override]
+    def check_local_transaction(self, message: MessageExt) -> Any:
         return self._check(message)
 
 
@@ -85,39 +86,30 @@ def _say(answer: Any) -> Any:
 
 
 async def transaction_producer(
-    cluster: Cluster, listener: Any, *, name: str = "p1", **options: Any
+    stage: SimStage, listener: Any, *, name: str = "p1", **options: Any
 ) -> TransactionProducer:
     producer = TransactionProducer(
         "TP",
-        cluster.namesrv,
+        stage.namesrv,
         listener=listener,
-        runtime=cluster.runtime()[0],
-        profile=cluster.profile,
+        runtime=stage.new_runtime(),
+        profile=stage.profile,
         instance_name=name,
         **options,
     )
-    await cluster._exits.enter_async_context(producer)
+    await stage.enter(producer)
     return producer
 
 
-async def inbox_of(cluster: Cluster) -> Inbox:
-    await cluster.create_topic()
-    inbox = Inbox(cluster.world)
-    await cluster.consume(inbox)
+async def inbox_of(stage: SimStage) -> Inbox:
+    await stage.create_topic()
+    inbox = Inbox(stage.world)
+    await stage.consume(inbox)
     return inbox
 
 
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Let virtual time pass, in steps fit for minutes, until something holds."""
-    for _ in range(int(seconds / _STEP)):
-        if condition():
-            return
-        await asyncio.sleep(_STEP)
-    raise AssertionError("it never came to hold")
-
-
-async def at(cluster: Cluster, second: float) -> None:
-    await asyncio.sleep(second - cluster.world.now)
+async def at(stage: SimStage, second: float) -> None:
+    await stage.world.sleep(second - stage.world.now)
 
 
 @every_profile
@@ -125,22 +117,22 @@ async def at(cluster: Cluster, second: float) -> None:
     ("kind", "state"), [(Async, COMMIT), (Plain, COMMIT), (Plain, ROLLBACK), (Wrapped, COMMIT)]
 )
 def test_the_local_transaction_decides_whether_a_message_is_seen(
-    tmp_path: Path, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
+    play: RunScenario, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        inbox = await inbox_of(cluster)
+    async def scene(stage: SimStage) -> None:
+        inbox = await inbox_of(stage)
         listener = kind(state)
-        producer = await transaction_producer(cluster, listener)
+        producer = await transaction_producer(stage, listener)
         result = await producer.send_message_in_transaction(Message("T", b"1", "A"), "order 1")
         assert result.local_transaction_state is state
         assert result.transaction_id == result.send_result.msg_id
         assert listener.executed == [(b"1", "order 1")]
-        await at(cluster, 10.0)
+        await at(stage, 10.0)
         assert inbox.bodies == ([b"1"] if state is COMMIT else [])
         for message in inbox.messages:
             assert (message.msg_id, message.tags) == (result.transaction_id, "A")
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize(
@@ -158,63 +150,65 @@ def test_the_local_transaction_decides_whether_a_message_is_seen(
     ],
 )
 def test_what_is_not_known_is_asked_about_later(
-    tmp_path: Path, profile: Profile, kind: Callable[..., Any], first: Any
+    play: RunScenario, profile: Profile, kind: Callable[..., Any], first: Any
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        inbox = await inbox_of(cluster)
+    async def scene(stage: SimStage) -> None:
+        inbox = await inbox_of(stage)
         listener = kind(first, checked=ValueError("not yet"))
-        producer = await transaction_producer(cluster, listener)
+        producer = await transaction_producer(stage, listener)
         message = Message("T", b"1", delay_level=3, properties={"a": "b"})
         result = await producer.send_message_in_transaction(message)
         assert result.local_transaction_state is UNKNOW
-        await until(lambda: len(listener.checks) == 2, 200)
+        await stage.until(lambda: len(listener.checks) == 2, 200)
         assert inbox.bodies == []
         listener.checked = COMMIT
-        await until(lambda: bool(inbox.messages), 100)
+        await stage.until(lambda: bool(inbox.messages), 100)
         asked = listener.checks[-1]
         assert (asked.topic, asked.body, asked.msg_id) == ("T", b"1", result.transaction_id)
         assert (asked.properties["a"], asked.properties.get("DELAY")) == ("b", None)
-        await at(cluster, cluster.world.now + 200)
+        await at(stage, stage.world.now + 200)
         assert inbox.bodies == [b"1"]
         assert len(listener.checks) == 3
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @with_checks
-def test_another_producer_of_the_group_answers_for_one_that_is_gone(tmp_path: Path, profile: Profile) -> None:
+def test_another_producer_of_the_group_answers_for_one_that_is_gone(
+    play: RunScenario, profile: Profile
+) -> None:
     """It dies between the half message and its end."""
 
-    async def scene(cluster: Cluster) -> None:
-        inbox = await inbox_of(cluster)
+    async def scene(stage: SimStage) -> None:
+        inbox = await inbox_of(stage)
         listener = Async(UNKNOW)
-        first = await transaction_producer(cluster, listener)
+        first = await transaction_producer(stage, listener)
         await first.send_message_in_transaction(Message("T", b"1"))
         await first.instance.remoting.close()
         other = Plain(UNKNOW, checked=COMMIT)
-        await transaction_producer(cluster, other, name="p2")
-        await until(lambda: bool(inbox.messages), 200)
+        await transaction_producer(stage, other, name="p2")
+        await stage.until(lambda: bool(inbox.messages), 200)
         assert inbox.bodies == [b"1"]
         assert (len(other.checks), listener.checks) == (1, [])
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @with_checks
-def test_a_restarted_broker_asks_about_what_it_holds(tmp_path: Path, profile: Profile) -> None:
-    async def scene(cluster: Cluster) -> None:
-        inbox = await inbox_of(cluster)
+def test_a_restarted_broker_asks_about_what_it_holds(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        inbox = await inbox_of(stage)
         listener = Async(UNKNOW, checked=COMMIT)
-        producer = await transaction_producer(cluster, listener)
+        producer = await transaction_producer(stage, listener)
         for number in range(5):
             await producer.send_message_in_transaction(Message("T", b"%d" % number))
-        await cluster.restart_broker()
-        await until(lambda: len(inbox.messages) == 5, 200)
-        await at(cluster, cluster.world.now + 200)
+        await stage.restart_broker()
+        await stage.until(lambda: len(inbox.messages) == 5, 200)
+        await at(stage, stage.world.now + 200)
         assert sorted(inbox.bodies) == [b"0", b"1", b"2", b"3", b"4"]
         assert len(listener.checks) == 5
 
-    play(scene, tmp_path, profile)
+    play(scene, profile=profile)
 
 
 @pytest.mark.parametrize(
@@ -226,63 +220,63 @@ def test_a_restarted_broker_asks_about_what_it_holds(tmp_path: Path, profile: Pr
     ],
 )
 def test_a_rewind_brings_back_what_was_committed_and_nothing_else(
-    tmp_path: Path, profile: Profile, mode: ResetMode
+    play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        inbox = await inbox_of(cluster)
+    async def scene(stage: SimStage) -> None:
+        inbox = await inbox_of(stage)
         listener = Async(COMMIT)
-        producer = await transaction_producer(cluster, listener)
+        producer = await transaction_producer(stage, listener)
         for number, state in enumerate((COMMIT, ROLLBACK, UNKNOW, COMMIT)):
             listener.state = state
             await producer.send_message_in_transaction(Message("T", b"%d" % number))
-        await until(lambda: len(inbox.messages) == 2)
-        await at(cluster, 15.0)
+        await stage.until(lambda: len(inbox.messages) == 2)
+        await at(stage, 15.0)
         inbox.clear()
-        admin = await cluster.admin()
+        admin = await stage.admin()
         await admin.reset_offset_by_timestamp("T", "G", 0)
-        await until(lambda: len(inbox.messages) == 2, 40)
-        await at(cluster, cluster.world.now + 20)
+        await stage.until(lambda: len(inbox.messages) == 2, 40)
+        await at(stage, stage.world.now + 20)
         assert sorted(inbox.bodies) == [b"0", b"3"]
 
-    play(scene, tmp_path, profile, reset_mode=mode)
+    play(scene, profile=profile, reset_mode=mode)
 
 
-async def hostile_check(cluster: Cluster, producer: Producer, body: bytes | None) -> None:
+async def hostile_check(stage: SimStage, producer: Producer, body: bytes | None) -> None:
     """A broker's 39 with a body of our choice."""
-    channels = cluster.brokers["broker-a"].context.producers.channels
-    await until(lambda: bool(channels(producer.group)))
+    channels = stage.brokers["broker-a"].context.producers.channels
+    await stage.until(lambda: bool(channels(producer.group)))
     (channel,) = channels(producer.group)
     header = CheckTransactionStateRequestHeader(1, 2)
     channel.connection.send_oneway(RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, header, body))
 
 
 def test_a_check_without_a_message_or_at_a_plain_producer_harms_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    play: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await inbox_of(cluster)
-        producer = await cluster.producer()
+    async def scene(stage: SimStage) -> None:
+        await inbox_of(stage)
+        producer = await stage.producer()
         result = await producer.send(Message("T", b"1", properties={"PGROUP": "P"}))
-        store = cluster.brokers["broker-a"].context.store
+        store = stage.brokers["broker-a"].context.store
         record = store.get_message("T", result.message_queue.queue_id, 0, 1, None).body
         for body in (None, b"", b"x" * 100, record[:-1], record):
-            await hostile_check(cluster, producer, body)
-        await at(cluster, cluster.world.now + 1.0)
+            await hostile_check(stage, producer, body)
+        await at(stage, stage.world.now + 1.0)
         await producer.send(Message("T", b"2"))
 
-    play(scene, tmp_path)
+    play(scene)
     assert caplog.text.count("holds no message") == 4
     assert "no transaction producer of group P" in caplog.text
     assert "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize("is_plain", [False, True])
-def test_a_check_may_shut_its_producer_down(tmp_path: Path, is_plain: bool) -> None:
+def test_a_check_may_shut_its_producer_down(play: RunScenario, is_plain: bool) -> None:
     """It is not cancelled by the shutdown it asked for, and no connection stays open. A plain function asks
     from its thread."""
 
-    async def scene(cluster: Cluster) -> None:
-        await cluster.create_topic()
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
@@ -293,15 +287,15 @@ def test_a_check_may_shut_its_producer_down(tmp_path: Path, is_plain: bool) -> N
                 return COMMIT
 
         class PlainClosing(Async):
-            def check_local_transaction(self, message: MessageExt) -> Any:  # type: ignore[override]
+            def check_local_transaction(self, message: MessageExt) -> Any:
                 closing = asyncio.run_coroutine_threadsafe(producer.shutdown(), loop)
                 closing.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
                 return COMMIT
 
-        producer = await transaction_producer(cluster, (PlainClosing if is_plain else Closing)(UNKNOW))
+        producer = await transaction_producer(stage, (PlainClosing if is_plain else Closing)(UNKNOW))
         await producer.send_message_in_transaction(Message("T", b"order"))
-        await until(ended.is_set, 200.0)
+        await stage.until(ended.is_set, 200.0)
         assert not producer.is_running
-        await until(lambda: not producer.instance.remoting.connections, 1.0)
+        await stage.until(lambda: not producer.instance.remoting.connections, 1.0)
 
-    play(scene, tmp_path, Profile.V49)
+    play(scene)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,29 +16,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RemotingError
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import system_runtime
-
-TIMEOUT = 20.0
-
-
-class Watched:
-    """Processes known by pid, held so that a pid used again is not mistaken for one of them."""
-
-    def __init__(self, pids: Iterable[int]) -> None:
-        self._descriptors = [os.pidfd_open(pid) for pid in pids]
-
-    def wait_gone(self) -> None:
-        for descriptor in self._descriptors:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            assert poll.poll(TIMEOUT * 1_000), "a process is still there"
-
-    def close(self) -> None:
-        for descriptor in self._descriptors:
-            os.close(descriptor)
+from tests.cluster.cluster_stage import BrokersAt, ProcessesOf, Watch
+from tests.support.processes import WAIT_SECONDS, Watched
 
 
 @pytest.fixture
-def watch() -> Iterable[Callable[[Iterable[int]], Watched]]:
+def watch() -> Iterator[Watch]:
     """``watch(pids)`` gives something to wait for the end of those processes with."""
     with contextlib.ExitStack() as stack:
 
@@ -52,7 +34,7 @@ def watch() -> Iterable[Callable[[Iterable[int]], Watched]]:
 
 
 @pytest.fixture
-def processes_of() -> Callable[[Path], list[str]]:
+def processes_of() -> ProcessesOf:
     """``processes_of(directory)``: command lines of running processes that name the directory."""
 
     def find(directory: Path) -> list[str]:
@@ -69,13 +51,13 @@ def processes_of() -> Callable[[Path], list[str]]:
 
 
 @pytest.fixture
-def brokers_at() -> Callable[[str, set[str]], object]:
+def brokers_at() -> BrokersAt:
     """``await brokers_at(namesrv_address, names)`` waits until exactly these brokers are registered."""
 
     async def wait(address: str, names: set[str]) -> dict[str, str]:
         runtime = system_runtime()
         client = RemotingClient(runtime)
-        deadline = runtime.clock.monotonic() + TIMEOUT
+        deadline = runtime.clock.monotonic() + WAIT_SECONDS
         known: dict[str, str] = {}
         try:
             while runtime.clock.monotonic() < deadline:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.remoting.process import read_parent_line
+from tests.support.processes import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -23,15 +28,23 @@ def broker_command(tmp_path: Path) -> list[str]:
         (b"127.0.0.1:1", "standard input ended before its first line"),
         (b"\xff\n", "the first line of standard input is too long or not UTF-8"),
         (b"x" * 5_000 + b"\n", "the first line of standard input is too long or not UTF-8"),
-        (b"nohost\n", "name server address 'nohost' is not host:port"),
     ],
 )
-def test_a_bad_first_line_is_a_one_line_error(
-    broker_command: list[str], given: bytes, complaint: str
-) -> None:
-    result = subprocess.run(broker_command, input=given, capture_output=True, timeout=20)
+def test_a_first_line_that_is_none_is_an_error(given: bytes, complaint: str) -> None:
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, given)
+        os.close(writing)
+        with pytest.raises(RewindMQError, match=f"^{complaint}$"):
+            read_parent_line(reading)
+    finally:
+        os.close(reading)
+
+
+def test_a_bad_first_line_is_a_one_line_error(broker_command: list[str]) -> None:
+    result = subprocess.run(broker_command, input=b"nohost\n", capture_output=True, timeout=WAIT_SECONDS)
     assert (result.returncode, result.stdout) == (1, b"")
-    assert result.stderr.decode().startswith(f"rewindmq broker: {complaint}")
+    assert result.stderr.startswith(b"rewindmq broker: name server address 'nohost' is not host:port")
     assert result.stderr.count(b"\n") == 1
 
 
@@ -40,11 +53,14 @@ def test_a_broker_serves_though_its_name_server_is_not_there(broker_command: lis
     with subprocess.Popen(
         broker_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.write(b"127.0.0.1:1\nmore\n")
         process.stdin.flush()
         ready = json.loads(process.stdout.readline())
         assert (ready["ready"], ready["pid"]) == ("broker", process.pid)
         process.stdin.close()
         process.stdin = None
-        assert process.wait(20) == 0
+        assert process.wait(WAIT_SECONDS) == 0
         assert b"not registered at name server 127.0.0.1:1" in process.stderr.read()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,7 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq.__main__ import main
+from rewindmq.broker.config import read_broker_config
+from rewindmq.client import AdminClient
 from rewindmq.cluster import ClusterError, LocalCluster
+from rewindmq.protocol.errors import ConfigError
+from tests.cluster.cluster_stage import BrokersAt, ProcessesOf, Watch
+from tests.support.processes import WAIT_SECONDS, Watched
 
 # 30 s between two registrations become 0.6 s.
 FAST = 0.02
@@ -39,7 +44,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_async_use_from_start_to_end(scratch: Path, watch, brokers_at) -> None:
+async def test_async_use_from_start_to_end(scratch: Path, watch: Watch, brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2) as cluster:
         watched = watch([cluster.namesrv.pid, *(broker.pid for broker in cluster.brokers.values())])
         known = await brokers_at(cluster.namesrv_address, {"broker-a", "broker-b"})
@@ -53,7 +58,7 @@ async def test_async_use_from_start_to_end(scratch: Path, watch, brokers_at) -> 
     assert entries(scratch) == []
 
 
-def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch) -> None:
+def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch: Watch) -> None:
     directory = tmp_path / "kept"
     with LocalCluster(
         brokers=1, directory=directory, broker_config={"flushDiskType": "SYNC_FLUSH"}
@@ -73,7 +78,7 @@ def test_sync_use_keeps_a_given_directory(tmp_path: Path, watch) -> None:
         _ = cluster.namesrv_address
 
 
-async def test_a_killed_broker_comes_back_at_its_port(brokers_at) -> None:
+async def test_a_killed_broker_comes_back_at_its_port(brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
         address, pid = cluster.brokers["broker-a"].address, cluster.brokers["broker-a"].pid
         await cluster.kill("broker-a")
@@ -88,7 +93,7 @@ async def test_a_killed_broker_comes_back_at_its_port(brokers_at) -> None:
         assert known["broker-a"] == address
 
 
-async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at) -> None:
+async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at: BrokersAt) -> None:
     async with LocalCluster(brokers=2, time_scale=FAST) as cluster:
         await cluster.stop("broker-b")
         await brokers_at(cluster.namesrv_address, {"broker-a"})
@@ -99,8 +104,8 @@ async def test_a_stopped_broker_and_a_restarted_name_server(brokers_at) -> None:
         await brokers_at(address, {"broker-a"})
 
 
-def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch) -> None:
-    watched = []
+def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch: Watch) -> None:
+    watched: list[Watched] = []
 
     def interrupted() -> None:
         with LocalCluster(brokers=1) as cluster:
@@ -113,7 +118,7 @@ def test_an_exception_in_the_block_leaves_no_process(scratch: Path, watch) -> No
     assert entries(scratch) == []
 
 
-def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, processes_of) -> None:
+def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, processes_of: ProcessesOf) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ClusterError) as caught, LocalCluster(brokers=1, broker_port=port):
@@ -127,7 +132,7 @@ def test_a_member_that_cannot_start_takes_the_others_along(scratch: Path, proces
     assert entries(scratch) == []
 
 
-async def test_a_cancelled_start_leaves_nothing(scratch: Path, processes_of) -> None:
+async def test_a_cancelled_start_leaves_nothing(scratch: Path, processes_of: ProcessesOf) -> None:
     cluster = LocalCluster(brokers=2)
     starting = asyncio.ensure_future(cluster.__aenter__())
     await asyncio.to_thread(until, lambda: processes_of(scratch))
@@ -146,7 +151,7 @@ def test_unknown_members_and_counts_are_refused() -> None:
         LocalCluster().kill("broker-a")
 
 
-def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch) -> None:
+def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> None:
     code = (
         "import sys, time\n"
         "from rewindmq.cluster import LocalCluster\n"
@@ -158,6 +163,7 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as parent:
+        assert parent.stdout is not None
         watched = watch(map(int, parent.stdout.readline().split()))
         parent.kill()
     watched.wait_gone()
@@ -165,7 +171,9 @@ def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch, processes_of) -> None:
+def test_up_ends_with_all_members(
+    tmp_path: Path, number: signal.Signals, watch: Watch, processes_of: ProcessesOf
+) -> None:
     command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path / "data"), "--ready-json"]
     with subprocess.Popen(
         [sys.executable, "-m", "rewindmq", *command],
@@ -173,11 +181,13 @@ def test_up_ends_with_all_members(tmp_path: Path, number: signal.Signals, watch,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         ready = json.loads(process.stdout.readline())
         assert (ready["ready"], ready["pid"], ready["directory"]) == ("cluster", process.pid, command[6])
         watched = watch([ready["namesrv"]["pid"], ready["brokers"]["broker-a"]["pid"]])
         process.send_signal(number)
-        assert process.wait(20) == (-number if number is signal.SIGKILL else 0)
+        assert process.wait(WAIT_SECONDS) == (-number if number is signal.SIGKILL else 0)
         assert process.stderr.read() == ""
     watched.wait_gone()
     assert processes_of(tmp_path) == []
@@ -190,6 +200,8 @@ def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         lines = [process.stdout.readline().rstrip("\n") for _ in range(6)]
         assert lines[0].split() == ["member", "address", "pid", "log"]
         (_, namesrv, _, _), (broker, _, pid, log) = lines[1].split(), lines[2].split()
@@ -197,17 +209,19 @@ def test_up_prints_a_table_and_tells_of_a_lost_member(tmp_path: Path) -> None:
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr.readline() == f"rewindmq up: {broker} has ended, see {log}\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(WAIT_SECONDS) == 0
 
 
-def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, processes_of) -> None:
+def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(
+    tmp_path: Path, processes_of: ProcessesOf
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = subprocess.run(
             [sys.executable, "-m", "rewindmq", "up", "-p", str(port), "--dir", str(tmp_path)],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=WAIT_SECONDS,
         )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
@@ -217,12 +231,9 @@ def test_up_with_a_port_in_use_is_one_line_and_leaves_nothing(tmp_path: Path, pr
     assert processes_of(tmp_path) == []
 
 
-def broker_config(namesrv: str, broker: str) -> str:
-    """What ``getBrokerConfig`` prints."""
-    command = ["admin", "getBrokerConfig", "-n", namesrv, "-b", broker]
-    return subprocess.run(
-        [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=20
-    ).stdout
+async def configurations(addresses: list[str]) -> list[dict[str, str]]:
+    async with AdminClient("127.0.0.1:1") as admin:
+        return [await admin.get_broker_config(address) for address in addresses]
 
 
 def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
@@ -231,47 +242,61 @@ def test_up_sets_keys_of_all_brokers(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "rewindmq", *command], stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
         try:
             ready = json.loads(process.stdout.readline())
-            namesrv = ready["namesrv"]["address"]
-            tables = [broker_config(namesrv, broker["address"]) for broker in ready["brokers"].values()]
+            addresses = [broker["address"] for broker in ready["brokers"].values()]
+            tables = asyncio.run(configurations(addresses))
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-    assert len(tables) == 2
-    for table in tables:
-        assert re.search(r"^resetMode +=  fenced$", table, re.MULTILINE)
-        assert re.search(r"^regionId +=  x=y$", table, re.MULTILINE)
+        assert process.wait(WAIT_SECONDS) == 0
+    assert [(table["resetMode"], table["regionId"]) for table in tables] == [("fenced", "x=y")] * 2
 
 
 @pytest.mark.parametrize(
-    ("setting", "status", "words"),
+    ("setting", "words"),
     [
-        ("resetMode", 2, "argument --set: must be KEY=VALUE, not 'resetMode'"),
-        ("=server", 2, "argument --set: must be KEY=VALUE, not '=server'"),
-        ("#resetMode=server", 2, "argument --set: must be KEY=VALUE, not '#resetMode=server'"),
-        ("brokerName x=y", 2, "argument --set: must be KEY=VALUE, not 'brokerName x=y'"),
-        ("listenPort=1", 2, "argument --set: listenPort is set by --broker-port"),
-        ("haListenPort=1", 2, "argument --set: haListenPort is set by each broker, to any free port"),
-        ("resetMode=other", 1, "resetMode = 'other': must be one of classic, server, fenced"),
-        ("resetmode=server", 1, "there is no key resetmode, did you mean resetMode?"),
-        ("zzz=1", 1, "there is no key zzz"),
-        ("store=1", 1, "there is no key store"),
+        ("resetMode", "argument --set: must be KEY=VALUE, not 'resetMode'"),
+        ("=server", "argument --set: must be KEY=VALUE, not '=server'"),
+        ("#resetMode=server", "argument --set: must be KEY=VALUE, not '#resetMode=server'"),
+        ("brokerName x=y", "argument --set: must be KEY=VALUE, not 'brokerName x=y'"),
+        ("listenPort=1", "argument --set: listenPort is set by --broker-port"),
+        ("haListenPort=1", "argument --set: haListenPort is set by each broker, to any free port"),
     ],
 )
-def test_up_refuses_a_bad_setting_in_one_line(
-    tmp_path: Path, processes_of, setting: str, status: int, words: str
-) -> None:
+def test_up_takes_no_such_setting(capsys: pytest.CaptureFixture[str], setting: str, words: str) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["up", "-p", "0", "--set", setting])
+    assert refused.value.code == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("resetmode=server", "there is no key resetmode, did you mean resetMode?"),
+        ("resetMode=other", "resetMode = 'other': must be one of classic, server, fenced"),
+        ("zzz=1", "there is no key zzz"),
+        ("store=1", "there is no key store"),
+    ],
+)
+def test_a_broker_of_a_cluster_takes_no_such_line(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(line + "\n")
+    with pytest.raises(ConfigError) as refused:
+        read_broker_config(path, is_strict=True)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_up_says_in_one_line_what_a_broker_does_not_take(tmp_path: Path, processes_of: ProcessesOf) -> None:
+    command = ["up", "-p", "0", "--brokers", "1", "--dir", str(tmp_path), "--set", "resetmode=server"]
     result = subprocess.run(
-        [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(tmp_path), "--set", setting],
-        capture_output=True,
-        text=True,
-        timeout=20,
+        [sys.executable, "-m", "rewindmq", *command], capture_output=True, text=True, timeout=WAIT_SECONDS
     )
-    assert (result.returncode, result.stdout) == (status, "")
-    lines = result.stderr.splitlines()
-    assert words in lines[-1]
-    assert status == 2 or len(lines) == 1
+    assert (result.returncode, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert "there is no key resetmode, did you mean resetMode?" in line
     assert processes_of(tmp_path) == []
 
 
@@ -282,7 +307,7 @@ def test_up_into_something_that_is_no_directory(tmp_path: Path) -> None:
         [sys.executable, "-m", "rewindmq", "up", "-p", "0", "--dir", str(blocker)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=WAIT_SECONDS,
     )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"rewindmq up: {blocker}: File exists\n"

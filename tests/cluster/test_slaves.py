@@ -9,13 +9,15 @@ import pytest
 from rewindmq.client import AdminClient, Message, Producer, SendStatus
 from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import Timers, system_runtime
+from tests.cluster.cluster_stage import BrokersAt
+from tests.support.processes import WAIT_SECONDS
 
 TIME_SCALE = 0.02
 CONFIG = {"mappedFileSizeCommitLog": 1 << 20}
 
 
 async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_SECONDS):
         while True:
             ends = [
                 (await admin.fetch_broker_runtime_stats(address))["commitLogMaxOffset"]
@@ -26,8 +28,16 @@ async def until_copied(admin: AdminClient, timers: Timers, master: str, slave: s
             await timers.sleep(1)
 
 
+async def until_copying(admin: AdminClient, timers: Timers, slave: str) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while (await admin.fetch_broker_runtime_stats(slave))["commitLogMaxOffset"] == "0":
+            await timers.sleep(1)
+
+
 @pytest.mark.long
-async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end() -> None:
+async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_the_end(
+    brokers_at: BrokersAt,
+) -> None:
     runtime = system_runtime(time_scale=TIME_SCALE)
     async with (
         LocalCluster(brokers=1, slaves=1, time_scale=TIME_SCALE, broker_config=CONFIG) as cluster,
@@ -43,7 +53,7 @@ async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_
                 ).status is SendStatus.SEND_OK
 
         sending = asyncio.ensure_future(send(2_000))
-        await runtime.timers.sleep(15)
+        await until_copying(admin, runtime.timers, slave.address)
         await cluster.kill("broker-a-s1")
         await cluster.restart("broker-a-s1")
         await sending
@@ -52,7 +62,7 @@ async def test_a_slave_and_a_master_killed_while_they_copy_have_the_same_log_in_
         await send(200)
         await cluster.kill("broker-a")
         await cluster.restart("broker-a")
-        await runtime.timers.sleep(60)
+        await brokers_at(cluster.namesrv_address, {"broker-a"})
         await send(200)
         await until_copied(admin, runtime.timers, master.address, slave.address)
         await cluster.stop("broker-a")

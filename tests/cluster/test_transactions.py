@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -20,11 +19,15 @@ from rewindmq.client import (
     TransactionProducer,
 )
 from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
+from tests.support.processes import WAIT_SECONDS
 
 TIME_SCALE = 0.05
 # Protocol seconds for the interval; the age is by the wall clock.
 BROKER = {"transactionCheckInterval": "10000", "transactionTimeOut": "100"}
+
+COMMITTED = {b"0", b"2", b"100", b"102", b"104"}
 
 
 class ByBody:
@@ -33,7 +36,7 @@ class ByBody:
     def __init__(self) -> None:
         self.checked: list[bytes] = []
 
-    def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState:
+    def execute_local_transaction(self, message: Message, arg: object) -> LocalTransactionState:
         return _state_of(message.body)
 
     def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
@@ -54,7 +57,7 @@ async def half_messages_of_a_dead_producer(namesrv: str) -> None:
         [sys.executable, "-m", "rewindmq", *arguments, "--body", "{i}", "--transaction", "unknown"],
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=WAIT_SECONDS,
     )
 
 
@@ -65,13 +68,14 @@ async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_kill
 
     async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         received.extend(message.body for message in messages)
-        if len(received) >= 5:
+        if set(received) >= COMMITTED:
             everything.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
     runtime = system_runtime(time_scale=TIME_SCALE)
-    cluster_options: dict[str, Any] = {"time_scale": TIME_SCALE, "profile": profile, "broker_config": BROKER}
-    async with LocalCluster(brokers=1, **cluster_options) as cluster:
+    async with LocalCluster(
+        brokers=1, time_scale=TIME_SCALE, profile=Profile(profile), broker_config=BROKER
+    ) as cluster:
         address = cluster.namesrv_address
         await half_messages_of_a_dead_producer(address)
         await cluster.kill("broker-a")
@@ -90,7 +94,10 @@ async def test_another_producer_answers_for_a_dead_one_at_a_broker_that_was_kill
         async with consumer, producer:
             for number in range(4):
                 await producer.send_message_in_transaction(Message("T", b"%d" % number))
-            await asyncio.wait_for(everything.wait(), 30)
+            await asyncio.wait_for(everything.wait(), WAIT_SECONDS)
     runtime.workers.close()
-    assert sorted(received) == [b"0", b"100", b"102", b"104", b"2"]
-    assert set(transactions.checked) <= {b"%d" % number for number in range(100, 106)}
+    # A check that is repeated before the answer to the first one counts is answered twice: such a message
+    # may come twice, as in RocketMQ (docs/transactions.md).
+    assert set(received) == COMMITTED
+    # Those that came although their own producer could not say so; others may have been asked about, too.
+    assert {b"100", b"102", b"104"} <= set(transactions.checked)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rewindmq.__main__ import main
+from tests.support.processes import WAIT_SECONDS, Watched
 
 RESETS = ["reset to the start", "reset into the middle", "skip accumulation"]
 STEPS = [
@@ -44,7 +44,8 @@ def run_demo(tmp_path: Path, *options: str, seconds: float) -> tuple[dict[str, A
         timeout=seconds,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(report.read_text()), done.stdout
+    told: dict[str, Any] = json.loads(report.read_text())
+    return told, done.stdout
 
 
 def is_alive(pid: int) -> bool:
@@ -56,7 +57,7 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_every_figure_is_verified_and_no_process_is_left(tmp_path) -> None:
+def test_every_figure_is_verified_and_no_process_is_left(tmp_path: Path) -> None:
     report, printed = run_demo(tmp_path, "--time-scale", "0.05", "--messages", "2000", seconds=120)
     assert report["ok"] is True
     assert len(report["figures"]) > 30
@@ -133,43 +134,44 @@ def demo_at_work(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[i
 
 @pytest.mark.parametrize(
     "signals",
+    # The last one stands for all in the default group: every start is six processes.
     [
-        (signal.SIGINT,),
+        pytest.param((signal.SIGINT,), marks=pytest.mark.long),
         pytest.param((signal.SIGTERM,), marks=pytest.mark.long),
         pytest.param((signal.SIGHUP,), marks=pytest.mark.long),
         (signal.SIGINT, signal.SIGINT, signal.SIGTERM),
     ],
 )
-def test_a_signal_leaves_no_process_and_no_directory(tmp_path, signals) -> None:
+def test_a_signal_leaves_no_process_and_no_directory(
+    tmp_path: Path, signals: tuple[signal.Signals, ...]
+) -> None:
     with demo_at_work(tmp_path) as (demo, children):
         for number in signals:
             demo.send_signal(number)
-        _, error = demo.communicate(timeout=30)
+        _, error = demo.communicate(timeout=WAIT_SECONDS)
     assert (demo.returncode, error) == (130, "")
     assert not any(is_alive(pid) for pid in children)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path) -> None:
+def test_a_process_that_dies_is_named_and_the_others_are_stopped(tmp_path: Path) -> None:
     with demo_at_work(tmp_path) as (demo, children):
         consumers = [pid for pid in children if b"\0consumer\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(consumers[0], signal.SIGKILL)
-        _, error = demo.communicate(timeout=30)
+        _, error = demo.communicate(timeout=WAIT_SECONDS)
     assert demo.returncode == 1
     assert re.fullmatch(r"rewindmq demo: consumer-[12] ended with exit code -9: .*\n", error)
     assert not any(is_alive(pid) for pid in children)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_process_outlives_a_killed_demo(tmp_path) -> None:
-    with demo_at_work(tmp_path) as (demo, children):
+# The lifeline that ends them is tested with a killed cluster, too (tests/cluster).
+@pytest.mark.long
+def test_no_process_outlives_a_killed_demo(tmp_path: Path) -> None:
+    with demo_at_work(tmp_path) as (demo, children), closing(Watched(children)) as watched:
         demo.kill()
-        demo.communicate(timeout=30)
-        for _ in range(500):
-            if not any(is_alive(pid) for pid in children):
-                break
-            select.select([], [], [], 0.02)
-    assert not any(is_alive(pid) for pid in children)
+        demo.communicate(timeout=WAIT_SECONDS)
+        watched.wait_gone()
 
 
 def _children(pid: int) -> list[int]:
@@ -177,13 +179,15 @@ def _children(pid: int) -> list[int]:
     return [int(word) for children in threads for word in children.read_text().split()]
 
 
-def test_a_used_directory_is_refused(tmp_path, capsys) -> None:
+def test_a_used_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "something").write_text("of mine")
     assert main(["demo", "--keep", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(f"rewindmq demo: {tmp_path} is not empty")
 
 
-def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys) -> None:
+def test_a_report_that_cannot_be_written_is_found_out_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["demo", "--report", str(tmp_path / "no" / "report.json")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
 
@@ -191,7 +195,7 @@ def test_a_report_that_cannot_be_written_is_found_out_first(tmp_path, capsys) ->
 @pytest.mark.parametrize(
     "words", [["--messages", "99"], ["--messages", "many"], ["--time-scale", "0"], ["--profile", "v1"]]
 )
-def test_options_out_of_range(words, capsys) -> None:
+def test_options_out_of_range(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["demo", *words])
     assert refused.value.code == 2

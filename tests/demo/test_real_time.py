@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,6 +13,7 @@ from rewindmq.client import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,
+    MessageExt,
     Producer,
     PushConsumer,
 )
@@ -27,9 +29,13 @@ MESSAGES = 100
 async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
     moments: dict[Point, float] = {}
     delivered: list[float] = []
-    runtime = system_runtime(probe=lambda point, details: moments.setdefault(point, time.monotonic()))
 
-    async def listener(messages):
+    def note(point: Point, details: dict[str, object]) -> None:
+        moments.setdefault(point, time.monotonic())
+
+    runtime = system_runtime(probe=note)
+
+    async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         delivered.extend(time.monotonic() for _ in messages)
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 

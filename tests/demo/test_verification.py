@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewindmq.cluster.demo.display import result_lines
 from rewindmq.cluster.demo.expectation import lower_bound, nearest
-from rewindmq.cluster.demo.journal import Delivery, Event, Journal, compare
+from rewindmq.cluster.demo.journal import Delivery, Entry, Event, Journal, compare
 from rewindmq.cluster.demo.report import Figure, Report
 from rewindmq.cluster.demo.timeline import AdminStep, build_timeline
 from rewindmq.protocol.message_queue import MessageQueue
@@ -23,7 +23,7 @@ TIMES = [100, 200, 200, 200, 300, 400]
 @pytest.mark.parametrize(
     ("timestamp", "old", "new"), [(50, 0, 0), (240, 3, 4), (250, 3, 4), (260, 4, 4), (500, 5, 6)]
 )
-def test_expected_targets_of_both_search_rules(timestamp, old, new) -> None:
+def test_expected_targets_of_both_search_rules(timestamp: int, old: int, new: int) -> None:
     assert (nearest(TIMES, timestamp), lower_bound(TIMES, timestamp)) == (old, new)
 
 
@@ -31,7 +31,9 @@ def test_an_empty_queue_is_left_at_its_start() -> None:
     assert (nearest([], 5), lower_bound([], 5)) == (0, 0)
 
 
-def deliver(queue, *offsets, consumer="consumer-1", at_ms=0):
+def deliver(
+    queue: MessageQueue, *offsets: int, consumer: str = "consumer-1", at_ms: int = 0
+) -> list[Delivery]:
     return [Delivery(consumer, queue, offset, 0, at_ms) for offset in offsets]
 
 
@@ -51,7 +53,7 @@ def test_each_kind_of_wrong_delivery_is_counted() -> None:
     st.integers(0, 9),
     st.integers(0, 9),
 )
-def test_the_counts_always_add_up(pairs, start, end) -> None:
+def test_the_counts_always_add_up(pairs: list[tuple[MessageQueue, int]], start: int, end: int) -> None:
     expected = {A: range(start, 10), B: range(end)}
     result = compare([Delivery("c", queue, offset, 0, 0) for queue, offset in pairs], expected)
     total = sum(map(len, expected.values()))
@@ -61,7 +63,15 @@ def test_the_counts_always_add_up(pairs, start, end) -> None:
     assert sum(result.per_queue.values()) == len(set(pairs) & wanted)
 
 
-def event(point, at_ms, queue=None, *, offset=None, address=None, consumer="consumer-1"):
+def event(
+    point: Point,
+    at_ms: int,
+    queue: MessageQueue | None = None,
+    *,
+    offset: int | None = None,
+    address: str | None = None,
+    consumer: str = "consumer-1",
+) -> Event:
     return Event(consumer, point, at_ms, queue, offset, address)
 
 
@@ -85,7 +95,7 @@ def test_deliveries_are_counted_from_any_mark() -> None:
 
 
 def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
-    entries = [
+    entries: list[Entry] = [
         event(Point.RESET_NOTICE_RECEIVED, 1002, address="host:1"),
         event(Point.SUSPENDED, 1003),
         event(Point.QUEUE_DROPPED, 1004, A),
@@ -134,11 +144,10 @@ def test_a_timeline_tells_the_notices_of_two_brokers_apart() -> None:
 
 
 def test_a_wrong_figure_fails_the_report_and_is_named() -> None:
-    report = Report({})
-    assert not report.is_ok
-    report.figures += [Figure("send", "acknowledged", 10, 10), Figure("wait", "ms", 10, 11, at_least=True)]
-    assert report.is_ok
-    report.figures.append(Figure("consume", "delivered exactly once", 10, 9))
+    right = [Figure("send", "acknowledged", 10, 10), Figure("wait", "ms", 10, 11, at_least=True)]
+    assert not Report({}).is_ok
+    assert Report({}, figures=right).is_ok
+    report = Report({}, figures=[*right, Figure("consume", "delivered exactly once", 10, 9)])
     assert not report.is_ok
     assert report.to_json()["ok"] is False
     lines = result_lines(report)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Literal, cast
 
 import pytest
 
+from tests.interop import conftest as hooks
+from tools.interop import results
+from tools.interop.results import Recorder
+
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT_TESTS = "tests/interop/test_clients.py::test_scenario"
+ALL = [str(ROOT / "tests")]
 
 
 @pytest.fixture(scope="module")
@@ -27,47 +31,60 @@ def document() -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="module")
-def results(document: ModuleType) -> Any:
-    return sys.modules["tools.interop.results"]
-
-
-def report(test: str, outcome: str = "passed", when: str = "call", reason: str = "", *why: str) -> Any:
+def report(
+    test: str,
+    outcome: Literal["passed", "failed", "skipped"] = "passed",
+    when: Literal["setup", "call", "teardown"] = "call",
+    reason: str = "",
+    why: Sequence[str] = (),
+    group: str = "interop",
+) -> pytest.TestReport:
     return pytest.TestReport(
         test,
         ("", 0, test),
         {},
-        outcome,  # type: ignore[arg-type]
+        outcome,
         (test, 1, f"Skipped: {reason}") if reason else None,
-        when,  # type: ignore[arg-type]
-        user_properties=[("explained", text) for text in why],
+        when,
+        user_properties=[("group", group), *(("explained", text) for text in why)],
     )
 
 
-def test_the_committed_page_says_what_the_committed_results_hold(document: ModuleType, results: Any) -> None:
+def recorded(*reports: pytest.TestReport) -> Recorder:
+    recorder = Recorder()
+    for each in reports:
+        recorder.add(each)
+    return recorder
+
+
+def item(group: str) -> pytest.Item:
+    """A collected test, as far as the recorder looks at it."""
+    found = SimpleNamespace(get_closest_marker=lambda name: name if name == group else None)
+    return cast("pytest.Item", found)
+
+
+def test_the_committed_page_says_what_the_committed_results_hold(document: ModuleType) -> None:
     committed = document.TARGET.read_text()
     assert committed == document.render(results.read()), "run ./scripts/generate_compatibility_doc"
 
 
-def test_the_committed_results_are_written_as_a_run_writes_them(results: Any) -> None:
+def test_the_committed_results_are_written_as_a_run_writes_them() -> None:
     assert results.COMMITTED.read_text() == results.written(results.read())
 
 
-def test_reports_become_results(results: Any) -> None:
-    recorder = results.Recorder()
-    for each in (
+def test_reports_become_results() -> None:
+    recorder = recorded(
         report(f"{CLIENT_TESTS}[a-at-x-send]", when="setup"),
         report(f"{CLIENT_TESTS}[a-at-x-send]"),
         report(f"{CLIENT_TESTS}[a-at-x-send]", when="teardown"),
         report(f"{CLIENT_TESTS}[a-at-x-pull]", "skipped", "call", "the library has no pull.start"),
         report(f"{CLIENT_TESTS}[a-at-x-push]", "failed"),
-        report(f"{CLIENT_TESTS}[a-at-x-lock]", "passed", "call", "", "it counts differently", "it rounds"),
+        report(f"{CLIENT_TESTS}[a-at-x-lock]", why=("it counts differently", "it rounds")),
         report(f"{CLIENT_TESTS}[b-at-x-send]", "skipped", "setup", "go is not on the PATH"),
         report("tests/interop/test_stores.py::test_all", "passed"),
         report("tests/interop/test_stores.py::test_all", "failed", "teardown"),
-        report("tests/client/test_parts.py::test_other", "failed"),
-    ):
-        recorder.add(each)
+        report("tests/client/test_parts.py::test_other", "failed", group="long"),
+    )
     assert recorder.results == {
         "test_clients": {
             "test_scenario": {
@@ -79,18 +96,17 @@ def test_reports_become_results(results: Any) -> None:
         },
         "test_stores": {"test_all": {"": "fails"}},
     }
-    assert recorder.unseen == [f"{CLIENT_TESTS}[b-at-x-send]"]
+    assert recorder.unseen == {"go is not on the PATH": [f"{CLIENT_TESTS}[b-at-x-send]"]}
 
 
-def test_what_two_runs_tell_differently(results: Any) -> None:
+def test_what_two_runs_tell_differently() -> None:
     one = {"m": {"f": {"a": "works", "b": "works", "c": "works"}}}
     other = {"m": {"f": {"a": "works", "b": "lacks pull.start", "d": "works"}}}
-    assert results.differences(one, one) == []
-    assert results.differences(one, other) == [
-        "m::f[b]: works, committed: lacks pull.start",
-        "m::f[c]: works, committed: not there",
-        "m::f[d]: not there, committed: works",
-    ]
+    assert results.differences(one, one, is_whole=True) == []
+    of_the_shown = ["m::f[b]: works, committed: lacks pull.start", "m::f[c]: works, committed: not there"]
+    assert results.differences(one, other, is_whole=False) == of_the_shown
+    of_all = [*of_the_shown, "m::f[d]: not there, committed: works"]
+    assert results.differences(one, other, is_whole=True) == of_all
 
 
 def test_every_result_has_a_sign_on_the_page(document: ModuleType) -> None:
@@ -130,40 +146,61 @@ def test_every_result_has_a_sign_on_the_page(document: ModuleType) -> None:
     assert "| Bad input, answered as the real name server and broker answer it | 2 | 1 |" in page
 
 
-@pytest.mark.parametrize("marked", ["interop", "not interop"])
-def test_a_whole_run_that_shows_something_else_fails(tmp_path: Path, marked: str) -> None:
-    """With the hooks of the suite itself, in a suite of one test."""
-    suite = tmp_path / "tests" / "interop"
-    suite.mkdir(parents=True)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "compatibility.json").write_text(
-        '{"test_one": {"test_it": {"": "lacks everything"}}}'
-    )
-    (tmp_path / "tools" / "interop").mkdir(parents=True)
-    packages = ("tools", "tools/interop", "tests", "tests/interop")
-    copied = ("tools/interop/results.py", "tests/conftest.py", "tests/interop/conftest.py")
-    for name in (*(f"{package}/__init__.py" for package in packages), *copied):
-        (tmp_path / name).write_text((ROOT / name).read_text())
-    (suite / "test_one.py").write_text("def test_it():\n    pass\n")
-    (tmp_path / "pytest.ini").write_text(
-        "[pytest]\naddopts = --import-mode=importlib\npythonpath = .\nmarkers = interop: x\n"
-    )
-    if marked == "interop":
-        (suite / "test_one.py").write_text(
-            "import pytest\n\n@pytest.mark.interop\ndef test_it():\n    pass\n"
-        )
+SHOWN = report("tests/interop/test_one.py::test_it")
+COMMITTED: results.Results = {"test_one": {"test_it": {"": "works"}, "test_more": {"": "works"}}}
 
-    def run(*arguments: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "pytest", "-m", marked, "-p", "no:cacheprovider", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        return done.returncode, done.stdout
 
-    code, text = run("tests")
-    assert "1 passed" in text, text
-    if marked == "interop":
-        assert code == 1
-        assert "test_one::test_it: works, committed: lacks everything" in text
-        # Part of the suite proves nothing either way.
-        assert run("tests", "-k", "it")[0] == 0
-        assert run("tests", "--interop-results", "docs/compatibility.json")[0] == 0
-    assert run("tests")[0] == 0
+def test_a_whole_run_is_held_to_all_that_is_claimed() -> None:
+    assert recorded(SHOWN).contradictions(COMMITTED, ALL) == [
+        "test_one::test_more: not there, committed: works"
+    ]
+
+
+def test_a_run_of_a_chosen_part_is_held_to_what_it_has_shown() -> None:
+    recorder = recorded(SHOWN)
+    recorder.leave_out([item("interop")])
+    assert recorder.contradictions(COMMITTED, ALL) == []
+    claimed: results.Results = {"test_one": {"test_it": {"": "lacks everything"}}}
+    assert recorder.contradictions(claimed, ALL) == ["test_one::test_it: works, committed: lacks everything"]
+
+
+def test_a_run_is_whole_without_tests_of_other_groups() -> None:
+    recorder = recorded(SHOWN)
+    recorder.leave_out([item("long")])
+    assert len(recorder.contradictions(COMMITTED, ALL)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "reports"),
+    [
+        ("tests/interop/test_one.py", [SHOWN]),
+        ("tests", [SHOWN, report("tests/interop/test_one.py::test_more", "skipped", "setup", "no go")]),
+    ],
+)
+def test_a_run_that_could_not_show_all_is_not_held_to_all(
+    path: str, reports: list[pytest.TestReport]
+) -> None:
+    assert recorded(*reports).contradictions(COMMITTED, [str(ROOT / path)]) == []
+
+
+@pytest.mark.parametrize("claim", ["works", "lacks everything"])
+def test_a_passed_run_fails_where_the_page_tells_something_else(
+    claim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the hooks of the suite itself."""
+    monkeypatch.setattr(hooks, "_recorder", recorded(SHOWN))
+    monkeypatch.setattr(hooks, "_contradictions", [])
+    monkeypatch.setattr(hooks, "read", lambda: {"test_one": {"test_it": {"": claim}}})
+    config = SimpleNamespace(option=SimpleNamespace(interop_results=None), args=ALL)
+    session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.OK)
+    hooks.pytest_sessionfinish(cast("pytest.Session", session))
+    assert session.exitstatus == (pytest.ExitCode.OK if claim == "works" else pytest.ExitCode.TESTS_FAILED)
+
+
+def test_a_run_can_write_what_it_has_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(hooks, "_recorder", recorded(SHOWN))
+    target = tmp_path / "results.json"
+    config = SimpleNamespace(option=SimpleNamespace(interop_results=str(target)), args=ALL)
+    session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.OK)
+    hooks.pytest_sessionfinish(cast("pytest.Session", session))
+    assert results.read(target) == {"test_one": {"test_it": {"": "works"}}}

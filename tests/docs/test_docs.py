@@ -128,7 +128,7 @@ def test_there_are_commands_and_programs() -> None:
 @pytest.mark.parametrize("block", PROGRAMS, ids=str)
 def test_every_program_compiles_and_its_imports_exist(block: Block) -> None:
     tree = ast.parse(block.text, str(block))
-    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imports: list[ast.stmt] = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     exec(compile(ast.Module(imports, type_ignores=[]), str(block), "exec"), {})
 
 

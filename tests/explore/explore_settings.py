@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
+import pytest
+
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
 from rewindmq.race.explore.pool import Setting
+
+# Searches that take minutes, of which only ``--full`` makes all; and those of seconds, which CI makes.
+FULL = (pytest.mark.long, pytest.mark.computing)
+CHOSEN = (*FULL, pytest.mark.chosen)
 
 
 def setting_of(

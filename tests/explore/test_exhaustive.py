@@ -1,4 +1,4 @@
-"""Every schedule of the small models; takes minutes."""
+"""Every schedule of the small models. CI looks at those that take less than a quarter of a minute."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.search import Search
-from tests.explore.explore_settings import setting_of
-
-pytestmark = [pytest.mark.long, pytest.mark.computing]
+from tests.explore.explore_settings import CHOSEN, FULL, setting_of
 
 
-@pytest.mark.parametrize("mode", list(ResetMode))
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param(ResetMode.CLASSIC, marks=FULL),
+        pytest.param(ResetMode.SERVER, marks=CHOSEN),
+        pytest.param(ResetMode.FENCED, marks=CHOSEN),
+    ],
+)
 def test_one_reset_with_one_late_message(mode: ResetMode) -> None:
     findings = Search(setting_of("one-reset", mode, late=1), 2).run_all()
     assert findings.is_complete
@@ -19,7 +24,13 @@ def test_one_reset_with_one_late_message(mode: ResetMode) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "late"), [("two-resets", 1), ("crash-consumer", 1), ("crash-broker", 0), ("join", 1)]
+    ("model", "late"),
+    [
+        pytest.param("two-resets", 1, marks=FULL),
+        pytest.param("crash-consumer", 1, marks=FULL),
+        pytest.param("crash-broker", 0, marks=CHOSEN),
+        pytest.param("join", 1, marks=FULL),
+    ],
 )
 def test_no_schedule_loses_a_fenced_reset(model: str, late: int) -> None:
     findings = Search(setting_of(model, ResetMode.FENCED, late=late), 2).run_all()
@@ -27,7 +38,13 @@ def test_no_schedule_loses_a_fenced_reset(model: str, late: int) -> None:
     assert findings.bad == 0
 
 
-@pytest.mark.parametrize(("model", "late"), [("crash-consumer", 1), ("crash-broker", 0)])
+@pytest.mark.parametrize(
+    ("model", "late"),
+    [
+        pytest.param("crash-consumer", 1, marks=CHOSEN),
+        pytest.param("crash-broker", 0, marks=CHOSEN),
+    ],
+)
 def test_server_resets_are_lost_when_a_process_is_killed(model: str, late: int) -> None:
     findings = Search(setting_of(model, ResetMode.SERVER, late=late), 2, stop_at_first=True).run_all()
     assert findings.first is not None

@@ -15,9 +15,7 @@ from rewindmq.race.explore.run import Outcome
 from rewindmq.race.explore.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.tree import Tree
 from rewindmq.race.history import History
-from tests.explore.explore_settings import setting_of
-
-LONG = (pytest.mark.long, pytest.mark.computing)
+from tests.explore.explore_settings import CHOSEN, FULL, setting_of
 
 
 def outcome_of(outcome: Outcome) -> tuple[object, ...]:
@@ -62,10 +60,10 @@ def reduced(setting: Setting) -> list[Outcome]:
 @pytest.mark.parametrize(
     ("mode", "late", "window"),
     [
-        pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=LONG),
-        (ResetMode.CLASSIC, 1, 4.0),
+        pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=FULL),
+        pytest.param(ResetMode.CLASSIC, 1, 4.0, marks=CHOSEN),
         (ResetMode.SERVER, 1, 4.0),
-        pytest.param(ResetMode.FENCED, 1, 5.5, marks=LONG),
+        pytest.param(ResetMode.FENCED, 1, 5.5, marks=FULL),
     ],
 )
 def test_a_reduced_search_comes_to_every_outcome(mode: ResetMode, late: int, window: float) -> None:

@@ -31,6 +31,7 @@ def test_server_resets_are_lost_when_the_broker_is_started_again() -> None:
 
 @pytest.mark.long
 @pytest.mark.computing
+@pytest.mark.chosen
 @pytest.mark.parametrize("model", SMALL)
 def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
     findings = Search(setting_of(model, ResetMode.FENCED, late=1), 2).run_all(limit=200)
@@ -40,19 +41,20 @@ def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.computing
+@pytest.mark.chosen
 def test_fenced_resets_are_kept_in_random_schedules() -> None:
     findings = Search(setting_of("large", ResetMode.FENCED, late=2), 2).run_some(100, seed=3)
     assert (findings.schedules, findings.bad) == (100, 0)
 
 
 def test_classic_resets_are_lost_in_random_schedules() -> None:
-    findings = Search(setting_of("one-reset", ResetMode.CLASSIC, late=1), 2).run_some(100, seed=3)
-    assert findings.bad > 0
+    search = Search(setting_of("one-reset", ResetMode.CLASSIC, late=1), 1, stop_at_first=True)
+    assert search.run_some(100, seed=3).first is not None
 
 
 def test_the_seed_decides() -> None:
     def run(seed: int) -> list[tuple[str, ...]]:
-        jobs = [Job(seed=f"{seed} {n}", changes=3, length=30, with_account=True) for n in range(8)]
+        jobs = [Job(seed=f"{seed} {n}", changes=3, length=30, with_account=True) for n in range(4)]
         with Pool(setting_of("one-reset", ResetMode.FENCED, late=1), 1) as pool:
             return [outcome.names for outcome in pool.run(jobs)]
 
@@ -64,7 +66,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.models import find_model
 from rewindmq.race.explore.pool import Job, Pool, Setting
-jobs = [Job(seed=str(n), changes=3, length=30, with_account=True) for n in range(12)]
+jobs = [Job(seed=str(n), changes=3, length=30, with_account=True) for n in range(4)]
 with Pool(Setting(find_model("large"), ResetMode.FENCED, Profile.EPOCH, 2), 1) as pool:
     for outcome in pool.run(jobs):
         print(outcome.error or outcome.account.digest)
@@ -83,5 +85,5 @@ def test_traces_are_byte_identical_in_another_interpreter() -> None:
         ).stdout.split()
         for seed in ("1", "2")
     ]
-    assert len(set(digests[0])) == 12
+    assert len(set(digests[0])) == 4
     assert digests[0] == digests[1]

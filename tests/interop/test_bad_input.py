@@ -28,7 +28,7 @@ from tools.interop.scenarios import SCENARIOS, Stage
 from tools.interop.servers import OurServer, RealServer, Server
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.chosen]
 
 CASES: Final[dict[str, Case]] = {case.name: case for case in (*FRAMES, *VERSIONS, *BODIES, *FIELDS)}
 Reactions = dict[str, dict[str, Reaction]]
@@ -36,7 +36,7 @@ Reactions = dict[str, dict[str, Reaction]]
 # Ours and the real one it is compared with; 5.x resets groups at the server unless told otherwise.
 _STARTS: Final[dict[str, Callable[[], Server]]] = {
     f"ours of {SERVER_4}": lambda: OurServer(Profile.V49),
-    f"ours of {SERVER_5}": lambda: OurServer(Profile.V53, resetMode="server"),
+    f"ours of {SERVER_5}": lambda: OurServer(Profile.V53, config={"resetMode": "server"}),
     SERVER_4: lambda: RealServer(SERVER_4),
     SERVER_5: lambda: RealServer(SERVER_5),
 }

@@ -69,6 +69,7 @@ def _run(command: list[str]) -> tuple[int, str, str]:
     return process.returncode, output, errors
 
 
+@pytest.mark.chosen
 def test_no_other_load_goes_with_it() -> None:
     command = [sys.executable, "-m", "bench", "--vs-rocketmq", "--only", "send"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)

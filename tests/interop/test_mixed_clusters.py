@@ -28,7 +28,15 @@ from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from tools.interop.raw import ask
 from tools.interop.store_chain import PROFILES
 from tools.interop.store_command import CommandLine
-from tools.interop.store_mixed import OUR_NAME, OURS, REAL_NAME, THEIRS, MixedCluster, MixedClusters
+from tools.interop.store_mixed import (
+    OUR_NAME,
+    OURS,
+    REAL_NAME,
+    THEIRS,
+    MixedCluster,
+    MixedClusters,
+    is_chosen,
+)
 from tools.interop.store_view import consumed, log_digest, log_end, view_store, wait_dispatched, wait_until
 
 pytestmark = pytest.mark.interop
@@ -37,12 +45,22 @@ SECONDS = 300.0
 COUNT = 40
 
 
-@pytest.fixture(params=[(release, kind) for release in PROFILES for kind in (THEIRS, OURS)], ids=" at ".join)
+def _marks(release: str, kind: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.chosen] if is_chosen(release, kind) else []
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((release, kind), id=f"{release} at {kind}", marks=_marks(release, kind))
+        for release in PROFILES
+        for kind in (THEIRS, OURS)
+    ]
+)
 def mixed(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
     return mixed_clusters.get(*request.param)
 
 
-@pytest.fixture(params=PROFILES)
+@pytest.fixture(params=[pytest.param(release, marks=_marks(release, OURS)) for release in PROFILES])
 def with_slaves(request: pytest.FixtureRequest, mixed_clusters: MixedClusters) -> MixedCluster:
     return mixed_clusters.get(request.param, OURS)
 

@@ -10,10 +10,20 @@ import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tools.interop.mqadmin_cases import CHANGING, LOOKING, RESETTING, V4, V5, V5_CONSUMERS, Case
+from tools.interop.mqadmin_cases import (
+    CHANGING,
+    LOOKING,
+    RESETTING,
+    V4,
+    V5,
+    V5_CONSUMERS,
+    Case,
+    chosen_at,
+)
 from tools.interop.mqadmin_match import KINDS, Match, Side
 from tools.interop.mqadmin_state import LOOK, RESET, RESET_ONCE
 from tools.interop.mqadmin_tool import ACCESS_KEY, MqadminTool, run_process
@@ -27,11 +37,32 @@ def match(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield match
 
 
+# A command line, the exit status of its process, and what it prints.
+PROCESSES: Final = (
+    (f"topicRoute -t {LOOK}", 0, "brokerDatas"),
+    ("topicRoute -t nix", 0, "CODE: 17  DESC: No topic route info"),
+    ("topicRoute", 1, "usage: mqadmin topicRoute"),
+)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.cls is None or not issubclass(metafunc.cls, Prints):
+        return
+    kind = metafunc.cls.kind
+
+    def marks(place: int, matches: tuple[str, ...]) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.chosen] if chosen_at(place, matches) == kind else []
+
     if "case" in metafunc.fixturenames:
-        assert metafunc.cls is not None
-        cases = [case for case in LOOKING + CHANGING + RESETTING if metafunc.cls.kind in case.matches]
-        metafunc.parametrize("case", cases, ids=[case.line for case in cases])
+        cases = [
+            pytest.param(case, id=case.line, marks=marks(place, case.matches))
+            for place, case in enumerate(LOOKING + CHANGING + RESETTING)
+            if kind in case.matches
+        ]
+        metafunc.parametrize("case", cases)
+    if "status" in metafunc.fixturenames:
+        processes = [pytest.param(*one, marks=marks(place, (V4, V5))) for place, one in enumerate(PROCESSES)]
+        metafunc.parametrize(("line", "status", "words"), processes)
 
 
 class Prints:
@@ -61,6 +92,11 @@ class Prints:
 class Serves(Prints):
     """What has nothing to do with who resets."""
 
+    @pytest.mark.chosen
+    def test_a_group_that_was_reset_consumes_again(self, match: Match) -> None:
+        super().test_a_group_that_was_reset_consumes_again(match)
+
+    @pytest.mark.chosen
     def test_a_brokers_writes_are_stopped_and_allowed_again(self, match: Match) -> None:
         """The counts are of all topics, which the clusters have different ones of."""
         lines = (
@@ -74,6 +110,7 @@ class Serves(Prints):
             printed = match.wait(match.ours.run(then))
             assert f'"perm":{perm},' in printed.output
 
+    @pytest.mark.chosen
     @pytest.mark.parametrize("line", ["getBrokerConfig -b {broker}", "getBrokerConfig -c DefaultCluster"])
     def test_the_configuration_is_printed_in_the_same_columns(self, match: Match, line: str) -> None:
         """Key by key: RewindMQ has fewer, and some of its own."""
@@ -86,8 +123,8 @@ class Serves(Prints):
             for side, printed in zip((match.ours, match.theirs), match.wait(match.both(line)), strict=True)
         )
         settings = re.compile(r"(\w+) *=  (.*)")
-        tables = [
-            dict(m.groups() for line in lines if (m := settings.fullmatch(line))) for lines in (ours, theirs)
+        tables: list[dict[str, str]] = [
+            {m[1]: m[2] for line in lines if (m := settings.fullmatch(line))} for lines in (ours, theirs)
         ]
         titles = [[line for line in lines if not settings.fullmatch(line)] for lines in (ours, theirs)]
         assert titles[0] == titles[1]
@@ -98,6 +135,7 @@ class Serves(Prints):
         widths = [{line.index("=") for line in lines if settings.fullmatch(line)} for lines in (ours, theirs)]
         assert min(widths[0]) == min(widths[1])
 
+    @pytest.mark.chosen
     def test_an_index_beyond_the_queue_is_told_of(self, match: Match) -> None:
         """RocketMQ answers success without a body, and its tool fails with a null pointer."""
         line = f"queryCq -t {LOOK} -q 0 -i 99 -c 1 -b {{broker}}"
@@ -105,14 +143,6 @@ class Serves(Prints):
         assert "NullPointerException" in theirs.errors
         assert f"CODE: 1  DESC: Index 99 of 0@{LOOK} is not exist!" in ours.errors
 
-    @pytest.mark.parametrize(
-        ("line", "status", "words"),
-        [
-            (f"topicRoute -t {LOOK}", 0, "brokerDatas"),
-            ("topicRoute -t nix", 0, "CODE: 17  DESC: No topic route info"),
-            ("topicRoute", 1, "usage: mqadmin topicRoute"),
-        ],
-    )
     def test_a_process_of_its_own_ends_with_the_same_status(
         self, match: Match, line: str, status: int, words: str, tmp_path: Path
     ) -> None:
@@ -123,11 +153,12 @@ class Serves(Prints):
             assert printed.status == status
             assert words in printed.output + printed.errors
 
+    @pytest.mark.chosen
     def test_the_shared_tools_sign_their_requests(self, match: Match, tmp_path: Path) -> None:
         """With a ``tools.yml`` beside it; so every comparison above was made of signed requests."""
 
         async def first_frame() -> bytes:
-            heard = asyncio.get_running_loop().create_future()
+            heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
             async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 length = int.from_bytes(await reader.readexactly(4), "big")
@@ -153,6 +184,7 @@ class Serves(Prints):
 class Test498(Serves):
     kind = V4
 
+    @pytest.mark.chosen
     @pytest.mark.parametrize(
         "line", ["deleteAclConfig -b {broker} -a nobody", "clusterAclConfigVersion -b {broker}"]
     )

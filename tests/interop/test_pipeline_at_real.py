@@ -22,7 +22,7 @@ from rewindmq.protocol import fastjson
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import decode_records
 from tools.interop.servers import RealBroker
-from tools.interop.store_chain import PROFILES, Chain
+from tools.interop.store_chain import PROFILES, Chain, Link
 from tools.interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES
 from tools.interop.store_members import OurNamesrv
 from tools.interop.store_view import StoreView, view_store, wait_dispatched
@@ -51,8 +51,14 @@ def spark() -> Iterator[SparkSession]:
     stop_session(session)
 
 
-@pytest.fixture(scope="module", params=PROFILES)
-def chain(request: pytest.FixtureRequest, store_chains: dict[str, Chain | BaseException]) -> Chain:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(link, id=str(link), marks=[pytest.mark.chosen] if link.is_chosen else [])
+        for link in map(Link, PROFILES)
+    ],
+)
+def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseException]) -> Chain:
     played = store_chains[request.param]
     if isinstance(played, BaseException):
         raise played
@@ -122,7 +128,7 @@ def _served_by_theirs(release: str, namesrv: str, store: Path) -> StoreView:
     directory.mkdir()
     # One name for each, for both are at the same name server.
     keys = CONFIG | LAYOUT | {"brokerName": f"broker-{store.name}"}
-    broker = RealBroker(release, namesrv, directory, store, **keys)
+    broker = RealBroker(release, namesrv, directory, store, keys)
     try:
         wait_dispatched(broker.address)
         return view_store(broker.address, store)

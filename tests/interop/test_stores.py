@@ -10,36 +10,48 @@ import pytest
 
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.record import decode_records
-from tools.interop.store_chain import PROFILES, Chain, lost_members
+from tools.interop.store_chain import PROFILES, Beginner, Chain, Link, lost_members
 from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
 from tools.interop.store_view import ENDED, Difference, ended_count
 from tools.interop.versions import SERVER_4, SERVER_5
 
 pytestmark = pytest.mark.interop
 
-HAND_OVERS = (
-    "theirs, killed, opened by ours",
-    "ours, stopped, opened by theirs",
-    "theirs, stopped, opened by ours",
-    "ours, killed, opened by theirs",
-    "begun by ours, killed, opened by theirs",
-    "begun by ours, stopped by theirs, opened by ours",
+HAND_OVERS: Final[dict[str, Beginner]] = {
+    "theirs, killed, opened by ours": "theirs",
+    "ours, stopped, opened by theirs": "theirs",
+    "theirs, stopped, opened by ours": "theirs",
+    "ours, killed, opened by theirs": "theirs",
+    "begun by ours, killed, opened by theirs": "ours",
+    "begun by ours, stopped by theirs, opened by ours": "ours",
+}
+
+
+def _marks(link: Link) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.chosen] if link.is_chosen else []
+
+
+of_each_hand_over = pytest.mark.parametrize(
+    ("chain", "title"),
+    [
+        pytest.param(link, title, id=f"{link}-{title}", marks=_marks(link))
+        for link, title in ((Link(r, by), title) for r in PROFILES for title, by in HAND_OVERS.items())
+    ],
+    indirect=["chain"],
 )
-
-
 # The only one of more than one file.
 LONG_QUEUE = ("batch", 0)
 
 
-@pytest.fixture(params=PROFILES)
-def chain(request: pytest.FixtureRequest, store_chains: dict[str, Chain | BaseException]) -> Chain:
+@pytest.fixture
+def chain(request: pytest.FixtureRequest, store_chains: dict[Link, Chain | BaseException]) -> Chain:
     played = store_chains[request.param]
     if isinstance(played, BaseException):
         raise played
     return played
 
 
-@pytest.mark.parametrize("title", HAND_OVERS)
+@of_each_hand_over
 def test_the_next_broker_serves_what_the_one_before_did(chain: Chain, title: str) -> None:
     step = chain.hand_overs[title]
     explained = EXPLAINED.get((chain.release, title), ())
@@ -55,8 +67,8 @@ def _is_built_in(difference: Difference) -> bool:
     if difference.part == "levels":
         return (difference.mine, difference.theirs) == (0, None)
     if difference.part == "records":
-        return difference.theirs == ResponseCode.TOPIC_NOT_EXIST
-    return difference.part in ("searches", "keys") and difference.key[0] == ENDED[0]
+        return bool(difference.theirs == ResponseCode.TOPIC_NOT_EXIST)
+    return difference.part in ("searches", "keys") and bool(difference.key[0] == ENDED[0])
 
 
 def _goes_by_modification_time(difference: Difference) -> bool:
@@ -72,7 +84,7 @@ def _is_no_longer_indexed(difference: Difference) -> bool:
         return False
     lacking = Counter(m.commit_log_offset for m in decode_records(difference.theirs))
     lacking.subtract(m.commit_log_offset for m in decode_records(difference.mine))
-    return all(count >= 0 for count in lacking.values())
+    return min(lacking.values(), default=0) >= 0
 
 
 EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]] = {
@@ -85,12 +97,12 @@ EXPLAINED: Final[dict[tuple[str, str], tuple[Callable[[Difference], bool], ...]]
 }
 
 
-@pytest.mark.parametrize("title", HAND_OVERS)
+@of_each_hand_over
 def test_opening_a_store_changes_no_byte_of_its_messages(chain: Chain, title: str) -> None:
     assert chain.hand_overs[title].files_changed == []
 
 
-@pytest.mark.parametrize("title", HAND_OVERS)
+@of_each_hand_over
 def test_members_of_the_tables_files_stay_when_the_other_has_written_them(chain: Chain, title: str) -> None:
     step = chain.hand_overs[title]
     lost = lost_members(step.config_before, step.config_after)
@@ -99,6 +111,11 @@ def test_members_of_the_tables_files_stay_when_the_other_has_written_them(chain:
     assert [path for path in lost if path not in made] == []
 
 
+@pytest.mark.parametrize(
+    "chain",
+    [pytest.param(link, id=str(link), marks=_marks(link)) for link in map(Link, PROFILES)],
+    indirect=True,
+)
 def test_every_kind_of_message_is_there_in_the_end(chain: Chain) -> None:
     """Those of both kinds of broker, whoever had the store in between."""
     bodies = {topic: [bytes(m.body) for m in chain.last.messages(topic)] for topic in TOPICS}

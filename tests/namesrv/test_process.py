@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,59 +19,26 @@ from rewindmq.protocol.header.namesrv import (
 )
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.runtime import system_runtime
-
-TIMEOUT = 20
-
-
-@contextlib.contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
-    """A name server that has printed its ready line; killed at the end if it is still there."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rewindmq", "namesrv", "-p", "0", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.kill()
+from tests.support.process import TIMEOUT, failing, serving
 
 
 def fails(*arguments: str) -> tuple[int, str]:
-    """The exit code and standard error of a name server that does not start."""
-    result = subprocess.run(
-        [sys.executable, "-m", "rewindmq", "namesrv", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
-    assert result.stdout == ""
-    return result.returncode, result.stderr
+    return failing("namesrv", *arguments)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ready_line_and_orderly_stop(tmp_path: Path, number: signal.Signals) -> None:
-    with running("--root", str(tmp_path)) as (process, ready):
-        assert ready["ready"] == "namesrv"
-        assert ready["pid"] == process.pid
-        host, port = str(ready["address"]).split(":")
-        socket.create_connection((host, int(port)), TIMEOUT).close()
-        process.send_signal(number)
-        assert process.wait(TIMEOUT) == 0
-        log = process.stderr.read().splitlines()
-    assert [line.split(" ", 4)[-1] for line in log] == [f"namesrv serves at {host}:{port}", "namesrv stops"]
+    with serving("namesrv", "-p", "0", "--root", str(tmp_path)) as process:
+        assert process.ready["ready"] == "namesrv"
+        assert process.ready["pid"] == process.pid
+        socket.create_connection(process.place, TIMEOUT).close()
+        log = [line.split(" ", 4)[-1] for line in process.stop(number)]
+    assert (log[0], log[-1]) == (f"namesrv serves at {process.address}", "namesrv stops")
 
 
 def test_lifeline_of_the_parent(tmp_path: Path) -> None:
-    with running("--root", str(tmp_path), "--exit-with-parent") as (process, _):
-        process.stdin.close()
-        assert process.wait(TIMEOUT) == 0
-        assert "the parent process is gone" in process.stderr.read()
-        process.stdin = None
+    with serving("namesrv", "-p", "0", "--root", str(tmp_path), "--exit-with-parent") as process:
+        assert "the parent process is gone" in "\n".join(process.leave())
 
 
 def test_lifeline_needs_a_pipe() -> None:
@@ -114,12 +77,11 @@ def test_unusable_files_are_one_line(tmp_path: Path) -> None:
 def test_unknown_keys_are_one_warning(tmp_path: Path) -> None:
     config = tmp_path / "namesrv.properties"
     config.write_text(f"clusterTest=true\nkvConfigPath={tmp_path / 'kv.json'}\nproductEnvName=center\n")
-    with running("-c", str(config)) as (process, _):
-        process.terminate()
-        assert process.wait(TIMEOUT) == 0
-        warnings = [line for line in process.stderr.read().splitlines() if " WARNING " in line]
-    assert len(warnings) == 1
-    assert warnings[0].endswith(f"{config}: ignored unknown keys: clusterTest, productEnvName")
+    with serving("namesrv", "-p", "0", "-c", str(config)) as process:
+        ignored = [line for line in process.stop() if "ignored unknown keys" in line]
+    assert len(ignored) == 1
+    assert " WARNING " in ignored[0]
+    assert ignored[0].endswith(f"{config}: ignored unknown keys: clusterTest, productEnvName")
 
 
 @pytest.mark.parametrize(
@@ -139,19 +101,15 @@ def test_wrong_usage_is_2(arguments: tuple[str, ...], complaint: str) -> None:
 
 
 def test_garbage_on_the_wire_costs_only_its_connection(tmp_path: Path) -> None:
-    with running("--root", str(tmp_path)) as (process, ready):
-        host, port = str(ready["address"]).split(":")
+    with serving("namesrv", "-p", "0", "--root", str(tmp_path)) as process:
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(64), b"\0\0\0\x05\x07\0\0\x01x", b"\x7f" * 8):
-            with socket.create_connection((host, int(port)), TIMEOUT) as connection:
+            with socket.create_connection(process.place, TIMEOUT) as connection:
                 connection.sendall(garbage)
                 connection.shutdown(socket.SHUT_WR)
                 connection.settimeout(TIMEOUT)
                 with contextlib.suppress(ConnectionResetError):
                     assert connection.recv(1) == b""
-        assert process.poll() is None
-        process.terminate()
-        assert process.wait(TIMEOUT) == 0
-        assert "Traceback" not in process.stderr.read()
+        assert "Traceback" not in "\n".join(process.stop())
 
 
 async def test_kv_survives_kill_9(tmp_path: Path) -> None:
@@ -162,12 +120,12 @@ async def test_kv_survives_kill_9(tmp_path: Path) -> None:
     client = RemotingClient(runtime)
     put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
     get = GetKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T")
-    with running("-c", str(config)) as (process, ready):
+    with serving("namesrv", "-p", "0", "-c", str(config)) as process:
         command = RemotingCommand(RequestCode.PUT_KV_CONFIG, put)
-        (await client.invoke(str(ready["address"]), command)).require_success()
+        (await client.invoke(process.address, command)).require_success()
         process.kill()
-    with running("-c", str(config)) as (_, ready):
+    with serving("namesrv", "-p", "0", "-c", str(config)) as process:
         command = RemotingCommand(RequestCode.GET_KV_CONFIG, get)
-        answer = await client.invoke(str(ready["address"]), command)
+        answer = await client.invoke(process.address, command)
         assert answer.decode_header(GetKVConfigResponseHeader).value == "broker-a:4"
     await client.close()

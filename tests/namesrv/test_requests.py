@@ -38,6 +38,9 @@ from rewindmq.protocol.header.namesrv import (
     WipeWritePermOfBrokerResponseHeader,
 )
 from rewindmq.protocol.remoting.client import RemotingClient
+from tests.namesrv.connected import connected
+from tests.support.answers import body_of, remark_of
+from tests.support.stage import Stage
 
 
 def identity(**changes: Any) -> dict[str, Any]:
@@ -50,46 +53,51 @@ def identity(**changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_104_forgets_the_broker_and_twice_is_fine(real_stage) -> None:
-    await real_stage.broker.register()
+async def test_104_forgets_the_broker_and_twice_is_fine(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    await broker.register()
     for _ in range(2):
         header = UnRegisterBrokerRequestHeader(**identity())
-        (await real_stage.broker.ask(RequestCode.UNREGISTER_BROKER, header)).require_success()
-    info = await real_stage.client.cluster_info()
+        (await broker.ask(RequestCode.UNREGISTER_BROKER, header)).require_success()
+    info = await client.cluster_info()
     assert (info.broker_addr_table, info.cluster_addr_table) == ({}, {})
-    assert (await real_stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+    assert (await client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_104_of_the_master_leaves_the_slave_and_its_queues(real_stage) -> None:
-    await real_stage.broker.register()
-    await real_stage.broker.register("10.0.0.3:10911", broker_id=1)
+async def test_104_of_the_master_leaves_the_slave_and_its_queues(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    await broker.register()
+    await broker.register("10.0.0.3:10911", broker_id=1)
     header = UnRegisterBrokerRequestHeader(**identity())
-    await real_stage.broker.ask(RequestCode.UNREGISTER_BROKER, header)
-    route = await real_stage.client.route()
+    await broker.ask(RequestCode.UNREGISTER_BROKER, header)
+    route = await client.route()
     assert [broker.broker_addrs for broker in route.broker_datas] == [{1: "10.0.0.3:10911"}]
     assert [(queues.read_queue_nums, queues.perm) for queues in route.queue_datas] == [(4, 6)]
 
 
-async def test_103_tells_a_slave_its_master(real_stage) -> None:
-    await real_stage.broker.register(ha_address="10.0.0.2:10912")
-    answer = await real_stage.broker.register("10.0.0.3:10911", broker_id=1)
+async def test_103_tells_a_slave_its_master(stage: Stage) -> None:
+    _, broker, _ = await connected(stage)
+    await broker.register(ha_address="10.0.0.2:10912")
+    answer = await broker.register("10.0.0.3:10911", broker_id=1)
     header = answer.decode_header(RegisterBrokerResponseHeader)
     assert (header.master_addr, header.ha_server_addr) == ("10.0.0.2:10911", "10.0.0.2:10912")
 
 
-async def test_103_carries_the_order_topics(real_stage) -> None:
-    assert (await real_stage.broker.register()).body is None
+async def test_103_carries_the_order_topics(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    assert (await broker.register()).body is None
     put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
-    await real_stage.client.ask(RequestCode.PUT_KV_CONFIG, put)
-    assert decode_body(await real_stage.broker.register(), KVTable).table == {"T": "broker-a:4"}
+    await client.ask(RequestCode.PUT_KV_CONFIG, put)
+    assert decode_body(await broker.register(), KVTable).table == {"T": "broker-a:4"}
 
 
-async def test_206_224_304_list_topics(real_stage) -> None:
-    await real_stage.broker.register()
-    await real_stage.broker.register("10.0.0.3:10911", name="broker-b", cluster="Other", topics=("U",))
+async def test_206_224_304_list_topics(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    await broker.register()
+    await broker.register("10.0.0.3:10911", name="broker-b", cluster="Other", topics=("U",))
 
     async def topics(code: int, header: Any = None) -> TopicList:
-        answer = await real_stage.client.ask(code, header)
+        answer = await client.ask(code, header)
         return decode_body(answer.require_success(), TopicList)
 
     assert (await topics(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)).topic_list == ["T", "TBW102", "U"]
@@ -105,44 +113,47 @@ async def test_206_224_304_list_topics(real_stage) -> None:
     assert system.broker_addr == "10.0.0.2:10911"
 
 
-async def test_205_and_327_flip_the_write_bit_until_the_next_new_version(real_stage) -> None:
-    await real_stage.broker.register()
+async def test_205_and_327_flip_the_write_bit_until_the_next_new_version(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    await broker.register()
 
     async def perm() -> int:
-        return int((await real_stage.client.route()).queue_datas[0].perm)
+        return int((await client.route()).queue_datas[0].perm)
 
     wipe = WipeWritePermOfBrokerRequestHeader(broker_name="broker-a")
-    answer = await real_stage.client.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, wipe)
+    answer = await client.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, wipe)
     assert answer.decode_header(WipeWritePermOfBrokerResponseHeader).wipe_topic_count == 2
     assert await perm() == 4
-    await real_stage.broker.register()
+    await broker.register()
     assert await perm() == 4
-    await real_stage.broker.register(version=(1, 2))
+    await broker.register(version=(1, 2))
     assert await perm() == 6
-    await real_stage.client.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, wipe)
+    await client.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, wipe)
     add = AddWritePermOfBrokerRequestHeader(broker_name="broker-a")
-    await real_stage.client.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, add)
+    await client.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, add)
     assert await perm() == 6
 
 
-async def test_216_deletes_in_one_cluster_or_everywhere(real_stage) -> None:
-    await real_stage.broker.register()
-    await real_stage.broker.register("10.0.0.3:10911", name="broker-b", cluster="Other")
+async def test_216_deletes_in_one_cluster_or_everywhere(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    await broker.register()
+    await broker.register("10.0.0.3:10911", name="broker-b", cluster="Other")
     delete = DeleteTopicFromNamesrvRequestHeader(topic="T", cluster_name="Other")
-    (await real_stage.client.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, delete)).require_success()
-    assert [queues.broker_name for queues in (await real_stage.client.route()).queue_datas] == ["broker-a"]
+    (await client.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, delete)).require_success()
+    assert [queues.broker_name for queues in (await client.route()).queue_datas] == ["broker-a"]
     delete = DeleteTopicFromNamesrvRequestHeader(topic="T")
-    (await real_stage.client.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, delete)).require_success()
-    assert (await real_stage.client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
+    (await client.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, delete)).require_success()
+    assert (await client.find_route()).code == ResponseCode.TOPIC_NOT_EXIST
 
 
-async def test_322_says_whether_the_version_differs(real_stage) -> None:
-    await real_stage.broker.register(version=(7, 3))
+async def test_322_says_whether_the_version_differs(stage: Stage) -> None:
+    _, broker, _ = await connected(stage)
+    await broker.register(version=(7, 3))
     header = QueryDataVersionRequestHeader(**identity())
 
     async def query(version: tuple[int, int]) -> tuple[bool, DataVersion]:
         body = DataVersion(timestamp=version[0], counter=version[1])
-        answer = await real_stage.broker.ask(RequestCode.QUERY_DATA_VERSION, header, body)
+        answer = await broker.ask(RequestCode.QUERY_DATA_VERSION, header, body)
         changed = answer.require_success().decode_header(QueryDataVersionResponseHeader).changed
         return changed, decode_body(answer, DataVersion)
 
@@ -151,8 +162,9 @@ async def test_322_says_whether_the_version_differs(real_stage) -> None:
     assert await query((7, 4)) == (True, held)
 
 
-async def test_kv_put_get_list_delete(real_stage) -> None:
-    ask = real_stage.client.ask
+async def test_kv_put_get_list_delete(stage: Stage) -> None:
+    _, _, client = await connected(stage)
+    ask = client.ask
     get = GetKVConfigRequestHeader(namespace="ns", key="k")
     missing = await ask(RequestCode.GET_KV_CONFIG, get)
     assert missing.code == ResponseCode.QUERY_NOT_FOUND
@@ -170,8 +182,9 @@ async def test_kv_put_get_list_delete(real_stage) -> None:
 
 
 @pytest.mark.parametrize("code", [9, 11, 211, 212, 222, 999_999])
-async def test_unknown_codes_are_answered_3(real_stage, code: int) -> None:
-    assert (await real_stage.client.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+async def test_unknown_codes_are_answered_3(stage: Stage, code: int) -> None:
+    _, _, client = await connected(stage)
+    assert (await client.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -187,18 +200,20 @@ async def test_unknown_codes_are_answered_3(real_stage, code: int) -> None:
         RequestCode.QUERY_DATA_VERSION,
     ],
 )
-async def test_missing_fields_are_answered_1_and_the_server_lives_on(real_stage, code: int) -> None:
-    answer = await real_stage.client.ask(code)
+async def test_missing_fields_are_answered_1_and_the_server_lives_on(stage: Stage, code: int) -> None:
+    _, _, client = await connected(stage)
+    answer = await client.ask(code)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert "missing required field" in answer.remark
-    assert (await real_stage.client.cluster_info()).broker_addr_table == {}
+    assert "missing required field" in remark_of(answer)
+    assert (await client.cluster_info()).broker_addr_table == {}
 
 
 @pytest.mark.parametrize("topic", ["../../x", "a b", "", "T\n", "ü", "x" * 128])
-async def test_105_names_no_topic_can_have(real_stage, topic: str) -> None:
-    answer = await real_stage.client.find_route(topic)
+async def test_105_names_no_topic_can_have(stage: Stage, topic: str) -> None:
+    _, _, client = await connected(stage)
+    answer = await client.find_route(topic)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert answer.remark.startswith("The specified topic")
+    assert remark_of(answer).startswith("The specified topic")
 
 
 @pytest.mark.parametrize(
@@ -218,14 +233,15 @@ async def test_105_names_no_topic_can_have(real_stage, topic: str) -> None:
         {"topics": ("../x", "T")},
     ],
 )
-async def test_103_bad_names_and_addresses_change_nothing(real_stage, bad: dict[str, Any]) -> None:
-    answer = await real_stage.broker.register(**bad)
+async def test_103_bad_names_and_addresses_change_nothing(stage: Stage, bad: dict[str, Any]) -> None:
+    namesrv, broker, client = await connected(stage)
+    answer = await broker.register(**bad)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert "not " in answer.remark
-    assert "\n" not in answer.remark
-    info = await real_stage.client.cluster_info()
+    assert "not " in remark_of(answer)
+    assert "\n" not in remark_of(answer)
+    info = await client.cluster_info()
     assert (info.broker_addr_table, info.cluster_addr_table) == ({}, {})
-    assert real_stage.namesrv.context.routes.topics() == []
+    assert namesrv.context.routes.topics() == []
 
 
 def registration_header(**changes: Any) -> RegisterBrokerRequestHeader:
@@ -245,31 +261,32 @@ def registration_header(**changes: Any) -> RegisterBrokerRequestHeader:
         (zlib.compress(struct.pack(">i", 200_006) + b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), True),
     ],
 )
-async def test_103_hostile_bodies_change_nothing(real_stage, body: bytes, compressed: bool) -> None:
-    answer = await real_stage.broker.ask(
-        RequestCode.REGISTER_BROKER, registration_header(compressed=compressed), body
-    )
+async def test_103_hostile_bodies_change_nothing(stage: Stage, body: bytes, compressed: bool) -> None:
+    _, broker, client = await connected(stage)
+    answer = await broker.ask(RequestCode.REGISTER_BROKER, registration_header(compressed=compressed), body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert answer.remark.startswith("compressed registration: ") is compressed
-    assert (await real_stage.client.cluster_info()).cluster_addr_table == {}
+    assert remark_of(answer).startswith("compressed registration: ") is compressed
+    assert (await client.cluster_info()).cluster_addr_table == {}
 
 
-async def test_103_queue_numbers_have_a_bound(real_stage) -> None:
+async def test_103_queue_numbers_have_a_bound(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
     topic = {"topicName": "T", "readQueueNums": 2**31 - 1, "writeQueueNums": 4}
     body = msgspec.msgpack.encode(
         {"topicConfigSerializeWrapper": {"topicConfigTable": {"T": topic}, "dataVersion": {}}}
     )
-    answer = await real_stage.broker.ask(RequestCode.REGISTER_BROKER, registration_header(), body)
+    answer = await broker.ask(RequestCode.REGISTER_BROKER, registration_header(), body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert "queue numbers" in answer.remark
-    assert (await real_stage.client.cluster_info()).cluster_addr_table == {}
+    assert "queue numbers" in remark_of(answer)
+    assert (await client.cluster_info()).cluster_addr_table == {}
 
 
-async def test_103_without_body_registers_the_broker_alone(real_stage) -> None:
-    answer = await real_stage.broker.ask(RequestCode.REGISTER_BROKER, registration_header())
+async def test_103_without_body_registers_the_broker_alone(stage: Stage) -> None:
+    namesrv, broker, client = await connected(stage)
+    answer = await broker.ask(RequestCode.REGISTER_BROKER, registration_header())
     answer.require_success()
-    assert list((await real_stage.client.cluster_info()).broker_addr_table) == ["broker-a"]
-    assert real_stage.namesrv.context.routes.topics() == []
+    assert list((await client.cluster_info()).broker_addr_table) == ["broker-a"]
+    assert namesrv.context.routes.topics() == []
 
 
 def compressed_body(topics: list[str], version: bytes = b'{"counter":3,"timestamp":5}') -> bytes:
@@ -280,13 +297,14 @@ def compressed_body(topics: list[str], version: bytes = b'{"counter":3,"timestam
     return zlib.compress(b"".join(blocks))
 
 
-async def test_103_compressed_body(real_stage) -> None:
+async def test_103_compressed_body(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
     body = compressed_body(["T 8 4 6 SINGLE_TAG", "U 1 1 7 MULTI_TAG {}"])
     header = registration_header(compressed=True, body_crc32=zlib.crc32(body) & 0x7FFFFFFF)
-    (await real_stage.broker.ask(RequestCode.REGISTER_BROKER, header, body)).require_success()
-    (queues,) = (await real_stage.client.route()).queue_datas
+    (await broker.ask(RequestCode.REGISTER_BROKER, header, body)).require_success()
+    (queues,) = (await client.route()).queue_datas
     assert (queues.read_queue_nums, queues.write_queue_nums, queues.perm) == (8, 4, 6)
-    await real_stage.client.route("U")
+    await client.route("U")
 
 
 def test_103_compressed_bomb_is_refused() -> None:
@@ -306,45 +324,50 @@ def test_any_body_decodes_or_is_refused(data: bytes, packed: bool, serialize_typ
         assert isinstance(decoded, RegisterBrokerBody)
 
 
-async def test_json_clients_get_json(real_stage) -> None:
+async def test_json_clients_get_json(stage: Stage) -> None:
     """An official client speaks JSON; the same tables answer it in its codec."""
-    await real_stage.broker.register()
-    client = RemotingClient(real_stage.runtime, wire=SerializeType.JSON)
+    namesrv, broker, _ = await connected(stage)
+    await broker.register()
+    client = RemotingClient(stage.runtime, wire=SerializeType.JSON)
     try:
         command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields={"topic": "T"}, version=1)
-        answer = await client.invoke(real_stage.namesrv.address, command)
+        answer = await client.invoke(namesrv.address, command)
         assert answer.serialize_type is SerializeType.JSON
-        assert b'"brokerAddrs":{0:"10.0.0.2:10911"}' in bytes(answer.body)
+        assert b'"brokerAddrs":{0:"10.0.0.2:10911"}' in body_of(answer)
         command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields={"topic": "T"}, version=401)
-        answer = await client.invoke(real_stage.namesrv.address, command)
-        assert b'"brokerAddrs":{"0":"10.0.0.2:10911"}' in bytes(answer.body)
+        answer = await client.invoke(namesrv.address, command)
+        assert b'"brokerAddrs":{"0":"10.0.0.2:10911"}' in body_of(answer)
     finally:
         await client.close()
 
 
-async def test_319_lists_the_configuration_as_it_counts(real_stage) -> None:
-    answer = await real_stage.client.ask(RequestCode.GET_NAMESRV_CONFIG)
-    lines = bytes(answer.require_success().body).decode().splitlines()
+async def test_319_lists_the_configuration_as_it_counts(stage: Stage) -> None:
+    _, _, client = await connected(stage)
+    answer = await client.ask(RequestCode.GET_NAMESRV_CONFIG)
+    lines = body_of(answer.require_success()).decode().splitlines()
     assert {"orderMessageEnable=false", "profile=v49"} <= set(lines)
 
 
-async def test_318_counts_at_once(real_stage) -> None:
-    await real_stage.broker.register()
+async def test_318_counts_at_once(stage: Stage) -> None:
+    _, broker, client = await connected(stage)
+    await broker.register()
     put = PutKVConfigRequestHeader(namespace="ORDER_TOPIC_CONFIG", key="T", value="broker-a:4")
-    await real_stage.client.ask(RequestCode.PUT_KV_CONFIG, put)
+    await client.ask(RequestCode.PUT_KV_CONFIG, put)
     for text, told in ((b"orderMessageEnable=true", "broker-a:4"), (b"orderMessageEnable=false", None)):
-        answer = await real_stage.client.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=text)
+        answer = await client.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=text)
         answer.require_success()
-        assert (await real_stage.client.route("T")).order_topic_conf == told
+        assert (await client.route("T")).order_topic_conf == told
 
 
-async def test_318_changes_what_can_be_changed_and_nothing_else(real_stage) -> None:
+async def test_318_changes_what_can_be_changed_and_nothing_else(stage: Stage) -> None:
+    _, _, client = await connected(stage)
+
     async def shown() -> list[str]:
-        answer = await real_stage.client.ask(RequestCode.GET_NAMESRV_CONFIG)
-        return bytes(answer.require_success().body).decode().splitlines()
+        answer = await client.ask(RequestCode.GET_NAMESRV_CONFIG)
+        return body_of(answer.require_success()).decode().splitlines()
 
     async def change(text: bytes | None) -> RemotingCommand:
-        return await real_stage.client.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=text)
+        return await client.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=text)
 
     (await change(b"orderMessageEnable=true\n")).require_success()
     assert "orderMessageEnable=true" in await shown()
@@ -362,5 +385,5 @@ async def test_318_changes_what_can_be_changed_and_nothing_else(real_stage) -> N
     ):
         answer = await change(text)
         assert answer.code == ResponseCode.SYSTEM_ERROR
-        assert answer.remark.startswith(remark)
+        assert remark_of(answer).startswith(remark)
         assert await shown() == kept

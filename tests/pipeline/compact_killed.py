@@ -14,6 +14,7 @@ from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.session import make_session
 from tests.pipeline.killing import die_at
+from tests.pipeline.sparks import SMALL_JOBS
 
 
 def options(format_: Format) -> CompactOptions:
@@ -22,7 +23,7 @@ def options(format_: Format) -> CompactOptions:
 
 def main(store: str, out: str, format_: str, place: str) -> None:
     die_at(place)
-    spark = make_session("local[2]", memory="512m", config={"spark.sql.shuffle.partitions": "2"})
+    spark = make_session("local[2]", memory="512m", config=SMALL_JOBS)
     compact(spark, store, out, options(Format(format_)))
 
 

@@ -10,7 +10,7 @@ from rewindmq.pipeline.compact.options import CompactOptions, Keyless
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record
 from rewindmq.protocol.text import java_hash
-from tests.pipeline.reference import kept_of_the_system, read_log, survivors, table
+from tests.pipeline.reference import delay_offsets, kept_of_the_system, read_log, survivors
 
 Queue = tuple[str, int]
 
@@ -44,7 +44,6 @@ def expected_queues(
 def expected_store(store: Path, topics: Sequence[str], options: CompactOptions) -> list[MessageExt]:
     """What a fresh store holds, in the order of its log."""
     log = read_log(store)
-    delays = {int(level): offset for level, offset in table(store, "delayOffset.json", "offsetTable").items()}
     of_topics = survivors(
         log,
         topics,
@@ -53,7 +52,7 @@ def expected_store(store: Path, topics: Sequence[str], options: CompactOptions) 
         keep_keyless=options.keyless is Keyless.KEEP,
     )
     other = [m for m in log if m.topic in ("Orders", "Prices") and m.topic not in topics]
-    kept = [*of_topics, *kept_of_the_system(log, delays), *other]
+    kept = [*of_topics, *kept_of_the_system(log, delay_offsets(store)), *other]
     return sorted(kept, key=lambda message: message.commit_log_offset)
 
 

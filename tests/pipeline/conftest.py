@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pipeline.sparks import SMALL_JOBS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,8 +18,6 @@ def spark() -> Iterator[SparkSession]:
     """Spark with two workers on this machine and the data source registered."""
     from rewindmq.pipeline.session import make_session, stop_session
 
-    session = make_session(
-        "local[2]", app_name="rewindmq-tests", memory="1g", config={"spark.sql.shuffle.partitions": "4"}
-    )
+    session = make_session("local[2]", app_name="rewindmq-tests", memory="1g", config=SMALL_JOBS)
     yield session
     stop_session(session)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -34,11 +35,12 @@ def rows(
     view: str = "messages",
     columns: Sequence[str] | None = None,
     filters: Sequence[Filter] = (),
-    **options: str,
+    options: Mapping[str, str] = MappingProxyType({}),
+    **more_options: str,
 ) -> list[dict[str, Any]]:
     """The rows of a view; filters are handed over, and not evaluated once more as Spark would."""
     paths = [str(store) for store in ([stores] if isinstance(stores, Path) else stores)]
-    known = parse_options({"view": view, "paths": json.dumps(paths), **options})
+    known = parse_options({"view": view, "paths": json.dumps(paths), **options, **more_options})
     names = columns or [name for name, column in VIEWS[view].items() if column.is_default]
     reader = READERS[view](known, names)
     if isinstance(reader, PushingMessageReader):

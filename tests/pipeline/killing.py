@@ -40,6 +40,6 @@ def die_at(place: str) -> None:
             _die()
         tidy(output, manifest)
 
-    JobOutput.finish = finish_unless_last  # type: ignore[method-assign]
-    LocalFiles.publish = publish_unless_manifest  # type: ignore[method-assign]
-    JobOutput._tidy = tidy_unless_new  # type: ignore[method-assign]
+    JobOutput.finish = finish_unless_last  # type: ignore[method-assign, assignment]
+    LocalFiles.publish = publish_unless_manifest  # type: ignore[method-assign, assignment]
+    JobOutput._tidy = tidy_unless_new  # type: ignore[method-assign, assignment]

@@ -53,7 +53,8 @@ class LogWriter:
         tag: str | None = None,
         properties: dict[str, str] | None = None,
         sys_flag: int = 0,
-        **fields: int,
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
     ) -> tuple[int, int]:
         """One message; gives its queue offset and its log position."""
         self._unique += 1
@@ -70,7 +71,8 @@ class LogWriter:
             tags_code=self._tags_code(topic, tag, named),
             sys_flag=sys_flag,
             born_timestamp=self.now - 3,
-            **fields,
+            reconsume_times=reconsume_times,
+            prepared_transaction_offset=prepared_transaction_offset,
         )
         self.topics.add(topic)
         result = self.store.put_message(message)

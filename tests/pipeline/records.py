@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,32 +65,31 @@ def as_v2(record: bytes, topic: str) -> bytes:
 @st.composite
 def record_makers(draw: st.DrawFn) -> RecordMaker:
     topic = draw(TOPICS)
-    return RecordMaker(
-        is_v2=draw(st.booleans()),
-        topic=topic,
-        stored_body=draw(
-            st.one_of(st.binary(max_size=40), st.integers(0, 3_000).map(lambda size: b"\x01\x02b" * size))
-        ),
-        properties=draw(PROPERTIES),
-        queue_id=draw(INT32),
-        queue_offset=draw(INT64),
-        born_timestamp=draw(st.one_of(INT64, MOMENTS)),
-        born_host=draw(HOSTS),
-        store_timestamp=draw(st.one_of(MOMENTS, FAR_MOMENTS)),
-        store_host=draw(HOSTS),
-        flag=draw(INT32),
-        sys_flag=draw(SYS_FLAGS),
-        reconsume_times=draw(INT32),
-        prepared_transaction_offset=draw(INT64),
-    )
+    long_bodies = st.integers(0, 3_000).map(lambda size: b"\x01\x02b" * size)
+    fields = {
+        "topic": topic,
+        "stored_body": draw(st.one_of(st.binary(max_size=40), long_bodies)),
+        "properties": draw(PROPERTIES),
+        "queue_id": draw(INT32),
+        "queue_offset": draw(INT64),
+        "born_timestamp": draw(st.one_of(INT64, MOMENTS)),
+        "born_host": draw(HOSTS),
+        "store_timestamp": draw(st.one_of(MOMENTS, FAR_MOMENTS)),
+        "store_host": draw(HOSTS),
+        "flag": draw(INT32),
+        "sys_flag": draw(SYS_FLAGS),
+        "reconsume_times": draw(INT32),
+        "prepared_transaction_offset": draw(INT64),
+    }
+    return RecordMaker(fields, is_v2=draw(st.booleans()))
 
 
 class RecordMaker:
     """One record that does not yet know where it will stand."""
 
-    def __init__(self, *, is_v2: bool = False, **fields: object) -> None:
+    def __init__(self, fields: Mapping[str, object], *, is_v2: bool = False) -> None:
         self.is_v2 = is_v2
-        self.fields: dict[str, object] = fields
+        self.fields = fields
 
     def at(self, position: int) -> bytes:
         record = encode_record(physical_offset=position, **self.fields)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def plain(body: bytes = b"body", **fields: object) -> RecordMaker:
         "topic": "T", "stored_body": body, "properties": b"", "queue_id": 0, "queue_offset": 0,
         "born_timestamp": 1, "born_host": host, "store_timestamp": 1_700_000_000_000, "store_host": host,
     }  # fmt: skip
-    return RecordMaker(**{**known, **fields})
+    return RecordMaker({**known, **fields})
 
 
 def write_log(root: Path, makers: list[RecordMaker], segment_bytes: int) -> list[tuple[int, bytes]]:
@@ -125,18 +125,19 @@ def write_log(root: Path, makers: list[RecordMaker], segment_bytes: int) -> list
     return placed
 
 
+def stream_compressed(body: bytes, codec: str) -> bytes:
+    """A body in one of pyarrow's formats of streams."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as out:
+        out.write(body)
+    return bytes(sink.getvalue())
+
+
 def compressed(body: bytes) -> list[tuple[bytes, int]]:
     """A body in each of the producer's compressions, with the sysFlag that says so."""
-
-    def stream(codec: str) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, codec) as out:
-            out.write(body)
-        return bytes(sink.getvalue())
-
     return [
         (zlib.compress(body), 1),
         (zlib.compress(body), COMPRESSION_ZLIB | 1),
-        (stream("lz4"), COMPRESSION_LZ4 | 1),
-        (stream("zstd"), COMPRESSION_ZSTD | 1),
+        (stream_compressed(body, "lz4"), COMPRESSION_LZ4 | 1),
+        (stream_compressed(body, "zstd"), COMPRESSION_ZSTD | 1),
     ]

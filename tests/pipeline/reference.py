@@ -33,9 +33,15 @@ def read_log(root: Path) -> list[MessageExt]:
     return found
 
 
-def table(root: Path, name: str, key: str) -> dict[str, dict[str, int]]:
-    """One table of a configuration file that was written as standard JSON."""
-    return dict(json.loads((root / "config" / name).read_text())[key])
+def consumer_offsets(root: Path) -> dict[str, dict[str, int]]:
+    """Where groups stand: by "topic@group", then by queue."""
+    return dict(json.loads((root / "config" / "consumerOffset.json").read_text())["offsetTable"])
+
+
+def delay_offsets(root: Path) -> dict[int, int]:
+    """Up to where delayed messages are delivered, by level."""
+    table = json.loads((root / "config" / "delayOffset.json").read_text())["offsetTable"]
+    return {int(level): offset for level, offset in table.items()}
 
 
 def is_user_topic(topic: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def work(spark: SparkSession, stores: list[str], out: Path) -> dict[str, Any]:
+def work(spark: SparkSession, stores: list[str], out: Path) -> dict[str, object]:
     """JSON values that do not depend on where Spark runs."""
     columns = ["store", "topic", "queueId", "queueOffset", "physicalOffset", "keysText", "crcOk"]
     rows = read_store(spark, stores, columns=columns).collect()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.pipeline.compact import scan
@@ -26,14 +27,14 @@ from tests.pipeline.compact_reference import (
     store_messages,
 )
 from tests.pipeline.logs import LogWriter, random_store
-from tests.pipeline.reference import new_offset, read_log, table
+from tests.pipeline.reference import consumer_offsets, delay_offsets, new_offset, read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPICS = ("Orders", "Prices")
 # 46 * 11, and room for some ten records.
-SMALL = {"log_file_bytes": 4_096, "cq_file_bytes": 506}
+SMALL = CompactOptions(log_file_bytes=4_096, cq_file_bytes=506)
 
 
 @pytest.fixture(autouse=True)
@@ -62,15 +63,15 @@ def check_store(store: Path, root: Path, options: CompactOptions, topics: tuple[
     for old, new in zip(wanted, found, strict=True):
         assert new.queue_offset == len(numbers[old.topic, old.queue_id])
         numbers[old.topic, old.queue_id].append(old.queue_offset)
-    before = table(store, "consumerOffset.json", "offsetTable")
-    assert table(root, "consumerOffset.json", "offsetTable") == {
+    before = consumer_offsets(store)
+    assert consumer_offsets(root) == {
         name: {
             queue: new_offset(offset, numbers[name.partition("@")[0], int(queue)])
             for queue, offset in queues.items()
         }
         for name, queues in before.items()
     }
-    assert set(table(root, "delayOffset.json", "offsetTable").values()) <= {0}
+    assert set(delay_offsets(root).values()) <= {0}
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.long)])
@@ -80,9 +81,8 @@ def test_a_compaction_store_holds_what_the_reference_keeps(
     store = tmp_path / "store"
     random_store(store, seed)
     before = fingerprint(store)
-    options = CompactOptions(
-        scope=Scope.TOPIC if seed else Scope.QUEUE, tombstone_grace_ms=20_000 * seed, **SMALL
-    )
+    scope = Scope.TOPIC if seed else Scope.QUEUE
+    options = replace(SMALL, scope=scope, tombstone_grace_ms=20_000 * seed)
     summary = compact(spark, store, tmp_path / "out", options)
     check_queues(store, tmp_path / "out" / "current", options)
     assert fingerprint(store) == before
@@ -184,9 +184,7 @@ def test_a_run_on_its_own_output_adds_what_is_new(
     random_store(whole, 2, count=160)
     count = len(read_log(whole))
     cut_copy(whole, store, count - 40)
-    options = CompactOptions(
-        format=format_, scope=Scope.TOPIC, tombstone_grace_ms=9_000, segment_bytes=8_192, **SMALL
-    )
+    options = replace(SMALL, format=format_, scope=Scope.TOPIC, tombstone_grace_ms=9_000, segment_bytes=8_192)
     first = compact(spark, store, out, options)
     assert (first.is_new, first.generation, first.messages_read) == (True, 1, count - 40)
     assert not compact(spark, store, out, options).is_new
@@ -211,7 +209,7 @@ def test_files_that_stay_as_they_are_are_linked(spark: SparkSession, tmp_path: P
         writer.put("Orders", 0, bytes(100), keys=f"key-{number}")
     writer.finish()
     cut_copy(tmp_path / "whole", store, 50)
-    options = CompactOptions(**SMALL)
+    options = SMALL
     first = compact(spark, store, out, options)
     grow(store, tmp_path / "whole")
     second = compact(spark, store, out, options)
@@ -225,7 +223,7 @@ def test_an_output_that_a_broker_wrote_into_is_made_again_from_the_source(
 ) -> None:
     store, out = tmp_path / "store", tmp_path / "out"
     write_orders(store)
-    options = CompactOptions(**SMALL)
+    options = SMALL
     compact(spark, store, out, options)
     (file,) = (out / "current/compaction/compactionLog/Orders/0").iterdir()
     with file.open("r+b") as log:
@@ -256,7 +254,7 @@ def test_an_interrupted_run_is_taken_up_where_it_was(
     store, out, whole = tmp_path / "store", tmp_path / "out", tmp_path / "whole"
     random_store(whole, 4)
     cut_copy(whole, store, 100)
-    options = CompactOptions(format=format_, segment_bytes=8_192, **SMALL)
+    options = replace(SMALL, format=format_, segment_bytes=8_192)
     compact(spark, store, out, options)
     before = fingerprint(out / "current")
     grow(store, whole)
@@ -283,7 +281,7 @@ def test_several_stores_are_compacted_into_folders_of_one_output(spark: SparkSes
     stores = [tmp_path / "broker-a", tmp_path / "broker-b"]
     write_orders(stores[0])
     random_store(stores[1], 5, count=60)
-    options = CompactOptions(topics=("Orders",), **SMALL)
+    options = replace(SMALL, topics=("Orders",))
     summary = compact(spark, stores, tmp_path / "out", options)
     for store in stores:
         check_queues(store, tmp_path / "out" / "current" / store.name, options, ("Orders",))
@@ -302,7 +300,7 @@ def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> 
     data = bytearray(segment.read_bytes())
     data[damaged.commit_log_offset + 88] ^= 1
     segment.write_bytes(data)
-    summary = compact(spark, store, tmp_path / "out", CompactOptions(**SMALL))
+    summary = compact(spark, store, tmp_path / "out", SMALL)
     (orders,) = summary.topics
     # Even keys are in queue 0; in queue 1 key-1 was deleted, and that is its newest message.
     assert (orders.read, orders.kept, orders.superseded) == (41, 6, 34)
@@ -334,16 +332,16 @@ def test_what_cannot_be_done_is_told_before_spark_is_needed(
 
     write_orders(tmp_path / "store")
     with pytest.raises(PipelineError, match=text):
-        prepare(tmp_path / "store", tmp_path / "out", CompactOptions(**change))
+        prepare(tmp_path / "store", tmp_path / "out", replace(CompactOptions(), **change))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.long
 def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) -> None:
     write_orders(tmp_path / "store")
-    compact(spark, tmp_path / "store", tmp_path / "out", CompactOptions(**SMALL))
+    compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
     with pytest.raises(PipelineError, match="was made with scope queue, now it is topic"):
-        compact(spark, tmp_path / "store", tmp_path / "out", CompactOptions(scope=Scope.TOPIC, **SMALL))
+        compact(spark, tmp_path / "store", tmp_path / "out", replace(SMALL, scope=Scope.TOPIC))
 
 
 @pytest.mark.long
@@ -352,4 +350,4 @@ def test_a_message_larger_than_a_file_is_told_of(spark: SparkSession, tmp_path: 
     writer.put("Orders", 0, bytes(5_000), keys="k")
     writer.finish()
     with pytest.raises(PipelineError, match="does not fit into a file of 4096"):
-        compact(spark, tmp_path / "store", tmp_path / "out", CompactOptions(**SMALL))
+        compact(spark, tmp_path / "store", tmp_path / "out", SMALL)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from rewindmq.pipeline.compact import writer
 from rewindmq.pipeline.compact.layout import Cursor, FileShape
-from rewindmq.pipeline.compact.topics import choose_topics
+from rewindmq.pipeline.compact.numbering import check_numbers
+from rewindmq.pipeline.compact.survivors import QueueTotals
+from rewindmq.pipeline.compact.topics import Kind, choose_topics
 from rewindmq.pipeline.compact.translate import make_translation, marked_topics, offsets_of
 from rewindmq.pipeline.compact.writer import read_pieces
 from rewindmq.pipeline.errors import PipelineError
@@ -86,24 +88,43 @@ def test_a_position_means_the_same_message_afterwards() -> None:
     assert (to_new("T", 0, 12), to_new("T", 1, 500)) == (6, 0)
 
 
+def totals(kind: Kind, *, newest: int, last: int, lowest: int, newest_at: int) -> QueueTotals:
+    """Messages of one kind in queue 0 of T: offsets up to ``newest``, which stands at ``newest_at``."""
+    return QueueTotals("T", 0, kind, 1, 0, 1, newest, 1_700_000_000_000, last, lowest, newest_at)
+
+
+def test_a_queue_that_begins_anew_is_refused_in_one_log_and_between_two_runs() -> None:
+    keyed = totals(Kind.KEYED, newest=9, last=900, lowest=5, newest_at=900)
+    check_numbers([keyed], {})
+    check_numbers([keyed], {("T", 0): 5, ("U", 0): 99})
+    check_numbers([keyed, totals(Kind.DAMAGED, newest=7, last=700, lowest=7, newest_at=700)], {})
+    refused = "queue 0 of T numbers its messages anew at or before log position 900"
+    with pytest.raises(PipelineError, match=refused):
+        check_numbers([keyed], {("T", 0): 6})
+    with pytest.raises(PipelineError, match=refused):
+        check_numbers([keyed._replace(newest_at=300)], {})
+    with pytest.raises(PipelineError, match=refused):
+        check_numbers([keyed, totals(Kind.KEYLESS, newest=20, last=100, lowest=20, newest_at=100)], {})
+
+
 def test_a_topic_is_compacted_if_it_was_named_or_marked_or_if_none_is() -> None:
     marked = {"topicConfigTable": {"A": {"attributes": {"cleanup.policy": "COMPACTION"}}, "B": {}}}
     plain = {"topicConfigTable": {"B": {"attributes": {"cleanup.policy": "DELETE"}}}}
-    assert choose_topics((), [marked, plain], {"A", "B"}) == {"A"}
+    assert choose_topics((), [marked, plain], {"A", "B"}) == frozenset({"A"})
     assert choose_topics((), [plain], {"B"}) is None
-    assert choose_topics(("B",), [marked], {"A", "B"}) == {"B"}
+    assert choose_topics(("B",), [marked], {"A", "B"}) == frozenset({"B"})
     # A bare log tells nothing beforehand.
-    assert choose_topics(("C",), [{}], set()) == {"C"}
+    assert choose_topics(("C",), [{}], set()) == frozenset({"C"})
 
 
 def test_configuration_of_a_compaction_store() -> None:
-    before = {"topicConfigTable": {"A": {"perm": 4, "attributes": {"x": "y"}}}, "dataVersion": {"counter": 1}}
-    after = marked_topics(before, {"A": 1, "New": 3})
+    table = {"A": {"perm": 4, "attributes": {"x": "y"}}}
+    after = marked_topics({"topicConfigTable": table, "dataVersion": {"counter": 1}}, {"A": 1, "New": 3})
     assert after["topicConfigTable"]["A"] == {
         "perm": 4,
         "attributes": {"x": "y", "cleanup.policy": "COMPACTION"},
     }
     assert after["topicConfigTable"]["New"]["writeQueueNums"] == 3
-    assert before["topicConfigTable"]["A"] == {"perm": 4, "attributes": {"x": "y"}}
+    assert table == {"A": {"perm": 4, "attributes": {"x": "y"}}}
     offsets = {"offsetTable": {"A@G": {"0": 1}, "%RETRY%G@G": {"0": 7}}, "dataVersion": {"counter": 2}}
     assert offsets_of(offsets, ["A"]) == {"offsetTable": {"A@G": {"0": 1}}, "dataVersion": {"counter": 2}}

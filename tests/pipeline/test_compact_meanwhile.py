@@ -16,7 +16,7 @@ from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.record import QUEUE_OFFSET_AT
 from tests.pipeline.compact_reference import content, expected_store
 from tests.pipeline.logs import LogWriter
-from tests.pipeline.reference import read_log, table
+from tests.pipeline.reference import consumer_offsets, read_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,14 +90,14 @@ def test_a_live_brokers_groups_and_deliveries_are_those_of_the_messages_read(
         ("Orders", b"first"),
         (SCHEDULE_TOPIC, b"delayed"),
     ]
-    assert table(root, "consumerOffset.json", "offsetTable") == {"Orders@G": {"0": 1}}
+    assert consumer_offsets(root) == {"Orders@G": {"0": 1}}
     assert json.loads((root / "config/delayOffset.json").read_text()) == {"offsetTable": {"1": 0}}
     compact(spark, store, out, OPTIONS)
     assert [(m.topic, m.stored_body) for m in read_log(root)] == [
         ("Orders", b"first"),
         ("Orders", b"delayed"),
     ]
-    assert table(root, "consumerOffset.json", "offsetTable") == {"Orders@G": {"0": 2}}
+    assert consumer_offsets(root) == {"Orders@G": {"0": 2}}
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_groups_that_went_on_are_followed_without_a_new_message(spark: SparkSess
     for store in stores:
         wanted = expected_store(store, ["Orders"], OPTIONS)
         assert [content(m) for m in read_log(out / "current" / store.name)] == [content(m) for m in wanted]
-    kept = table(out / "current" / "broker-b", "consumerOffset.json", "offsetTable")
+    kept = consumer_offsets(out / "current" / "broker-b")
     assert kept == {"Orders@G": {"0": 10}}
     assert not compact(spark, stores, out, OPTIONS).is_new
 
@@ -160,16 +160,11 @@ def test_a_group_behind_a_damaged_message_stands_at_the_end(spark: SparkSession,
     assert [place.kind for place in summary.damage] == ["bad CRC"]
     root = out / "current"
     assert [m.stored_body for m in read_log(root)] == [b"first", b"other"]
-    assert table(root, "consumerOffset.json", "offsetTable") == {"Orders@G": {"0": 1}}
+    assert consumer_offsets(root) == {"Orders@G": {"0": 1}}
 
 
-@pytest.mark.parametrize(
-    "between_runs",
-    [
-        pytest.param(False, id="in one log"),
-        pytest.param(True, id="between two runs", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("between_runs", [False, True], ids=["in one log", "between two runs"])
 def test_a_topic_that_was_made_again_is_refused(
     spark: SparkSession, tmp_path: Path, *, between_runs: bool
 ) -> None:

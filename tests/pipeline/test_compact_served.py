@@ -30,6 +30,7 @@ POSITION = 33
 
 
 @pytest.mark.long
+@pytest.mark.chosen
 async def test_what_survives_a_compaction_is_served_by_a_broker(spark: SparkSession, tmp_path: Path) -> None:
     """By offset, by key and by time; and the group's next message is the one it was, or the next kept one."""
     async with LocalCluster(brokers=1, time_scale=0.05, broker_config=CONFIG) as cluster:

@@ -21,10 +21,19 @@ from rewindmq.pipeline.decode.message_columns import FIRST_MOMENT_MS, LAST_MOMEN
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.schema import MESSAGES
 from rewindmq.pipeline.snapshot import take_snapshot
+from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import crc_ok, decode_record
+from rewindmq.protocol.sysflag import COMPRESSION_ZSTD
 from tests.pipeline.direct import rows
-from tests.pipeline.records import RecordMaker, compressed, plain, record_makers, write_log
+from tests.pipeline.records import (
+    RecordMaker,
+    compressed,
+    plain,
+    record_makers,
+    stream_compressed,
+    write_log,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATES = ("none", "prepared", "commit", "rollback")
@@ -77,45 +86,47 @@ def expected(position: int, record: bytes, segment: int) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(record_makers(), min_size=1, max_size=12), st.integers(1, 5))
-def test_every_column_is_what_the_decoder_of_records_reads(makers: list[RecordMaker], batch: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
-        placed = write_log(store, makers, 16_384)
-        found = rows(store, columns=list(MESSAGES), batchRecords=str(batch))
-    wanted = [expected(position, record, position // 16_384 * 16_384) for position, record in placed]
-    for row in found:
-        row["properties"] = sorted(row["properties"])
-    for row in wanted:
-        row["properties"] = sorted(row["properties"])
-    assert found == wanted
+def test_every_column_is_what_the_decoder_of_records_reads(full: bool) -> None:
+    @settings(max_examples=200 if full else 25, deadline=None, derandomize=True)
+    @given(st.lists(record_makers(), min_size=1, max_size=12), st.integers(1, 5))
+    def check(makers: list[RecordMaker], batch: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Path(folder) / "store"
+            placed = write_log(store, makers, 16_384)
+            found = rows(store, columns=list(MESSAGES), batchRecords=str(batch))
+        wanted = [expected(position, record, position // 16_384 * 16_384) for position, record in placed]
+        for row in (*found, *wanted):
+            row["properties"] = sorted(row["properties"])
+        assert found == wanted
+
+    check()
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(record_makers(), min_size=1, max_size=12),
-    st.lists(st.integers(0, 16_384), max_size=6),
-    st.integers(1, 5_000),
-)
-def test_wherever_a_segment_is_split_its_records_are_the_same(
-    makers: list[RecordMaker], cuts: list[int], chunk: int
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        placed = write_log(Path(folder), makers, 1 << 17)
-        snapshot = take_snapshot(folder)
-        (segment,) = snapshot.segments
-        damages: list[Damage] = []
-        reader = SegmentReader(snapshot.files, segment, damages.append, chunk_bytes=chunk)
-        bounds = sorted({0, segment.end, *(cut for cut in cuts if cut < segment.end)})
-        found = [
-            position
-            for start, stop in itertools.pairwise(bounds)
-            for block in reader.blocks(start, stop)
-            for position in (block.base + block.at).tolist()
-        ]
-    assert found == [position for position, _ in placed]
-    assert not damages
+def test_wherever_a_segment_is_split_its_records_are_the_same(full: bool) -> None:
+    @settings(max_examples=200 if full else 25, deadline=None, derandomize=True)
+    @given(
+        st.lists(record_makers(), min_size=1, max_size=12),
+        st.lists(st.integers(0, 16_384), max_size=6),
+        st.integers(1, 5_000),
+    )
+    def check(makers: list[RecordMaker], cuts: list[int], chunk: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            placed = write_log(Path(folder), makers, 1 << 17)
+            snapshot = take_snapshot(folder)
+            (segment,) = snapshot.segments
+            damages: list[Damage] = []
+            reader = SegmentReader(snapshot.files, segment, damages.append, chunk_bytes=chunk)
+            bounds = sorted({0, segment.end, *(cut for cut in cuts if cut < segment.end)})
+            found = [
+                position
+                for start, stop in itertools.pairwise(bounds)
+                for block in reader.blocks(start, stop)
+                for position in (block.base + block.at).tolist()
+            ]
+        assert found == [position for position, _ in placed]
+        assert not damages
+
+    check()
 
 
 def test_a_record_larger_than_a_chunk_is_read(tmp_path: Path) -> None:
@@ -141,8 +152,8 @@ def test_bodies_are_decompressed_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_broken_body_is_null_and_not_what_it_inflates_to_at_first(tmp_path: Path) -> None:
-    bomb = compressed(bytes(1 << 27))[-1]
-    write_log(tmp_path / "store", [plain(bomb[0], sys_flag=bomb[1])], 65_536)
+    bomb = stream_compressed(bytes(MAX_INFLATED_BODY_BYTES + 1), "zstd")
+    write_log(tmp_path / "store", [plain(bomb, sys_flag=COMPRESSION_ZSTD | 1)], 65_536)
     assert rows(tmp_path / "store", columns=["body"], decompress="true") == [{"body": None}]
 
 

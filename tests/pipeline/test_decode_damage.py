@@ -24,31 +24,32 @@ def overwrite(store: Path, position: int, data: bytes, segment_bytes: int = SEGM
 
 
 def damages(store: Path, **options: str) -> list[tuple[str, int, int]]:
-    found = rows(store, "damage", **options)
+    found = rows(store, "damage", options=options)
     assert all(row["store"] == store.name and row["detail"] for row in found)
     assert all(row["segment"] <= row["start"] < row["end"] for row in found)
     return sorted((row["kind"], row["start"], row["end"]) for row in found)
 
 
 def positions(store: Path, **options: str) -> list[int]:
-    return [row["physicalOffset"] for row in rows(store, columns=["physicalOffset"], **options)]
+    return [row["physicalOffset"] for row in rows(store, columns=["physicalOffset"], options=options)]
 
 
 def log_of(store: Path, count: int = 12, size: int = 150) -> Placed:
     return write_log(store, [plain(bytes([number + 1]) * size) for number in range(count)], SEGMENT)
 
 
-@settings(max_examples=120, deadline=None)
-@given(
-    st.lists(st.integers(0, 200), min_size=1, max_size=10),
-    st.integers(0, 4 * SEGMENT),
-    st.integers(1, 255),
-    st.integers(1, 3),
-    st.integers(60, 2_000),
-)
-def test_flipped_bytes_are_told_of_or_do_no_harm(
-    sizes: list[int], at: int, mask: int, width: int, split: int
-) -> None:
+def test_flipped_bytes_are_told_of_or_do_no_harm(full: bool) -> None:
+    check = given(
+        st.lists(st.integers(0, 200), min_size=1, max_size=10),
+        st.integers(0, 4 * SEGMENT),
+        st.integers(1, 255),
+        st.integers(1, 3),
+        st.integers(60, 2_000),
+    )(flip_and_read)
+    settings(max_examples=1_000 if full else 60, deadline=None, derandomize=True)(check)()
+
+
+def flip_and_read(sizes: list[int], at: int, mask: int, width: int, split: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         placed = write_log(

@@ -15,7 +15,7 @@ from rewindmq.pipeline.files import ArrowFiles, Files, LocalFiles, open_files
 from rewindmq.pipeline.snapshot import take_snapshot
 from tests.pipeline.records import plain, write_log
 
-KINDS = [LocalFiles(), ArrowFiles(fs.LocalFileSystem())]
+KINDS: list[Files] = [LocalFiles(), ArrowFiles(fs.LocalFileSystem())]
 
 
 @pytest.fixture(params=KINDS, ids=["this machine", "pyarrow"])

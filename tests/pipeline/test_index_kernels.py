@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,8 +104,8 @@ def _build(
     for plan in plans:
         write_index_file(plan)
     kept = before.kept if before.unfinished is None or plans else (*before.kept, before.unfinished)
-    for path in kept:
-        files.link(path, f"{target}/index/{Path(path).name}")
+    for name in kept:
+        files.link(name, f"{target}/index/{Path(name).name}")
     return target
 
 
@@ -170,7 +169,7 @@ def test_units_get_the_numbers_that_a_broker_gives_them_whatever_the_records_say
     root = tmp_path_factory.mktemp("queue")
     disk = OsDisk()
     queue = ConsumeQueue("T", 0, root / "broker", 200, disk, MapPool(disk))
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[str, int, int, int, int, int, int]] = []
     offset, position = first, 0
     for step, size in steps:
         offset = offset if step is None else step

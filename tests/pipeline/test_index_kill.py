@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 
 SMALL = IndexOptions(max_hash_slot_num=13, max_index_num=60)
 STEPS = ["reading the log", "writing consume queues and the time index", "writing the key index"]
-# What is killed when, and which steps a re-run has to do.
-PLACES = [("scan", 0), ("queues", 1), ("index", 2), ("rest", 3), ("manifest", 3), ("tidy", None)]
+# What is killed when, and which steps a re-run has to do: in the early part of a run, in the middle, and when
+# what is new is in place.
+PLACES = [
+    pytest.param("scan", 0, id="scan"),
+    pytest.param("queues", 1, id="queues", marks=pytest.mark.chosen),
+    pytest.param("index", 2, id="index"),
+    pytest.param("rest", 3, id="rest"),
+    pytest.param("manifest", 3, id="manifest", marks=pytest.mark.chosen),
+    pytest.param("tidy", None, id="tidy", marks=pytest.mark.chosen),
+]
 
 
 @pytest.mark.long

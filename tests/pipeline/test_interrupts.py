@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
 
 import pytest
@@ -15,7 +14,8 @@ from rewindmq.pipeline.interrupts import interruptible
 
 
 def interrupt() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+    # To this thread: sent to the process, it could reach another one, and be heard a moment later.
+    signal.raise_signal(signal.SIGINT)
 
 
 def test_an_interrupt_ends_what_runs_and_the_handler_of_before_is_back() -> None:

@@ -85,13 +85,12 @@ def test_without_a_java_one_line_says_what_was_found_and_what_to_install(
 
 def run_find_java(path: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     """What the scripts do, with nothing but ``path`` to find programs in."""
-    script = f'. {SCRIPTS}/env.sh; PYTHON={python}; find_java; echo "JAVA_HOME=$JAVA_HOME"'
+    script = f'. {SCRIPTS}/env.sh; PYTHON={python}; find_java; echo "JAVA_HOME=${{JAVA_HOME-unset}}"'
     return subprocess.run(
         ["/bin/bash", "-euc", script, "scripts/test"],
         env={"PATH": str(path)},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 
@@ -123,8 +122,8 @@ def test_the_scripts_install_java_as_root(tmp_path: Path) -> None:
     assert "apt-get install openjdk-21-jre-headless" in result.stderr
 
 
-def test_the_scripts_say_so_where_they_cannot_install_java(tmp_path: Path) -> None:
+def test_the_scripts_go_on_without_java_where_they_cannot_install_it(tmp_path: Path) -> None:
+    """Tests that need it are listed as not run."""
     path = machine_without_java(tmp_path, user=1000)
     result = run_find_java(path, str(path / "python"))
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "none\ntest: needs Java for the pipeline (see above)\n"
+    assert (result.returncode, result.stdout, result.stderr) == (0, "JAVA_HOME=unset\n", "")

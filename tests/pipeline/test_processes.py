@@ -12,10 +12,10 @@ import pytest
 
 from rewindmq.pipeline.java import find_java
 from tests.pipeline.logs import random_store
+from tests.pipeline.sparks import JAVA_OPTIONS
 
 pytestmark = pytest.mark.long
 
-TIMEOUT = 180
 JOBS = Path(__file__).resolve().parents[2] / "pipeline" / "jobs"
 
 
@@ -26,6 +26,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.chosen
 def test_ctrl_c_ends_a_job_its_java_and_leaves_no_output(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "rewindmq", "pipeline", "index", str(store), str(out)]
@@ -41,7 +42,7 @@ def test_ctrl_c_ends_a_job_its_java_and_leaves_no_output(store: Path, tmp_path: 
         begun = [next(process.stderr), next(process.stderr)]
         assert begun == ["starting Spark\n", "reading the log\n"]
         process.send_signal(signal.SIGINT)
-        text, rest = process.communicate(timeout=TIMEOUT)
+        text, rest = process.communicate()
     assert process.returncode == 130
     assert text == ""
     assert "Traceback" not in rest
@@ -61,22 +62,25 @@ def submit(program: Path, *arguments: str, folder: Path) -> subprocess.Completed
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     options = ["--master", "local[1]", "--conf", "spark.ui.enabled=false"]
-    options += ["--driver-java-options", f"-Dlog4j2.configurationFile={log}"]
+    options += ["--driver-java-options", f"-Dlog4j2.configurationFile={log} {JAVA_OPTIONS}"]
     return subprocess.run(
         [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), *options, str(program), *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT,
         check=False,
     )
 
 
+@pytest.mark.chosen
 def test_a_job_can_be_submitted(store: Path, tmp_path: Path) -> None:
     result = submit(JOBS / "show.py", str(store), "--count", "--quiet", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert int(result.stdout) > 0
+
+
+def test_a_submitted_job_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     result = submit(JOBS / "show.py", str(tmp_path / "nowhere"), folder=tmp_path)
     assert result.returncode == 1
     # spark-submit puts a program's stderr into stdout.

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-TIMEOUT = 120
-
-
 class Info(NamedTuple):
     numCompletedTasks: int  # noqa: N815
     numTasks: int  # noqa: N815
@@ -94,7 +91,7 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         with self._more:
-            assert self._more.wait_for(lambda: text.encode() in self._shown, TIMEOUT)
+            self._more.wait_for(lambda: text.encode() in self._shown)
 
     def close(self) -> str:
         self.stream.close()
@@ -112,10 +109,12 @@ def test_on_a_terminal_a_step_is_a_bar_of_sparks_tasks(spark: SparkSession, tmp_
     progress = make_progress(terminal.stream, is_quiet=False)
     progress.begin("counting")
     progress.watch(spark)
-    # A task that lasts until somebody writes.
-    job = InheritableThread(
-        target=lambda: spark.sparkContext.parallelize([0], 1).foreach(lambda _: gate.read_bytes())
-    )
+
+    def wait(_: int) -> None:
+        """Last until the gate is written to."""
+        gate.read_bytes()
+
+    job = InheritableThread(target=lambda: spark.sparkContext.parallelize([0], 1).foreach(wait))
     job.start()
     terminal.wait_for("0/1 tasks")
     gate.write_bytes(b"")

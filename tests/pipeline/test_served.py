@@ -6,6 +6,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+from msgspec.structs import replace
+
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig, StoredMessage
 from rewindmq.broker.store.commit_log import CommitLog
 from rewindmq.broker.store.index_layout import index_keys
@@ -21,7 +24,6 @@ from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 TOPICS = ("Orders", "Prices")
@@ -29,17 +31,20 @@ KEYED = b"KEYS\x01new"
 END_OF_TIME = (1 << 63) - 1
 # A compaction log file of 5.3.3 is a multiple of its queue file; an exact one gets one more.
 COMPACTED = CompactOptions(log_file_bytes=5_060, cq_file_bytes=506)
-SIZES = {"compaction_mapped_file_size": 4_554, "compaction_cq_mapped_file_size": 506}
+CONFIG = StoreConfig(
+    max_hash_slot_num=13,
+    max_index_num=60,
+    compaction_mapped_file_size=4_554,
+    compaction_cq_mapped_file_size=506,
+)
 
 
-def opened(root: Path, **settings: int) -> MessageStore:
+def opened(root: Path) -> MessageStore:
     first = next(path for path in (root / "consumequeue").rglob("0*") if path.is_file())
-    config = StoreConfig(
+    config = replace(
+        CONFIG,
         mapped_file_size_commit_log=next((root / "commitlog").iterdir()).stat().st_size,
         mapped_file_size_consume_queue=first.stat().st_size,
-        max_hash_slot_num=13,
-        max_index_num=60,
-        **settings,
     )
     store = MessageStore(root, config, lambda: 1_800_000_000_000)
     store.open()
@@ -91,7 +96,12 @@ def test_with_an_index_a_broker_answers_the_same_and_rebuilds_nothing(
     assert {path: path.read_bytes() for path in (root / "index").iterdir()} == before
     reads: list[int] = []
     read = CommitLog.store_time
-    monkeypatch.setattr(CommitLog, "store_time", lambda log, at: reads.append(at) or read(log, at))
+
+    def counted(log: CommitLog, at: int) -> int:
+        reads.append(at)
+        return read(log, at)
+
+    monkeypatch.setattr(CommitLog, "store_time", counted)
     assert by_time(store, root) == times
     assert reads == []
     store.close()
@@ -109,7 +119,7 @@ def test_a_broker_serves_a_compaction_store_and_goes_on_from_there(
         queue: max(m.queue_offset for m in read_log(root) if (m.topic, m.queue_id) == queue) + 1
         for queue in wanted
     }
-    config = StoreConfig(mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=6_000, **SIZES)
+    config = replace(CONFIG, mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=6_000)
     store = MessageStore(served, config, lambda: 1_800_000_000_000)
     store.open()
     store.set_compaction_topics(TOPICS)
@@ -128,6 +138,7 @@ def test_a_broker_serves_a_compaction_store_and_goes_on_from_there(
     store.close()
 
 
+@pytest.mark.long
 def test_beside_the_log_it_was_made_from_a_compaction_store_gets_what_is_newer(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -142,7 +153,7 @@ def test_beside_the_log_it_was_made_from_a_compaction_store_gets_what_is_newer(
         store.put_message(StoredMessage("Prices", 0, b"%d" % number, KEYED))
     store.close()
     shutil.copytree((tmp_path / "out" / "current" / "compaction").resolve(), root / "compaction")
-    store = opened(root, **SIZES)
+    store = opened(root)
     store.set_compaction_topics(["Prices"])
     assert store.rebuilt_units == 0
     result = store.get_message("Prices", 0, 0, 32, None)

@@ -53,7 +53,8 @@ def test_nothing_in_the_store_is_changed(tmp_path: Path) -> None:
     before = state(tmp_path / "store")
     for view in ("messages", "consumequeue", "index", "offsets", "damage"):
         rows(tmp_path / "store", view, counters=str(tmp_path / "counters"))
-    rows(tmp_path / "store", topic="Orders", key="key-1", **{"from": "1700000001000"})
+    options = {"topic": "Orders", "key": "key-1", "from": "1700000001000"}
+    rows(tmp_path / "store", options=options)
     assert state(tmp_path / "store") == before
 
 

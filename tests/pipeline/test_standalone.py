@@ -16,21 +16,21 @@ import pytest
 
 from rewindmq.pipeline.java import find_java
 from tests.pipeline.logs import random_store
+from tests.pipeline.sparks import JAVA_OPTIONS
 from tests.support.repository import importing_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.chosen]
 
-TIMEOUT = 300
-PATIENCE = 30
 DEPLOY = "org.apache.spark.deploy"
 # What a driver program does; the local session does the same in this process.
 DRIVER = """
 import json, sys
 from pathlib import Path
 from rewindmq.pipeline.session import make_session, stop_session
+from tests.pipeline.sparks import JAVA_OPTIONS
 from tests.pipeline.standalone_work import work
 
 master, stores, out = sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3])
@@ -39,6 +39,8 @@ config = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     "spark.sql.shuffle.partitions": "4",
 }
 spark = make_session(master, memory="512m", config=config, log=out / "driver.log")
@@ -61,6 +63,7 @@ def daemon(kind: str, arguments: list[str], log: Path, said: str) -> Iterator[st
         "JAVA_HOME": str(find_java().home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
     }
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -73,7 +76,7 @@ def daemon(kind: str, arguments: list[str], log: Path, said: str) -> Iterator[st
             yield line
         finally:
             process.terminate()
-            process.wait(PATIENCE)
+            process.wait()
         rest.join()
 
 
@@ -130,7 +133,6 @@ def test_a_cluster_of_two_workers_reads_compacts_and_indexes_as_one_process_does
         env=importing_environment(),
         capture_output=True,
         text=True,
-        timeout=TIMEOUT,
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")

@@ -38,7 +38,7 @@ MESSAGES = st.lists(
 
 
 @given(messages=MESSAGES)
-def test_a_batch_comes_back(messages) -> None:
+def test_a_batch_comes_back(messages: list[Message]) -> None:
     decoded = decode_batch(encode_batch(messages))
     assert [(body, flag) for body, _, flag in decoded] == [(m.body, m.flag) for m in messages]
     assert [parse_properties(properties.decode()) for _, properties, _ in decoded] == [
@@ -47,7 +47,7 @@ def test_a_batch_comes_back(messages) -> None:
 
 
 @given(messages=MESSAGES, cut=st.integers(1, 30))
-def test_a_truncated_batch_is_illegal(messages, cut) -> None:
+def test_a_truncated_batch_is_illegal(messages: list[Message], cut: int) -> None:
     data = encode_batch(messages)
     # Cutting whole entries leaves a shorter batch; cutting less than the last one never does.
     last = len(encode_batch(messages[-1:]))
@@ -57,13 +57,13 @@ def test_a_truncated_batch_is_illegal(messages, cut) -> None:
 
 
 @given(data=st.binary(max_size=100))
-def test_garbage_is_illegal(data) -> None:
+def test_garbage_is_illegal(data: bytes) -> None:
     with pytest.raises(RequestError) as refusal:
         decode_batch(data)
     assert refusal.value.code == 13
 
 
-def entry(size, body_length, body, properties_length, properties):
+def entry(size: int, body_length: int, body: bytes, properties_length: int, properties: bytes) -> bytes:
     return (
         struct.pack(">iiiii", size, 0, 0, 0, body_length)
         + body
@@ -87,7 +87,7 @@ def entry(size, body_length, body, properties_length, properties):
         entry(22, 0, b"", 0, b"") + b"\0",
     ],
 )
-def test_lengths_that_do_not_add_up_are_illegal(data) -> None:
+def test_lengths_that_do_not_add_up_are_illegal(data: bytes) -> None:
     with pytest.raises(RequestError, match="batch body") as refusal:
         decode_batch(data)
     assert refusal.value.code == 13

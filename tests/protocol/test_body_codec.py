@@ -1,11 +1,14 @@
 """Structured bodies (wire.md 5): the exact texts, every form peers send, and bodies that do not fit."""
 
+from typing import Any, TypeVar
+
 import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.protocol import fastjson
+from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody, SubscriptionGroupConfig
@@ -40,16 +43,17 @@ from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.subscription import build_subscription_data
 
+B = TypeVar("B", bound=RemotingBody)
 MQ = MessageQueue("T", "b", 0)
 MQ_TEXT = '{"brokerName":"b","queueId":0,"topic":"T"}'
 
 
-def from_json(text, body_type):
+def from_json(text: str | bytes, body_type: type[B]) -> B:
     data = text if isinstance(text, bytes) else text.encode()
     return decode_body(RemotingCommand(1, body=data, serialize_type=SerializeType.JSON), body_type)
 
 
-def from_msgpack(value, body_type):
+def from_msgpack(value: Any, body_type: type[B]) -> B:
     data = value if isinstance(value, bytes) else msgpack.packb(value)
     return decode_body(RemotingCommand(1, body=data, serialize_type=SerializeType.MSGPACK), body_type)
 
@@ -149,7 +153,7 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("body", "text"), GOLDEN, ids=lambda value: type(value).__name__)
-def test_wire_5_bodies_have_the_text_of_the_reference(body, text) -> None:
+def test_wire_5_bodies_have_the_text_of_the_reference(body: RemotingBody, text: str) -> None:
     assert encode_body(body, SerializeType.JSON).decode() == text
     assert encode_body(body, SerializeType.ROCKETMQ).decode() == text
     assert from_json(text, type(body)) == body
@@ -229,7 +233,7 @@ TABLE_FORMS = {
 
 
 @pytest.mark.parametrize("table", TABLE_FORMS.values(), ids=TABLE_FORMS.keys())
-def test_T2_every_form_of_an_object_keyed_table_is_read(table) -> None:
+def test_T2_every_form_of_an_object_keyed_table_is_read(table: str) -> None:
     assert from_json('{"offsetTable":' + table + "}", ResetOffsetBody) == ResetOffsetBody({MQ: 100})
     nested = '{"consumerTable":{"c":' + table + "}}"
     assert from_json(nested, GetConsumerStatusBody).consumer_table == {"c": {MQ: 100}}
@@ -282,7 +286,9 @@ def test_msgpack_queues_are_read_as_map_and_as_array() -> None:
         ("{offsetTable:", ResetOffsetBody, "JSON body"),
     ],
 )
-def test_a_body_that_does_not_fit_names_the_place(text, body_type, what) -> None:
+def test_a_body_that_does_not_fit_names_the_place(
+    text: str, body_type: type[RemotingBody], what: str
+) -> None:
     with pytest.raises(BodyError, match=what) as refusal:
         from_json(text, body_type)
     assert refusal.value.code == 1
@@ -307,13 +313,13 @@ def test_a_body_that_does_not_fit_names_the_place(text, body_type, what) -> None
         b"\x81\xd7\xff" + bytes(8) + b"\x01",
     ],
 )
-def test_msgpack_that_does_not_fit_is_a_body_error(data) -> None:
+def test_msgpack_that_does_not_fit_is_a_body_error(data: bytes) -> None:
     with pytest.raises(BodyError):
         from_msgpack(data, ResetOffsetBody)
 
 
 @given(data=st.binary(max_size=120))
-def test_garbage_is_a_body_error_and_nothing_else(data) -> None:
+def test_garbage_is_a_body_error_and_nothing_else(data: bytes) -> None:
     for decode in (from_json, from_msgpack):
         for body_type in (ResetOffsetBody, HeartbeatData, TopicRouteData):
             try:
@@ -324,7 +330,7 @@ def test_garbage_is_a_body_error_and_nothing_else(data) -> None:
 
 
 @pytest.mark.parametrize("serialize_type", SerializeType)
-def test_no_body_is_a_body_error(serialize_type) -> None:
+def test_no_body_is_a_body_error(serialize_type: SerializeType) -> None:
     with pytest.raises(BodyError, match="no body"):
         decode_body(RemotingCommand(34, serialize_type=serialize_type), HeartbeatData)
 
@@ -335,7 +341,7 @@ def test_a_body_in_a_memoryview_is_read() -> None:
 
 
 @pytest.mark.parametrize("serialize_type", SerializeType)
-def test_what_cannot_be_written_is_a_body_error(serialize_type) -> None:
+def test_what_cannot_be_written_is_a_body_error(serialize_type: SerializeType) -> None:
     with pytest.raises(BodyError):
         encode_body(KVTable({"a": "\ud800"}), serialize_type)
 

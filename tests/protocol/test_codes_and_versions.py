@@ -34,20 +34,23 @@ def test_only_the_reused_response_codes_have_two_names() -> None:
         ("POP_MESSAGE", 200050),
     ],
 )
-def test_anchors_of_the_request_codes(name, number) -> None:
+def test_anchors_of_the_request_codes(name: str, number: int) -> None:
     assert RequestCode[name] == number
 
 
 def test_anchors_of_the_response_codes() -> None:
-    assert ResponseCode.REQUEST_CODE_NOT_SUPPORTED == 3
-    assert ResponseCode.TOPIC_NOT_EXIST == 17
-    assert ResponseCode.PULL_OFFSET_MOVED == 21
-    assert ResponseCode.QUERY_NOT_FOUND == 22
-    assert ResponseCode.CONSUMER_NOT_ONLINE == 206
+    anchors = {
+        3: ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        17: ResponseCode.TOPIC_NOT_EXIST,
+        21: ResponseCode.PULL_OFFSET_MOVED,
+        22: ResponseCode.QUERY_NOT_FOUND,
+        206: ResponseCode.CONSUMER_NOT_ONLINE,
+    }
+    assert {number: ResponseCode(number) for number in anchors} == anchors
 
 
 @pytest.mark.parametrize("version", MQVersion)
-def test_named_versions_agree_with_the_series(version) -> None:
+def test_named_versions_agree_with_the_series(version: MQVersion) -> None:
     assert version_name(version) == version.name
 
 
@@ -71,7 +74,7 @@ def test_named_versions_agree_with_the_series(version) -> None:
         (-1, "V3_0_0_SNAPSHOT"),
     ],
 )
-def test_version_names(ordinal, name) -> None:
+def test_version_names(ordinal: int, name: str) -> None:
     assert version_name(ordinal) == name
 
 
@@ -98,5 +101,5 @@ def test_rewindmq_announces_the_base_version() -> None:
         (1.5, 7),
     ],
 )
-def test_languages_are_read_by_name_or_number(value, language) -> None:
+def test_languages_are_read_by_name_or_number(value: float | str | None, language: int) -> None:
     assert LanguageCode.parse(value) == language

@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from typing import Any
 
 import msgspec
 import pytest
@@ -44,7 +45,7 @@ QUEUE = MessageQueue("T", "b", 0)
         ("{ {'b' : [2]} :1}", {"{'b' : [2]}": 1}),
     ],
 )
-def test_the_tolerant_reader_takes_what_fastjson_does(text, value) -> None:
+def test_the_tolerant_reader_takes_what_fastjson_does(text: str, value: Any) -> None:
     assert fastjson.loads(text) == value
     assert fastjson.loads(text.encode()) == value
 
@@ -58,7 +59,7 @@ def test_the_tolerant_reader_takes_what_fastjson_does(text, value) -> None:
         "{a:" + "9" * 5000 + "}", "{a:--1}", "/* 1", "1/", "{/a:1}",
     ],
 )  # fmt: skip
-def test_what_is_neither_is_a_body_error(text) -> None:
+def test_what_is_neither_is_a_body_error(text: str) -> None:
     with pytest.raises(BodyError) as refusal:
         fastjson.loads(text)
     assert refusal.value.code == 1
@@ -66,13 +67,13 @@ def test_what_is_neither_is_a_body_error(text) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"{a:'\xff'}", b'{"a":"\xff"}', b'"\xc3"'])
-def test_bytes_that_are_no_utf8_are_a_body_error(data) -> None:
+def test_bytes_that_are_no_utf8_are_a_body_error(data: bytes) -> None:
     with pytest.raises(BodyError):
         fastjson.loads(data)
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "/**/", "//\n"])
-def test_blanks_and_comments_take_no_memory_to_pass_over(blank) -> None:
+def test_blanks_and_comments_take_no_memory_to_pass_over(blank: str) -> None:
     text = f"{{a:{blank * 20_000}1}}"
     tracemalloc.start()
     try:
@@ -85,7 +86,7 @@ def test_blanks_and_comments_take_no_memory_to_pass_over(blank) -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', "{a:", "{{"])
 @pytest.mark.parametrize("levels", [MAX_BODY_DEPTH + 1, 500, 100_000])
-def test_nesting_without_end_is_a_body_error(opening, levels) -> None:
+def test_nesting_without_end_is_a_body_error(opening: str, levels: int) -> None:
     closing = {"[": "]", '{"a":': "}", "{a:": "}", "{{": ""}[opening]
     with pytest.raises(BodyError):
         fastjson.loads(opening * levels + "1" + closing * levels)
@@ -104,7 +105,7 @@ SCALARS = PLAIN_TEXT | NUMBERS | st.booleans()
 QUEUES = st.builds(MessageQueue, PLAIN_TEXT, PLAIN_TEXT, st.integers(-(2**31), 2**31 - 1))
 
 
-def tables(children):
+def tables(children: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[Any, Any]]:
     integers = st.integers(-(2**31), 2**31 - 1)
     return st.one_of(
         *[st.dictionaries(keys, children, max_size=4) for keys in (PLAIN_TEXT, integers, QUEUES)]
@@ -117,24 +118,24 @@ VALUES = st.recursive(
 
 
 @given(value=VALUES)
-def test_what_is_written_is_read_back(value) -> None:
+def test_what_is_written_is_read_back(value: Any) -> None:
     assert fastjson.loads(fastjson.dumps(value)) == value
 
 
 @given(value=VALUES)
-def test_the_strict_form_is_ascii_json_that_any_parser_reads(value) -> None:
+def test_the_strict_form_is_ascii_json_that_any_parser_reads(value: Any) -> None:
     text = fastjson.dumps(value, standard=True)
     assert text.isascii()
     msgspec.json.decode(text)
 
 
 @given(value=st.recursive(SCALARS, lambda c: st.lists(c) | st.dictionaries(PLAIN_TEXT, c), max_leaves=12))
-def test_the_tolerant_scanner_agrees_with_strict_json(value) -> None:
+def test_the_tolerant_scanner_agrees_with_strict_json(value: Any) -> None:
     assert scan(msgspec.json.encode(value).decode()) == value
 
 
 @given(text=st.text(st.sampled_from("{}[]:,'\"\\u0a1-.e \n"), max_size=40))
-def test_nonsense_is_a_value_or_a_body_error(text) -> None:
+def test_nonsense_is_a_value_or_a_body_error(text: str) -> None:
     try:
         value = fastjson.loads(text)
     except BodyError:

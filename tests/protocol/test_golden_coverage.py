@@ -48,7 +48,7 @@ IMPLEMENTED: Final = sorted({*NAMESRV_HANDLERS, *BROKER_HANDLERS, *sent_by_our_c
 
 
 @pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
-def test_every_implemented_code_has_golden_frames(codec) -> None:
+def test_every_implemented_code_has_golden_frames(codec: SerializeType) -> None:
     recorded = {(frame.code, frame.is_response) for frame in FRAMES if frame.codec is codec}
     oneway = {frame.code for frame in FRAMES if frame.form == "oneway"}
     missing = {
@@ -61,7 +61,7 @@ def test_every_implemented_code_has_golden_frames(codec) -> None:
 
 
 @pytest.mark.parametrize("codec", [SerializeType.JSON, SerializeType.ROCKETMQ], ids=lambda codec: codec.name)
-def test_every_header_and_body_class_has_golden_frames(codec) -> None:
+def test_every_header_and_body_class_has_golden_frames(codec: SerializeType) -> None:
     seen = set()
     for frame in FRAMES:
         if frame.codec is codec:
@@ -116,7 +116,7 @@ def test_fields_said_to_be_untyped_are_in_some_frame_and_no_header() -> None:
 
 
 def test_members_said_to_be_untyped_are_in_some_body_and_no_type() -> None:
-    found = set()
+    found: set[str] = set()
     for frame in FRAMES:
         body_type = body_of(frame)
         if not (frame.body and isinstance(body_type, type)):

@@ -1,6 +1,7 @@
 """The three header codecs against the reference's bytes (wire.md 2), and against bytes nobody should send."""
 
 import struct
+from typing import Any
 
 import msgpack
 import msgspec
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.codec import HEADER_CODECS
+from rewindmq.protocol.codec import HEADER_CODECS, HeaderCodec
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError, HeaderError
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
@@ -40,7 +41,9 @@ ROUTE_REQUEST = {
     ("name", "codec", "language"),
     [("json", JSON, 0), ("rocketmq", ROCKETMQ, 0), ("msgpack", MSGPACK, LanguageCode.PYTHON)],
 )
-def test_wire_2_route_request_has_the_bytes_of_the_reference(name, codec, language) -> None:
+def test_wire_2_route_request_has_the_bytes_of_the_reference(
+    name: str, codec: HeaderCodec, language: int
+) -> None:
     command = RemotingCommand(
         RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader("TopicA"), language=language
     )
@@ -70,7 +73,7 @@ COMMANDS = st.builds(
 
 @ALL
 @given(command=COMMANDS)
-def test_a_header_comes_back_as_it_went(codec, command) -> None:
+def test_a_header_comes_back_as_it_went(codec: HeaderCodec, command: RemotingCommand) -> None:
     decoded = codec.decode_header(codec.encode_header(command))
     for name in ("code", "remark", "language", "version", "opaque", "flag"):
         assert getattr(decoded, name) == getattr(command, name), name
@@ -79,7 +82,9 @@ def test_a_header_comes_back_as_it_went(codec, command) -> None:
 
 @ALL
 @given(command=COMMANDS)
-def test_a_received_command_can_be_passed_on_in_every_codec(codec, command) -> None:
+def test_a_received_command_can_be_passed_on_in_every_codec(
+    codec: HeaderCodec, command: RemotingCommand
+) -> None:
     received = codec.decode_header(codec.encode_header(command))
     for onward in HEADER_CODECS.values():
         assert dict(onward.decode_header(onward.encode_header(received)).ext) == dict(command.ext)
@@ -87,7 +92,7 @@ def test_a_received_command_can_be_passed_on_in_every_codec(codec, command) -> N
 
 @ALL
 @given(data=st.binary(max_size=200))
-def test_garbage_is_a_frame_error_and_nothing_else(codec, data) -> None:
+def test_garbage_is_a_frame_error_and_nothing_else(codec: HeaderCodec, data: bytes) -> None:
     try:
         command = codec.decode_header(data)
         _ = command.ext
@@ -98,21 +103,21 @@ def test_garbage_is_a_frame_error_and_nothing_else(codec, data) -> None:
 
 @ALL
 @given(command=COMMANDS, cut=st.integers(1, 400))
-def test_a_truncated_header_is_a_frame_error(codec, command, cut) -> None:
+def test_a_truncated_header_is_a_frame_error(codec: HeaderCodec, command: RemotingCommand, cut: int) -> None:
     data = codec.encode_header(command)
     with pytest.raises(FrameError):
         codec.decode_header(data[: max(0, len(data) - cut)])
 
 
 @pytest.mark.parametrize("codec", [ROCKETMQ, MSGPACK])
-def test_bytes_left_over_are_a_frame_error(codec) -> None:
+def test_bytes_left_over_are_a_frame_error(codec: HeaderCodec) -> None:
     with pytest.raises(FrameError):
         codec.decode_header(codec.encode_header(RemotingCommand(11)) + b"\0")
 
 
 @ALL
-def test_more_ext_fields_than_allowed_are_a_frame_error(codec) -> None:
-    def header(count):
+def test_more_ext_fields_than_allowed_are_a_frame_error(codec: HeaderCodec) -> None:
+    def header(count: int) -> bytes:
         return codec.encode_header(RemotingCommand(11, ext_fields={f"k{i}": "v" for i in range(count)}))
 
     assert len(codec.decode_header(header(MAX_EXT_FIELDS)).ext) == MAX_EXT_FIELDS
@@ -163,7 +168,7 @@ def test_json_reads_an_unknown_language_and_nulls() -> None:
         '{"code":105,"opaque":7,"version":401,"hello":{1:NaN},"extFields":{"topic":"T"}}',
     ],
 )
-def test_json_is_read_as_fastjson_reads_it(text) -> None:
+def test_json_is_read_as_fastjson_reads_it(text: str) -> None:
     command = JSON.decode_header(text.encode())
     assert (command.code, command.opaque, command.version, dict(command.ext)) == (105, 7, 401, {"topic": "T"})
 
@@ -198,7 +203,7 @@ def test_json_keeps_containers_among_the_ext_fields_as_their_text() -> None:
         '{"code":1,"extFields":{"a":' + "9" * 10_000 + "}}",
     ],
 )
-def test_json_of_the_wrong_shape_is_a_frame_error(text) -> None:
+def test_json_of_the_wrong_shape_is_a_frame_error(text: str) -> None:
     with pytest.raises(FrameError):
         JSON.decode_header(text.encode())
 
@@ -216,7 +221,7 @@ def test_json_of_the_wrong_shape_is_a_frame_error(text) -> None:
     ],
     ids=["texts", "values", "null", "containers", "not ASCII", "long"],
 )
-def test_json_ext_fields_give_one_typed_header_however_they_are_written(ext) -> None:
+def test_json_ext_fields_give_one_typed_header_however_they_are_written(ext: str) -> None:
     command = JSON.decode_header(f'{{"code":222,"extFields":{ext}}}'.encode())
     before = command.decode_header(ResetOffsetRequestHeader)
     assert (before.topic, before.is_force, before.timestamp, before.queue_id) == ("T", True, 7, 3)
@@ -291,7 +296,7 @@ def test_rocketmq_reads_length_0_as_absent() -> None:
         struct.pack(">hBhiii", 11, 0, 401, 1, 0, 2**31 - 1) + bytes(8),
     ],
 )
-def test_rocketmq_lengths_that_do_not_add_up_are_frame_errors(data) -> None:
+def test_rocketmq_lengths_that_do_not_add_up_are_frame_errors(data: bytes) -> None:
     with pytest.raises(FrameError):
         ROCKETMQ.decode_header(data)
 
@@ -326,13 +331,13 @@ def test_msgpack_ignores_elements_after_the_seventh() -> None:
         [None, 3, 401, 1, 0, None, None],
     ],
 )
-def test_msgpack_of_the_wrong_shape_is_a_frame_error(value) -> None:
+def test_msgpack_of_the_wrong_shape_is_a_frame_error(value: Any) -> None:
     with pytest.raises(FrameError):
         MSGPACK.decode_header(msgpack.packb(value))
 
 
 @pytest.mark.parametrize("place", [6, 7])
-def test_msgpack_nested_without_end_is_a_frame_error(place) -> None:
+def test_msgpack_nested_without_end_is_a_frame_error(place: int) -> None:
     head = msgpack.packb([105, 3, 401, 1, 0, None, None, None])
     elements = head[1 : 1 + len(head) - 1 - (8 - place)]
     with pytest.raises(FrameError):
@@ -340,7 +345,7 @@ def test_msgpack_nested_without_end_is_a_frame_error(place) -> None:
 
 
 @pytest.mark.parametrize("ext", [{"a": [1]}, {"a": {"b": 1}}, {1: "a"}, {"a": 1.5}])
-def test_msgpack_ext_values_of_the_wrong_type_refuse_the_request(ext) -> None:
+def test_msgpack_ext_values_of_the_wrong_type_refuse_the_request(ext: dict[object, object]) -> None:
     command = MSGPACK.decode_header(msgpack.packb([105, 3, 401, 1, 0, None, ext]))
     with pytest.raises(HeaderError):
         _ = command.ext
@@ -356,13 +361,13 @@ def test_msgpack_keeps_native_values_and_coerces_them_where_they_cross_over() ->
 
 
 @pytest.mark.parametrize("codec", [JSON, ROCKETMQ])
-def test_bytes_that_are_no_text_cannot_leave_msgpack(codec) -> None:
+def test_bytes_that_are_no_text_cannot_leave_msgpack(codec: HeaderCodec) -> None:
     with pytest.raises(FrameError):
         codec.encode_header(RemotingCommand(11, ext_fields={"a": b"\xff"}))
 
 
 @ALL
-def test_a_lone_surrogate_is_a_frame_error(codec) -> None:
+def test_a_lone_surrogate_is_a_frame_error(codec: HeaderCodec) -> None:
     for command in (RemotingCommand(1, remark="\ud800"), RemotingCommand(1, ext_fields={"a": "\ud800"})):
         with pytest.raises(FrameError):
             codec.encode_header(command)
@@ -385,7 +390,9 @@ def test_a_lone_surrogate_is_a_frame_error(codec) -> None:
         ),
     ],
 )
-def test_missing_and_wrong_typed_fields_name_the_field(codec, ext, what) -> None:
+def test_missing_and_wrong_typed_fields_name_the_field(
+    codec: HeaderCodec, ext: dict[str, str], what: str
+) -> None:
     command = codec.decode_header(codec.encode_header(RemotingCommand(222, ext_fields=ext)))
     with pytest.raises(HeaderError, match=what) as refusal:
         command.decode_header(ResetOffsetRequestHeader)

@@ -35,7 +35,7 @@ from rewindmq.protocol.text import java_hash
         ("polygenelubricants", -2147483648),
     ],
 )
-def test_java_hash_vectors(text, value) -> None:
+def test_java_hash_vectors(text: str, value: int) -> None:
     assert java_hash(text) == value
 
 
@@ -52,7 +52,7 @@ def test_offset_message_id_vector() -> None:
     port=st.integers(0, 65_535),
     offset=st.integers(0, 2**63 - 1),
 )
-def test_offset_message_ids_come_back(address, port, offset) -> None:
+def test_offset_message_ids_come_back(address: bytes, port: int, offset: int) -> None:
     host = address + port.to_bytes(4)
     text = offset_message_id(host, offset)
     assert len(text) in (32, 56)
@@ -60,7 +60,7 @@ def test_offset_message_ids_come_back(address, port, offset) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "zz", "7F" * 15, "7F" * 17, "7F 00" * 8, "7F" * 28 + " ", "标" * 32])
-def test_what_is_no_offset_message_id_is_refused(text) -> None:
+def test_what_is_no_offset_message_id_is_refused(text: str) -> None:
     with pytest.raises(RequestError) as refusal:
         parse_offset_message_id(text)
     assert refusal.value.code == 1
@@ -72,14 +72,14 @@ PROPERTIES = st.dictionaries(PLAIN, PLAIN, max_size=8)
 
 
 @given(properties=PROPERTIES)
-def test_properties_come_back(properties) -> None:
+def test_properties_come_back(properties: dict[str, str]) -> None:
     text = format_properties(properties)
     assert parse_properties(text) == properties
     assert parse_properties(text + "\x02") == properties
 
 
 @given(text=st.text(st.sampled_from("AB\x01\x02"), max_size=30), name=st.sampled_from(["A", "B", "AB"]))
-def test_one_property_is_found_as_parsing_all_would_find_it(text, name) -> None:
+def test_one_property_is_found_as_parsing_all_would_find_it(text: str, name: str) -> None:
     assert find_property(text, name) == parse_properties(text).get(name)
 
 
@@ -88,7 +88,7 @@ def test_of_duplicate_properties_the_last_wins() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"a\x01": "b"}, {"a": "b\x02"}])
-def test_a_separator_inside_a_property_is_refused(bad) -> None:
+def test_a_separator_inside_a_property_is_refused(bad: dict[str, str]) -> None:
     with pytest.raises(RequestError) as refusal:
         format_properties(bad)
     assert refusal.value.code == 13
@@ -172,7 +172,7 @@ def test_what_is_almost_bytes_or_str_is_stored_as_such() -> None:
 
 
 @pytest.mark.parametrize(("sys_flag", "what"), [(0x101, "LZ4"), (0x201, "ZSTD"), (0x301, "does not inflate")])
-def test_bodies_that_cannot_be_read_say_so(sys_flag, what) -> None:
+def test_bodies_that_cannot_be_read_say_so(sys_flag: int, what: str) -> None:
     with pytest.raises(ClientError, match=what):
         inflate(b"not compressed", sys_flag)
 

@@ -9,7 +9,7 @@ from rewindmq.protocol.subscription import build_subscription_data
 
 
 @pytest.mark.parametrize("topic", ["T", "a-Z_0|9", "%RETRY%group", "ns%topic", "T" * 127, "TBW102"])
-def test_legal_topics(topic) -> None:
+def test_legal_topics(topic: str) -> None:
     names.check_topic(topic)
 
 
@@ -30,7 +30,7 @@ ILLEGAL = "The specified topic contains illegal characters, allowing only ^[%|a-
         ("T" * 128, "The specified topic is longer than topic max length."),
     ],
 )
-def test_illegal_topics_are_refused_in_rocketmqs_words(topic, remark) -> None:
+def test_illegal_topics_are_refused_in_rocketmqs_words(topic: str, remark: str) -> None:
     with pytest.raises(RequestError) as refusal:
         names.check_topic(topic)
     assert (refusal.value.code, refusal.value.remark) == (1, remark)
@@ -44,7 +44,7 @@ def test_illegal_topics_are_refused_in_rocketmqs_words(topic, remark) -> None:
         ("../x", "the specified group[../x] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"),
     ],
 )
-def test_illegal_groups_are_refused_in_rocketmqs_words(group, remark) -> None:
+def test_illegal_groups_are_refused_in_rocketmqs_words(group: str, remark: str) -> None:
     assert not names.is_valid_group(group)
     with pytest.raises(RequestError) as refusal:
         names.check_group(group)
@@ -63,7 +63,7 @@ def test_illegal_groups_are_refused_in_rocketmqs_words(group, remark) -> None:
         "OFFSET_MOVED_EVENT",
     ],
 )
-def test_topics_the_broker_keeps_for_itself_are_not_sendable(topic) -> None:
+def test_topics_the_broker_keeps_for_itself_are_not_sendable(topic: str) -> None:
     with pytest.raises(RequestError) as refusal:
         names.check_sendable(topic)
     assert refusal.value.code == 16
@@ -87,7 +87,7 @@ def test_derived_names_and_remarks() -> None:
 
 
 @pytest.mark.parametrize("expression", ["*", "", None])
-def test_everything_is_subscribed(expression) -> None:
+def test_everything_is_subscribed(expression: str | None) -> None:
     subscription = build_subscription_data("T", expression)
     assert (subscription.sub_string, subscription.tags_set, subscription.code_set) == ("*", set(), set())
 

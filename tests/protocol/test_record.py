@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from rewindmq.protocol.record import (
     crc_ok,
     decode_record,
     decode_records,
+    decode_stream,
     encode_record,
 )
 
@@ -25,8 +27,8 @@ V4_HOST = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
 V6_HOST = bytes(15) + b"\x01" + (10911).to_bytes(4, "big")
 
 
-def record(**changes) -> bytes:
-    fields = {
+def record(**changes: Any) -> bytes:
+    fields: dict[str, Any] = {
         "topic": "TopicA", "stored_body": b"hello 0", "properties": b"TAGS\x01TagA", "queue_id": 3,
         "queue_offset": 5, "physical_offset": 663, "born_timestamp": 1, "born_host": V4_HOST,
         "store_timestamp": 2, "store_host": V4_HOST, "flag": 9, "reconsume_times": 1,
@@ -44,7 +46,7 @@ def test_store_3_1_worked_example() -> None:
 @pytest.mark.parametrize(
     ("body", "crc"), [(b"hello 0", 552077809), (b"hello 3", 971069515), (b"hello", 0x3610A686)]
 )
-def test_crc_vectors(body, crc) -> None:
+def test_crc_vectors(body: bytes, crc: int) -> None:
     assert body_crc(body) == crc
 
 
@@ -101,7 +103,14 @@ HOSTS = st.sampled_from([V4_HOST, V6_HOST])
     after=st.binary(max_size=9),
 )
 def test_a_record_comes_back_from_any_position(
-    body, properties, topic, born, store, numbers, before, after
+    body: bytes,
+    properties: bytes,
+    topic: str,
+    born: bytes,
+    store: bytes,
+    numbers: tuple[int, int, int, int],
+    before: bytes,
+    after: bytes,
 ) -> None:
     queue_id, flag, queue_offset, physical_offset = numbers
     data = record(
@@ -144,8 +153,17 @@ def test_a_stream_stops_at_the_first_record_that_does_not_parse() -> None:
     assert decode_records(b"") == []
 
 
+def test_a_stream_that_stops_early_says_where_and_why() -> None:
+    one, two = record(queue_offset=1), record(queue_offset=2)
+    assert decode_stream(one + two)[1] is None
+    assert decode_stream(b"")[1] is None
+    messages, damage = decode_stream(one + two[:20])
+    assert [message.queue_offset for message in messages] == [1]
+    assert str(damage) == f"record at {len(one)} is cut short"
+
+
 @given(cut=st.integers(0, 119))
-def test_a_record_cut_short_is_a_record_error(cut) -> None:
+def test_a_record_cut_short_is_a_record_error(cut: int) -> None:
     data = record()
     with pytest.raises(RecordError):
         decode_record(data[: min(cut, len(data) - 1)])
@@ -154,7 +172,7 @@ def test_a_record_cut_short_is_a_record_error(cut) -> None:
 
 
 @given(at=st.integers(0, 130), bits=st.integers(1, 255))
-def test_a_damaged_record_is_refused_or_still_a_message(at, bits) -> None:
+def test_a_damaged_record_is_refused_or_still_a_message(at: int, bits: int) -> None:
     data = bytearray(record())
     data[at % len(data)] ^= bits
     try:
@@ -166,12 +184,12 @@ def test_a_damaged_record_is_refused_or_still_a_message(at, bits) -> None:
 
 
 @given(data=st.binary(max_size=300))
-def test_garbage_is_no_record(data) -> None:
+def test_garbage_is_no_record(data: bytes) -> None:
     assert decode_records(data) == []
 
 
 @pytest.mark.parametrize("body_length", [-1, -89, -(2**31), 2**31 - 1])
-def test_a_hostile_body_length_is_a_record_error(body_length) -> None:
+def test_a_hostile_body_length_is_a_record_error(body_length: int) -> None:
     data = bytearray(record())
     struct.pack_into(">i", data, FIXED_V4.size - 4, body_length)
     for buffer in (bytes(data), memoryview(data)):
@@ -200,7 +218,7 @@ def test_the_magic_is_written_as_the_reference_says() -> None:
 
 
 @pytest.mark.parametrize("sys_flag", [0x1, 0x301])
-def test_T16_zlib_bodies_of_old_and_new_senders_are_inflated(sys_flag) -> None:
+def test_T16_zlib_bodies_of_old_and_new_senders_are_inflated(sys_flag: int) -> None:
     body = b"x" * 5000
     message = decode_record(record(stored_body=zlib.compress(body, 5), sys_flag=sys_flag))
     assert message.body == body

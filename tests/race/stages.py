@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.profile import Profile
@@ -17,8 +18,15 @@ from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import TOPIC, Stage
 
 Play = Callable[[Stage], Awaitable[None]]
-Player = Callable[..., History]
 TIME_SCALE = 0.01
+
+
+class Player(Protocol):
+    """Plays a scenario on one kind of stage; returns what happened."""
+
+    def __call__(
+        self, play: Play, *, profile: Profile = Profile.V49, mode: ResetMode = ResetMode.CLASSIC
+    ) -> History: ...
 
 
 def simulate(

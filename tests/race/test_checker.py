@@ -635,7 +635,7 @@ class Frames(Story):
             )
 
     def pull_frames(self, first: int, following: int, commit: int = 0) -> None:
-        asked = {"queueOffset": first, "commitOffset": commit, "sysFlag": 2 | (commit > 0)}
+        asked: dict[str, Any] = {"queueOffset": first, "commitOffset": commit, "sysFlag": 2 | (commit > 0)}
         self.request(11, **asked)
         offsets = list(range(first, following))
         self.response(11, 0 if offsets else 19, nextBeginOffset=following, offsets=offsets, **asked)
@@ -645,7 +645,7 @@ def reset_of_strangers() -> Frames:
     story = Frames()
     story.sent(OLD)
     story.pull_frames(0, OLD)
-    asked = {"queueOffset": OLD, "commitOffset": OLD, "sysFlag": 3}
+    asked: dict[str, Any] = {"queueOffset": OLD, "commitOffset": OLD, "sysFlag": 3}
     story.request(11, **asked)
     story.ask(0, "classic")
     story.done(0, mode="classic")
@@ -686,7 +686,7 @@ def test_frames_alone_do_not_take_a_pull_sent_again_for_a_second_chain() -> None
     story = reset_of_strangers()
     story.response(11, 21, nextBeginOffset=0, offsets=[], queueOffset=OLD, commitOffset=OLD, sysFlag=3)
     story.pull_frames(0, OLD)
-    asked = {"queueOffset": OLD, "commitOffset": 0, "sysFlag": 2}
+    asked: dict[str, Any] = {"queueOffset": OLD, "commitOffset": 0, "sysFlag": 2}
     for lost_by in ("broker", "proxy", "refusal", "broker"):
         story.request(11, **asked)
         if lost_by == "refusal":

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import json
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -34,7 +36,7 @@ from rewindmq.protocol.header.offset import UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq.protocol.remoting.runtime import Listener, Network, Runtime, system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, History, Lab
@@ -50,6 +52,9 @@ CODECS = list(SerializeType)
 COMMIT = RequestCode.UPDATE_CONSUMER_OFFSET
 PULL = RequestCode.PULL_MESSAGE
 NOTICE = RequestCode.RESET_CONSUMER_CLIENT_OFFSET
+# Seconds after which a test that hangs fails.
+_PATIENCE = 60.0
+_VIRTUAL_PATIENCE = 600.0
 
 
 class Venue:
@@ -99,10 +104,24 @@ class Venue:
         return await self._exits.enter_async_context(context)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for what no event tells of; fails after ten seconds."""
-        async with asyncio.timeout(10 if self._world is None else 600):
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.002)
+        """Wait for what no event tells of; on sockets a minute at most."""
+        async with asyncio.timeout(_PATIENCE if self._world is None else _VIRTUAL_PATIENCE):
+            while not condition():
+                await self.pause()
+
+    async def pause(self) -> None:
+        """Let the others go on for 2 ms: virtual ones in the simulated world."""
+        if self._world is None:
+            await asyncio.sleep(0.002)
+        else:
+            await self._world.sleep(0.002)
+
+    async def round_trip(self, proxy: FrameProxy, offset: int) -> None:
+        """Commit an offset over a new connection.
+
+        When it is answered, the proxy has seen what happened to other connections before it.
+        """
+        await self.client(wire=SerializeType.JSON).invoke(proxy.address, commit(offset), _PATIENCE)
 
     def frames(self, kind: Lab, code: RequestCode, **wanted: Any) -> list[dict[str, Any]]:
         return [dict(event.details) for event in self.history.of(kind, code=int(code), **wanted)]
@@ -246,6 +265,12 @@ def answer(body: bytes, wire: SerializeType) -> RemotingCommand:
     return FrameDecoder().feed(encode_frame(command, wire))[0]
 
 
+def body_of(command: RemotingCommand) -> bytes:
+    """The body as received."""
+    assert isinstance(command.body, (bytes, memoryview))
+    return bytes(command.body)
+
+
 @pytest.mark.parametrize("standard", [False, True])
 @pytest.mark.parametrize("wire", CODECS)
 def test_broker_addresses_in_a_route_are_replaced_and_nothing_else(
@@ -264,7 +289,7 @@ def test_broker_addresses_in_a_route_are_replaced_and_nothing_else(
     assert route.queue_datas == ROUTE.queue_datas
     assert route.broker_datas == [BrokerData("c", "127.0.0.1:1", dict(enumerate(FRONTS.values())))]
     if wire is not SerializeType.MSGPACK:
-        bare = b'{0:"127.0.0.1:50001"' in bytes(changed.body)
+        bare = b'{0:"127.0.0.1:50001"' in body_of(changed)
         assert bare is not standard
 
 
@@ -278,7 +303,7 @@ def test_members_of_a_route_that_are_unknown_here_survive() -> None:
     extended = b"\x84\xa1x\x01" + packed[1:]
     received = answer(extended, SerializeType.MSGPACK)
     (changed,) = FrameDecoder().feed(with_addresses(received, FRONTS))
-    assert bytes(changed.body).startswith(b"\x84\xa1x\x01")
+    assert body_of(changed).startswith(b"\x84\xa1x\x01")
 
 
 def test_cluster_info_is_changed_too_and_damaged_answers_are_not() -> None:
@@ -349,8 +374,10 @@ def test_a_hold_that_blocks_keeps_the_order(play: Play) -> None:
         calls = [client.invoke(proxy.address, commit(offset)) for offset in range(1, 5)]
         await hold.wait()
         await other.wait()
-        await venue.place()[0].timers.sleep(0.05)
-        assert offsets.heard == [0]
+        # The proxy has all five, and has passed on the one before the hold.
+        await venue.until(lambda: len(venue.frames(Lab.FRAME_SENT, COMMIT, form="request")) == 5)
+        arrived = venue.frames(Lab.FRAME_ARRIVED, COMMIT, form="request")
+        assert [frame["fields"]["commitOffset"] for frame in arrived] == [0]
         hold.release()
         await venue.until(lambda: offsets.heard == [0, 1, 2, 4])
         other.release()
@@ -472,7 +499,6 @@ def test_a_server_that_is_not_there_is_named(play: Play) -> None:
         address = f"{listener.host}:{listener.port}"
         proxy = await venue.proxy(address)
         listener.close()
-        await asyncio.sleep(0.01)
         client = venue.client(wire=SerializeType.JSON)
         with pytest.raises(ConnectionLostError):
             await client.invoke(proxy.address, commit(1))
@@ -502,10 +528,10 @@ def test_a_client_that_goes_leaves_its_held_request_behind(play: Play) -> None:
         await client.invoke_oneway(proxy.address, commit(1))
         await hold.wait()
         await client.close()
-        await venue.place()[0].timers.sleep(0.05)
-        assert (offsets.heard, gone) == ([], [])
+        await venue.round_trip(proxy, 2)
+        assert (offsets.heard, gone) == ([2], [])
         hold.release()
-        await venue.until(lambda: offsets.heard == [1] and gone)
+        await venue.until(lambda: offsets.heard == [2, 1] and gone)
         await server.close()
 
     play(scene)
@@ -524,12 +550,12 @@ def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
         with pytest.raises(ConnectionLostError):
             await call
         # On sockets the proxy may learn it as an end of the stream, and at its first write.
-        await venue.place()[0].timers.sleep(0.05)
+        await venue.round_trip(proxy, 2)
         if venue.is_simulated:
             assert hold.kept == ()
         hold.release()
-        await client.invoke(proxy.address, commit(2))
-        assert offsets.heard == [1, 2]
+        await client.invoke(proxy.address, commit(3))
+        assert offsets.heard == [1, 2, 3]
         if venue.is_simulated:
             (dropped,) = venue.frames(Lab.FRAME_DROPPED, COMMIT)
             assert dropped["reason"] == "its receiver is gone"
@@ -632,47 +658,102 @@ async def test_the_largest_frame_passes_in_both_directions() -> None:
         body = bytes(MAX_FRAME_BYTES - 400)
         command = commit(1)
         command.body = body
-        response = await client.invoke(proxy.address, command, 30)
+        response = await client.invoke(proxy.address, command, _PATIENCE)
         assert response.body == body
+
+
+class _Reading:
+    """A transport that tells when its owner stops reading from it."""
+
+    def __init__(self, transport: asyncio.Transport, has_paused: asyncio.Event) -> None:
+        self._transport = transport
+        self._has_paused = has_paused
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+        self._has_paused.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class WatchedNetwork:
+    """Real sockets; ``has_paused`` is set when somebody who listens stops reading a connection."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.has_paused = asyncio.Event()
+        self.connect = network.connect
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
+        def watched() -> asyncio.Protocol:
+            protocol = factory()
+            begin = protocol.connection_made
+
+            def connection_made(transport: asyncio.BaseTransport) -> None:
+                reading = _Reading(cast("asyncio.Transport", transport), self.has_paused)
+                begin(cast("asyncio.Transport", reading))
+
+            protocol.connection_made = connection_made  # type: ignore[method-assign]
+            return protocol
+
+        return await self._network.listen(watched, host, port)
+
+
+# Of 50 kB each: more than the kernel's buffers between the two ends hold.
+MAX_UNREAD_FRAMES = 4_000
+
+
+async def send_until_unread(writer: asyncio.StreamWriter, frame: bytes, network: WatchedNetwork) -> int:
+    """Write frames until the proxy stops reading them; returns how many."""
+    network.has_paused.clear()
+    for count in range(1, MAX_UNREAD_FRAMES + 1):
+        writer.write(frame)
+        await asyncio.sleep(0)
+        if network.has_paused.is_set():
+            return count
+    raise AssertionError(f"the proxy goes on reading after {MAX_UNREAD_FRAMES} frames")
 
 
 async def test_a_reader_that_pauses_stops_the_sender_and_held_frames_do_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lane, "MAX_KEPT_BYTES", 100_000)
-    received = bytearray()
+    received = 0
     may_read = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
         await may_read.wait()
         while data := await reader.read(1 << 20):
-            received.extend(data)
+            received += len(data)
 
     async with AsyncExitStack() as exits:
         venue = Venue(None, exits)
-        proxy = await venue.proxy(await echo_server(exits, talk))
+        runtime, _ = venue.place()
+        network = WatchedNetwork(runtime.network)
+        upstream = await echo_server(exits, talk)
+        watched = replace(runtime, network=network)
+        proxy = FrameProxy(watched, upstream, venue.record, client_name="consumer-A")
+        exits.push_async_callback(proxy.close)
+        await proxy.start()
         _, writer = await connect(exits, proxy.address)
         command = commit(1)
         command.flag = FLAG_ONEWAY
         command.body = bytes(50_000)
         frame = encode_frame(command, SerializeType.JSON)
-        for _ in range(1_000):
-            writer.write(frame)
-        await asyncio.sleep(0.2)
-        # 50 MB were written; the kernel's buffers are full, and the proxy has not taken the rest.
-        assert 0 < len(venue.frames(Lab.FRAME_SENT, COMMIT)) < 900
+        writer.write(frame)
+        # Nothing is read before the proxy has a connection to the server.
+        await venue.until(lambda: venue.frames(Lab.FRAME_ARRIVED, COMMIT))
+        count = 1 + await send_until_unread(writer, frame, network)
         may_read.set()
-        await asyncio.wait_for(writer.drain(), 20)
-        await venue.until(lambda: len(received) == 1_000 * len(frame))
+        await venue.until(lambda: received == count * len(frame))
         hold = proxy.hold(FramePattern(COMMIT, count=None))
-        for _ in range(1_000):
-            writer.write(frame)
-        await hold.wait(3)
-        await asyncio.sleep(0.2)
+        count += await send_until_unread(writer, frame, network)
         # What one read brings beyond the limit is kept too.
-        assert hold.caught < 20
+        assert 2 <= hold.caught < 20
         hold.release()
-        await venue.until(lambda: len(received) == 2_000 * len(frame))
+        await venue.until(lambda: received == count * len(frame))
 
 
 # A whole cluster.
@@ -705,7 +786,6 @@ class Cluster:
         await namesrv.start()
         self.venue._exits.push_async_callback(namesrv.close)
         runtime, host = self.venue.place()
-        sizes = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue": 60_000}
         config = BrokerConfig(
             broker_name="broker-a",
             bind_address=host,
@@ -713,7 +793,11 @@ class Cluster:
             namesrv_addr=namesrv.address,
             store_path_root_dir=str(self.root),
             default_topic_queue_nums=1,
-            store=StoreConfig(**sizes, physical_memory_bytes=1 << 30),
+            store=StoreConfig(
+                mapped_file_size_commit_log=1 << 20,
+                mapped_file_size_consume_queue=60_000,
+                physical_memory_bytes=1 << 30,
+            ),
         )
         self.broker = Broker(runtime, config)
         await self.broker.start()
@@ -761,11 +845,16 @@ def test_a_whole_cluster_behind_a_proxy(play: Play, tmp_path: Path, wire: Serial
         hold.release()
         await venue.until(lambda: cluster.inbox.offsets == [0, 1, 2, 3, 4])
         assert venue.frames(Lab.FRAME_ARRIVED, RequestCode.HEART_BEAT, target="broker-a")
+
+        def pulled() -> set[int]:
+            arrived = venue.frames(Lab.FRAME_ARRIVED, PULL, form="request", target="broker-a")
+            return {frame["fields"]["queueOffset"] for frame in arrived}
+
         # Nothing of what the consumer said went to the broker directly.
-        arrived = venue.frames(Lab.FRAME_ARRIVED, PULL, form="request", target="broker-a")
-        assert {frame["fields"]["queueOffset"] for frame in arrived} >= {0, 5}
+        await venue.until(lambda: pulled() >= {0, 5})
         await consumer.shutdown()
-        assert cluster.stored() == {0: 5}
+        # The last commit is oneway.
+        await venue.until(lambda: cluster.stored() == {0: 5})
         commits = venue.frames(Lab.FRAME_ARRIVED, COMMIT, form="oneway")
         assert commits[-1]["fields"]["commitOffset"] == 5
 
@@ -827,21 +916,22 @@ async def test_by_hand_a_frame_is_held_listed_and_released() -> None:
         upstream = await venue.server(Offsets().handlers())
         arguments = ("--namesrv", upstream, "--hold", "UPDATE_CONSUMER_OFFSET queueId=0", "--quiet")
         process = await exits.enter_async_context(command(*arguments))
-        assert process.stdin is not None
-        assert process.stdout is not None
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None
+        assert stdout is not None
 
         async def said() -> dict[str, Any]:
-            async with asyncio.timeout(20):
-                return dict(json.loads(await process.stdout.readline()))
+            async with asyncio.timeout(_PATIENCE):
+                return dict(json.loads(await stdout.readline()))
 
         async def say(line: str) -> None:
-            process.stdin.write(line.encode() + b"\n")
-            await process.stdin.drain()
+            stdin.write(line.encode() + b"\n")
+            await stdin.drain()
 
         ready = await said()
         assert (ready["ready"], ready["pid"]) == ("proxy", process.pid)
         client = venue.client(wire=SerializeType.JSON)
-        call = client.invoke(ready["address"], commit(7), 20)
+        call = client.invoke(ready["address"], commit(7), _PATIENCE)
         held = await said()
         assert (held["kind"], held["details"]["fields"]["commitOffset"]) == ("frame.held", 7)
         assert held["details"]["source"] == "client"
@@ -865,7 +955,7 @@ async def test_by_hand_a_frame_is_held_listed_and_released() -> None:
         await say("drop")
         assert (await said())["kind"] == "frame.dropped"
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), _PATIENCE) == 0
         assert process.stderr is not None
         assert await process.stderr.read() == b""
 
@@ -879,7 +969,7 @@ async def test_the_command_ends_with_its_parent() -> None:
         assert process.stdout is not None
         await process.stdout.readline()
         process.stdin.close()
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), _PATIENCE) == 0
 
 
 @pytest.mark.parametrize(
@@ -894,17 +984,16 @@ async def test_the_command_ends_with_its_parent() -> None:
 async def test_what_cannot_be_done_is_one_line_and_exit_code_1(arguments: tuple[str, ...], text: str) -> None:
     async with AsyncExitStack() as exits:
         upstream = await Venue(None, exits).server({})
-        listener = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-        port = listener.sockets[0].getsockname()[1]
-        if "{closed}" in arguments[1]:
-            listener.close()
-            await listener.wait_closed()
-        else:
-            exits.callback(listener.close)
+        # A port that is bound and not listened at: nobody else gets it, and nobody is there.
+        taken = exits.enter_context(socket.socket())
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        if "{taken}" in arguments:
+            taken.listen()
         names = {"closed": port, "taken": port, "open": upstream}
         words = [word.format(**names) for word in arguments]
         process = await exits.enter_async_context(command(*words))
-        out, error = await asyncio.wait_for(process.communicate(), 20)
+        out, error = await asyncio.wait_for(process.communicate(), _PATIENCE)
         assert process.returncode == 1
         assert out == b""
         assert text.format(**names) in error.decode()

@@ -25,10 +25,18 @@ from rewindmq.race.stage.foreign import Outside, check_command
 from rewindmq.race.stage.stage import GROUP
 
 SCALE = 0.03
-CONSUME = (
-    f"{sys.executable} -m rewindmq consume -n {{namesrv}} -t {{topic}} -g {{group}} --from first"
-    f" --time-scale {SCALE}"
-)
+# Two resets at a distance of 3 s have to meet in the 10 s that the first one waits.
+OVERLAP_SCALE = 0.5
+
+
+def consume_command(time_scale: float) -> str:
+    return (
+        f"{sys.executable} -m rewindmq consume -n {{namesrv}} -t {{topic}} -g {{group}} --from first"
+        f" --time-scale {time_scale}"
+    )
+
+
+CONSUME = consume_command(SCALE)
 
 
 def test_a_foreign_client_loses_a_reset_too() -> None:
@@ -61,6 +69,8 @@ def test_a_race_is_played_at_a_cluster_that_is_there() -> None:
         assert cluster.brokers["broker-a"].is_running
 
 
+@pytest.mark.long
+@pytest.mark.chosen
 def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() -> None:
     """Deleting a topic leaves the group's offsets of it, and its retry topic."""
     with LocalCluster(1, time_scale=SCALE) as cluster:
@@ -81,8 +91,8 @@ def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() ->
 
 @pytest.mark.long
 def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() -> None:
-    outside = Outside(client_command=CONSUME)
-    plan = Plan("R5", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
+    outside = Outside(client_command=consume_command(OVERLAP_SCALE))
+    plan = Plan("R5", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, OVERLAP_SCALE, outside)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
     assert (outcome.error, outcome.is_documented) == (None, True)
 
@@ -122,9 +132,10 @@ def test_what_cannot_be_done_is_one_line(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (
+        pytest.param(
             ["--scaled", "0.03", "--client-command", "/no/such {namesrv} {topic} {group}"],
             "cannot start /no/such",
+            marks=(pytest.mark.long, pytest.mark.chosen),
         ),
         (
             ["--scaled", "0.03", "--client-command", "false {namesrv} {topic} {group}"],
@@ -150,6 +161,8 @@ def test_a_command_is_split_as_a_shell_would() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux's list of processes")
+@pytest.mark.long
+@pytest.mark.chosen
 def test_no_process_of_a_foreign_client_is_left(tmp_path: Path) -> None:
     """A program that ignores SIGTERM, started by a script, is gone all the same."""
     script = tmp_path / "client"

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
 from rewindmq.cluster import LocalCluster
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
-from rewindmq.race.stage.processes import ProcessStage
+from rewindmq.race.proxy.pattern import FramePattern
 from rewindmq.race.stage.stage import TOPIC, Stage
 from tests.race.stages import TIME_SCALE, act, held_answer
+from tests.support.processes import WAIT_SECONDS, children, needs_proc
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 
 
-def children() -> set[int]:
+def own_children() -> set[int]:
     """Processes started by this one that still exist."""
-    found = set()
-    for thread in _THREADS.iterdir():
-        # A thread may have ended since.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found.update(map(int, (thread / "children").read_text().split()))
-    return found
-
-
-_THREADS = Path(f"/proc/{os.getpid()}/task")
+    return children(os.getpid())
 
 
 @pytest.fixture(autouse=True)
@@ -45,21 +39,23 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-needs_proc = pytest.mark.skipif(not _THREADS.exists(), reason="needs Linux's list of children")
+CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 
 
 @needs_proc
-@pytest.mark.parametrize("ending", ["end", "error", "cancel"])
+@pytest.mark.parametrize(
+    "ending", [pytest.param("end", marks=CHOSEN), pytest.param("error", marks=CHOSEN), "cancel"]
+)
 def test_nothing_is_left_of_a_play(ending: str, tmp_path: Path) -> None:
-    before = children()
+    before = own_children()
     seen: set[int] = set()
 
     async def play(stage: Stage) -> None:
-        await stage.open(members=3)
+        await stage.open(members=2)
         await stage.send(1)
         await stage.member("A", options=FROM_FIRST)
         await stage.until(Point.LISTENER_RETURNED)
-        seen.update(children() - before)
+        seen.update(own_children() - before)
         if ending == "error":
             raise RaceError("broken off")
         if ending == "cancel":
@@ -74,32 +70,25 @@ def test_nothing_is_left_of_a_play(ending: str, tmp_path: Path) -> None:
             act(play)
     else:
         act(play)
-    assert len(seen) >= 5  # name server, broker, three workers
-    assert children() <= before
+    assert len(seen) >= 4  # name server, broker, two workers
+    assert own_children() <= before
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_member_without_a_proxy_cannot_be_held() -> None:
+def test_in_real_time_only_a_member_with_a_hold_gets_a_proxy() -> None:
     async def play(stage: Stage) -> None:
-        await stage.open()
+        await stage.open(members=2)
         await stage.member("A")
         with pytest.raises(RaceError, match="member A runs without a proxy: ask for the hold before"):
             stage.hold(held_answer(0), member="A")
-        stage.hold(held_answer(0), member="B")
-
-    history = act(play, is_held=False)
-    assert not history.of(Lab.FRAME_SENT)
-
-
-def test_a_member_with_a_hold_gets_a_proxy_in_real_time_too() -> None:
-    async def play(stage: Stage) -> None:
-        await stage.open()
-        hold = stage.hold(held_answer(0), member="A")
-        await stage.member("A", options=FROM_FIRST)
+        hold = stage.hold(FramePattern(RequestCode.HEART_BEAT), member="B")
+        b = asyncio.ensure_future(stage.member("B", options=FROM_FIRST))
         await hold.wait()
+        hold.release()
+        await b
 
     history = act(play, is_held=False)
-    assert {event.process for event in history.of(Lab.FRAME_SENT)} >= {"consumer-A", "broker-a", "namesrv"}
+    assert {event.process for event in history.of(Lab.FRAME_SENT)} == {"consumer-B", "broker-a", "namesrv"}
 
 
 def test_all_clocks_agree() -> None:
@@ -117,19 +106,27 @@ def test_all_clocks_agree() -> None:
     received = history.of(Point.COMMIT_RECEIVED, offset=1, topic=TOPIC)[0]
     stored = history.of(Lab.STORED_OFFSET)[0]
     assert sent.at < received.at < stored.at
-    assert stored.at - sent.at < 1.0 / TIME_SCALE
+    # Real seconds: a clock with another beginning would be further off.
+    assert stored.at - sent.at < WAIT_SECONDS / TIME_SCALE
 
 
+@needs_proc
 def test_a_consumer_that_dies_is_noticed() -> None:
-    async def main() -> None:
-        async with ProcessStage(Profile.V49, ResetMode.CLASSIC, time_scale=TIME_SCALE) as stage:
-            await stage.open()
-            member = await stage.member("A")
-            await member.worker.kill()
-            with pytest.raises(RaceError, match="a consumer's process has ended"):
-                await member.suspend()
+    before = own_children()
 
-    asyncio.run(main())
+    async def play(stage: Stage) -> None:
+        await stage.open()
+        member = await stage.member("A")
+        (worker,) = [pid for pid in own_children() - before if b"stage.worker" in _command_of(pid)]
+        os.kill(worker, signal.SIGKILL)
+        with pytest.raises(RaceError, match="a consumer's process has ended"):
+            await member.suspend()
+
+    act(play)
+
+
+def _command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_a_worker_ends_when_its_stage_does() -> None:
@@ -141,16 +138,28 @@ def test_a_worker_ends_when_its_stage_does() -> None:
     with process:
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(WAIT_SECONDS) == 0
 
 
 def test_a_broker_writes_down_the_points_it_passes(tmp_path: Path) -> None:
+    async def consume_one(namesrv: str) -> None:
+        consumed = asyncio.Event()
+
+        async def listen(messages: Sequence[object]) -> ConsumeConcurrentlyStatus:
+            consumed.set()
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        async with Producer("P", namesrv) as producer:
+            await producer.send(Message("T", b"x"))
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        consumer = PushConsumer("G", namesrv, consume_from_where=first)
+        consumer.subscribe("T")
+        consumer.register_message_listener(listen)
+        async with consumer:
+            await consumed.wait()
+
     with LocalCluster(1, time_scale=TIME_SCALE, events_directory=tmp_path) as cluster:
-        address = cluster.namesrv_address
-        for arguments in (["produce", "-n", address, "-t", "T", "x"],):
-            subprocess.run([sys.executable, "-m", "rewindmq", *arguments], check=True, capture_output=True)
-        consume = ["consume", "-n", address, "-t", "T", "-g", "g", "--from", "first", "-c", "1"]
-        subprocess.run([sys.executable, "-m", "rewindmq", *consume], check=True, capture_output=True)
+        asyncio.run(consume_one(cluster.namesrv_address))
     lines = [json.loads(line) for line in (tmp_path / "broker-a.jsonl").read_text().splitlines()]
     assert {"broker.offset_queried", "broker.pull_answered", "broker.commit_received"} <= {
         line["kind"] for line in lines
@@ -161,7 +170,7 @@ def test_a_broker_writes_down_the_points_it_passes(tmp_path: Path) -> None:
 
 def test_events_that_cannot_be_written_are_one_line() -> None:
     command = [sys.executable, "-m", "rewindmq", "broker", "-p", "0", "--events", "/no/such/folder/x"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert (ended.returncode, ended.stderr) == (
         1,
         "rewindmq broker: /no/such/folder/x: No such file or directory\n",
@@ -170,7 +179,7 @@ def test_events_that_cannot_be_written_are_one_line() -> None:
 
 def test_a_cluster_that_cannot_start_is_one_line() -> None:
     async def play(stage: Stage) -> None:
-        await stage.open(broker_config={"flushDiskType": "SOMETIMES"})
+        await stage.open(members=0, broker_config={"flushDiskType": "SOMETIMES"})
 
     with pytest.raises(RewindMQError, match=r"broker-a did not start .*flushDiskType = 'SOMETIMES'"):
         act(play)

@@ -1,106 +1,15 @@
-"""Both ends of real connections, and a peer that speaks bytes."""
+"""Fixtures of the endpoints' tests."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
-from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
-from rewindmq.protocol.frame import FrameDecoder, encode_frame
-from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.connection import Connection, Handler
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
-from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.race.sim import World
-
-
-class RawPeer:
-    """A peer on a plain stream: says exactly the bytes it is told to."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self._decoder = FrameDecoder()
-        self._received: list[RemotingCommand] = []
-
-    def send(self, *commands: RemotingCommand, wire: SerializeType = SerializeType.MSGPACK) -> None:
-        """All commands in one write."""
-        self.writer.write(b"".join(encode_frame(command, wire) for command in commands))
-
-    async def receive(self) -> RemotingCommand | None:
-        """The next command; None at the end of the stream."""
-        while not self._received:
-            data = await self.reader.read(1 << 20)
-            if not data:
-                return None
-            self._received += self._decoder.feed(data)
-        return self._received.pop(0)
-
-    def answer(self, request: RemotingCommand, code: int = 0, body: bytes | None = None) -> None:
-        response = RemotingCommand(code, body=body, opaque=request.opaque, flag=FLAG_RESPONSE)
-        self.writer.write(encode_frame(response, request.serialize_type))
-
-    async def close(self) -> None:
-        self.writer.transport.abort()
-        await asyncio.wait([asyncio.ensure_future(self.writer.wait_closed())])
-
-
-class Stage:
-    """Makes servers, clients and raw peers, and closes them when the test is over."""
-
-    def __init__(self, runtime: Runtime, exits: AsyncExitStack) -> None:
-        self.runtime = runtime
-        self._exits = exits
-
-    async def server(self, handlers: Mapping[int, Handler], **options: Any) -> RemotingServer:
-        server = RemotingServer(self.runtime, handlers, **options)
-        await server.start("127.0.0.1", 0)
-        self._exits.push_async_callback(server.close, 0.2)
-        return server
-
-    def client(self, **options: Any) -> RemotingClient:
-        client = RemotingClient(self.runtime, **options)
-        self._exits.push_async_callback(client.close)
-        return client
-
-    def connection(self, transport: asyncio.Transport, handlers: Mapping[int, Handler]) -> Connection:
-        """A server's connection over a transport of the test's own."""
-        server = RemotingServer(self.runtime, handlers)
-        connection = Connection(server, SerializeType.MSGPACK, accepted=True)
-        connection.connection_made(transport)
-        self._exits.callback(connection.connection_lost, None)
-        return connection
-
-    async def raw(self, server: RemotingServer) -> RawPeer:
-        peer = RawPeer(*await asyncio.open_connection(server.host, server.port))
-        self._exits.push_async_callback(peer.close)
-        return peer
-
-    async def raw_server(self, talk: Callable[[RawPeer], Awaitable[None]]) -> str:
-        """The address of a server that calls ``talk`` for every connection, then drops it."""
-
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            peer = RawPeer(reader, writer)
-            # Cancelled when the test is over first; the stream's own callback would complain about that.
-            with suppress(asyncio.CancelledError):
-                await talk(peer)
-            writer.transport.abort()
-
-        server = await asyncio.start_server(accept, "127.0.0.1", 0)
-        self._exits.callback(server.close)
-        host, port = server.sockets[0].getsockname()
-        return f"{host}:{port}"
-
-    @staticmethod
-    async def eventually(condition: Callable[[], bool]) -> None:
-        """Wait until ``condition`` holds, for what no event tells of; fails after five seconds."""
-        async with asyncio.timeout(5):
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+from tests.remoting.remoting_stage import Stage
 
 
 @pytest.fixture

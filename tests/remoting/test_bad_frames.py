@@ -6,7 +6,6 @@ import asyncio
 import logging
 import ssl
 import struct
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from rewindmq.protocol.errors import ConnectionLostError
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.state import CloseReason
+from tests.remoting.remoting_stage import RawPeer, Stage
 
 ECHO = 10
 
@@ -37,7 +37,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
 async def test_garbage_closes_its_own_connection_only(
-    stage: Any, garbage: bytes, caplog: pytest.LogCaptureFixture
+    stage: Stage, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[CloseReason] = []
     server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
@@ -48,7 +48,7 @@ async def test_garbage_closes_its_own_connection_only(
     peer.writer.write(good + garbage + good)
     answer = await peer.receive()
     assert (answer.opaque, answer.body) == (1, b"good")
-    assert await peer.receive() is None
+    assert await peer.receive_if_any() is None
     assert (await client.invoke(address, RemotingCommand(ECHO, body=b"alive"))).body == b"alive"
     assert reasons == [CloseReason.BAD_FRAME]
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
@@ -58,7 +58,7 @@ async def test_garbage_closes_its_own_connection_only(
 
 
 async def test_a_tls_client_is_told_in_the_log_what_to_do(
-    stage: Any, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = await stage.server({ECHO: echo})
     context = ssl.create_default_context()
@@ -75,21 +75,21 @@ async def test_a_tls_client_is_told_in_the_log_what_to_do(
 
 
 async def test_a_frame_cut_short_is_just_a_connection_that_ends(
-    stage: Any, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[CloseReason] = []
     server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
     peer = await stage.raw(server)
     peer.writer.write(encode_frame(RemotingCommand(ECHO, body=b"whole"), SerializeType.MSGPACK)[:-2])
     peer.writer.write_eof()
-    assert await peer.receive() is None
+    assert await peer.receive_if_any() is None
     await stage.eventually(lambda: bool(reasons))
     assert reasons == [CloseReason.PEER]
     assert not caplog.records
 
 
-async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Any) -> None:
-    async def talk(peer: Any) -> None:
+async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Stage) -> None:
+    async def talk(peer: RawPeer) -> None:
         await peer.receive()
         peer.writer.write(b"not a frame at all")
         await peer.receive()

@@ -36,7 +36,7 @@ def test_a_call_that_blocks_for_ever_keeps_no_process_from_ending(number: signal
         assert process.stdout.readline() == "blocked\n"
         process.send_signal(number)
         try:
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
         assert (process.returncode, errors) == (0, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import Any
+from collections.abc import Callable, Collection
 
 import pytest
 import uvloop
@@ -13,18 +13,20 @@ from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.remoting.client import RemotingClient
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.remoting.server import RemotingServer
 from rewindmq.protocol.remoting.state import CloseReason
 from rewindmq.protocol.remoting.stream import MAX_UNSENT_BYTES, MAX_WRITE_BYTES
+from rewindmq.race.sim import World
+from tests.remoting.remoting_stage import RawPeer, Stage
 
 PULL, ECHO = 11, 10
 REPLY = bytes(256 << 10)
 REQUESTS = 400  # 100 MiB of answers: more than any kernel buffers for a socket
 
 
-def pulling_handler(handled: list[int]) -> Any:
+def pulling_handler(handled: list[int]) -> Handler:
     def pull(connection: Connection, request: RemotingCommand) -> RemotingCommand:
         handled.append(request.opaque)
         return RemotingCommand(0, body=REPLY)
@@ -32,7 +34,7 @@ def pulling_handler(handled: list[int]) -> Any:
     return pull
 
 
-def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: Any) -> None:
+def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: World) -> None:
     handled: list[int] = []
 
     class Deaf(asyncio.Protocol):
@@ -40,9 +42,10 @@ def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: An
 
         def __init__(self) -> None:
             self.received = 0
-            self.transport: Any = None
+            self.transport: asyncio.Transport | None = None
 
-        def connection_made(self, transport: Any) -> None:
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
             self.transport = transport
             transport.pause_reading()
             frames = (
@@ -57,12 +60,14 @@ def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: An
         server = RemotingServer(world.runtime("server"), {PULL: pulling_handler(handled)})
         await server.start("server", 10911)
         runtime = world.runtime("client")
-        _, peer = await runtime.network.connect(Deaf, "server", 10911)
-        await runtime.timers.sleep(60)
+        peer = Deaf()
+        await runtime.network.connect(lambda: peer, "server", 10911)
+        assert peer.transport is not None
+        await world.sleep(60)
         # One read brought them all, yet only what fits below the mark (and the one that broke it) was done.
         assert 0 < len(handled) <= MAX_WRITE_BYTES // len(REPLY) + 1
         peer.transport.resume_reading()
-        await runtime.timers.sleep(60)
+        await world.sleep(60)
         assert handled == list(range(REQUESTS))
         assert peer.received > REQUESTS * len(REPLY)
         peer.transport.close()
@@ -72,7 +77,9 @@ def test_requests_of_a_peer_that_does_not_read_wait_under_virtual_time(world: An
 
 
 @pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_requests_of_a_peer_that_does_not_read_wait_on_real_sockets(loop_factory: Any) -> None:
+def test_requests_of_a_peer_that_does_not_read_wait_on_real_sockets(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
     handled: list[int] = []
 
     async def main() -> None:
@@ -98,13 +105,13 @@ def test_requests_of_a_peer_that_does_not_read_wait_on_real_sockets(loop_factory
         runner.run(main())
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
 
-async def connections_of(server: RemotingServer) -> Any:
+async def connections_of(server: RemotingServer) -> Collection[Connection]:
     await until(lambda: bool(server.connections))
     return server.connections
 
@@ -115,20 +122,22 @@ class DeafServer:
     def __init__(self) -> None:
         self.over = asyncio.Event()
 
-    async def talk(self, peer: Any) -> None:
+    async def talk(self, peer: RawPeer) -> None:
         peer.answer(await peer.receive())
-        peer.writer.transport.pause_reading()
+        transport = peer.writer.transport
+        assert isinstance(transport, asyncio.ReadTransport)
+        transport.pause_reading()
         await self.over.wait()
 
 
-async def connected(stage: Any, client: RemotingClient) -> tuple[DeafServer, Connection]:
+async def connected(stage: Stage, client: RemotingClient) -> tuple[DeafServer, Connection]:
     deaf = DeafServer()
     address = await stage.raw_server(deaf.talk)
     await client.invoke(address, RemotingCommand(ECHO))
     return deaf, next(iter(client.connections))
 
 
-async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: Any) -> None:
+async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: Stage) -> None:
     client = stage.client()
     deaf, connection = await connected(stage, client)
 
@@ -151,7 +160,7 @@ async def test_a_oneway_request_waits_for_room_and_gives_up_in_time(stage: Any) 
     deaf.over.set()
 
 
-async def test_requests_are_refused_while_64_mib_are_unsent(stage: Any) -> None:
+async def test_requests_are_refused_while_64_mib_are_unsent(stage: Stage) -> None:
     client = stage.client()
     deaf, connection = await connected(stage, client)
     body = bytes(8 << 20)
@@ -167,7 +176,7 @@ async def test_requests_are_refused_while_64_mib_are_unsent(stage: Any) -> None:
     deaf.over.set()
 
 
-async def test_a_peer_that_never_reads_what_it_is_sent_is_dropped(stage: Any) -> None:
+async def test_a_peer_that_never_reads_what_it_is_sent_is_dropped(stage: Stage) -> None:
     reasons: list[CloseReason] = []
     client = stage.client(on_close=lambda connection, reason: reasons.append(reason))
     deaf, connection = await connected(stage, client)

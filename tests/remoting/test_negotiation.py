@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from typing import Any
 
 import pytest
 
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, RequestTimeoutError
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.race.sim import World
+from tests.remoting.remoting_stage import RawPeer, Stage
 
 ECHO = 10
 GREETING = 11
@@ -23,9 +27,9 @@ class JavaPeer:
         self.understood: list[int] = []
         self.connections = 0
 
-    async def talk(self, peer: Any) -> None:
+    async def talk(self, peer: RawPeer) -> None:
         self.connections += 1
-        while (request := await peer.receive()) is not None:
+        while (request := await peer.receive_if_any()) is not None:
             self.heard.append(request.serialize_type)
             if request.serialize_type is SerializeType.MSGPACK:
                 return
@@ -34,7 +38,7 @@ class JavaPeer:
                 peer.answer(request, body=b"understood")
 
 
-async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: Any) -> None:
+async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: Stage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client()
@@ -48,7 +52,7 @@ async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(s
     assert java.connections == 3
 
 
-async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Any) -> None:
+async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(greeting=lambda: RemotingCommand(GREETING))
@@ -58,7 +62,7 @@ async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Any) -
     assert java.understood == [GREETING, ECHO, ECHO, ECHO, ECHO]
 
 
-async def test_nobody_is_greeted_in_a_fixed_codec(stage: Any) -> None:
+async def test_nobody_is_greeted_in_a_fixed_codec(stage: Stage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(wire=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
@@ -68,10 +72,10 @@ async def test_nobody_is_greeted_in_a_fixed_codec(stage: Any) -> None:
 
 
 async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_long_as_it_may(
-    stage: Any,
+    stage: Stage,
 ) -> None:
-    async def say_nothing(peer: Any) -> None:
-        while await peer.receive() is not None:
+    async def say_nothing(peer: RawPeer) -> None:
+        while await peer.receive_if_any() is not None:
             pass
 
     address = await stage.raw_server(say_nothing)
@@ -80,32 +84,41 @@ async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_
         await client.invoke_oneway(address, RemotingCommand(ECHO), 0.05)
 
 
-async def test_a_oneway_request_waits_as_long_as_it_may_whoever_greeted(stage: Any) -> None:
+def test_a_oneway_request_waits_as_long_as_it_may_whoever_greeted(world: World) -> None:
     heard: list[int] = []
 
-    async def answer_the_second_greeting(peer: Any) -> None:
-        while (request := await peer.receive()) is not None:
-            heard.append(request.code)
-            if heard.count(GREETING) == 2 and request.code == GREETING:
-                peer.answer(request)
+    def answer_the_second(connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        heard.append(request.code)
+        return RemotingCommand(0) if heard.count(GREETING) == 2 else None
 
-    address = await stage.raw_server(answer_the_second_greeting)
-    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
-    hasty = asyncio.ensure_future(client.invoke_oneway(address, RemotingCommand(ECHO), 0.05))
-    patient = asyncio.ensure_future(client.invoke_oneway(address, RemotingCommand(ECHO), 10.0))
-    with pytest.raises(RequestTimeoutError, match="within 50 ms"):
-        await hasty
-    await patient
-    await stage.eventually(lambda: heard == [GREETING, GREETING, ECHO])
+    def take(connection: Connection, request: RemotingCommand) -> None:
+        heard.append(request.code)
+
+    async def main() -> None:
+        handlers: dict[int, Handler] = {GREETING: answer_the_second, ECHO: take}
+        server = RemotingServer(world.runtime("server"), handlers)
+        await server.start("server", 10911)
+        client = RemotingClient(world.runtime("client"), greeting=lambda: RemotingCommand(GREETING))
+        hasty = asyncio.ensure_future(client.invoke_oneway("server:10911", RemotingCommand(ECHO), 0.05))
+        patient = asyncio.ensure_future(client.invoke_oneway("server:10911", RemotingCommand(ECHO), 10.0))
+        with pytest.raises(RequestTimeoutError, match="within 50 ms"):
+            await hasty
+        await patient
+        await world.sleep(1)
+        assert heard == [GREETING, GREETING, ECHO]
+        await client.close()
+        await server.close()
+
+    world.run(main())
 
 
 async def test_a_greeting_that_nobody_waits_for_any_longer_fails_in_silence(
-    stage: Any, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     greeted = asyncio.Event()
 
-    async def say_nothing(peer: Any) -> None:
-        while await peer.receive() is not None:
+    async def say_nothing(peer: RawPeer) -> None:
+        while await peer.receive_if_any() is not None:
             greeted.set()
 
     address = await stage.raw_server(say_nothing)
@@ -121,7 +134,7 @@ async def test_a_greeting_that_nobody_waits_for_any_longer_fails_in_silence(
     assert not caplog.records
 
 
-async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: Any) -> None:
+async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: Stage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client()
@@ -132,7 +145,7 @@ async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: 
 
 
 @pytest.mark.parametrize("wire", list(SerializeType))
-async def test_a_fixed_codec_is_kept(stage: Any, wire: SerializeType) -> None:
+async def test_a_fixed_codec_is_kept(stage: Stage, wire: SerializeType) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
     client = stage.client(wire=wire)
@@ -145,10 +158,10 @@ async def test_a_fixed_codec_is_kept(stage: Any, wire: SerializeType) -> None:
     assert java.heard == [wire, wire]
 
 
-async def test_a_peer_that_answered_once_is_not_resent_to(stage: Any) -> None:
+async def test_a_peer_that_answered_once_is_not_resent_to(stage: Stage) -> None:
     heard: list[SerializeType] = []
 
-    async def talk(peer: Any) -> None:
+    async def talk(peer: RawPeer) -> None:
         first = await peer.receive()
         peer.answer(first)
         heard.append((await peer.receive()).serialize_type)
@@ -161,10 +174,10 @@ async def test_a_peer_that_answered_once_is_not_resent_to(stage: Any) -> None:
     assert heard == [SerializeType.MSGPACK]
 
 
-async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: Any) -> None:
+async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: Stage) -> None:
     heard: list[SerializeType] = []
 
-    async def die(peer: Any) -> None:
+    async def die(peer: RawPeer) -> None:
         heard.append((await peer.receive()).serialize_type)
 
     address = await stage.raw_server(die)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,9 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Handler
 from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
+from tests.remoting.remoting_stage import Stage
 
 ECHO, HOLD, RELEASE, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED = range(10, 18)
 
@@ -63,7 +63,7 @@ def cancelled(connection: Connection, request: RemotingCommand) -> asyncio.Futur
     return future
 
 
-HANDLERS = {
+HANDLERS: dict[int, Handler] = {
     ECHO: echo,
     REFUSE: refuse,
     CRASH: crash,
@@ -73,7 +73,7 @@ HANDLERS = {
 }
 
 
-async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_order(stage: Any) -> None:
+async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_order(stage: Stage) -> None:
     held = Held()
     server = await stage.server({ECHO: echo, HOLD: held.hold, RELEASE: held.release})
     peer = await stage.raw(server)
@@ -91,7 +91,7 @@ async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_or
 
 @pytest.mark.parametrize("wire", list(SerializeType))
 async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
-    stage: Any, wire: SerializeType
+    stage: Stage, wire: SerializeType
 ) -> None:
     peer = await stage.raw(await stage.server({}))
     peer.send(RemotingCommand(9999, opaque=-7), wire=wire)
@@ -112,7 +112,7 @@ async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
     ],
 )
 async def test_a_handler_that_fails_is_answered_with_code_and_remark(
-    stage: Any, wire: SerializeType, code: int, expected: tuple[int, str]
+    stage: Stage, wire: SerializeType, code: int, expected: tuple[int, str]
 ) -> None:
     peer = await stage.raw(await stage.server(HANDLERS))
     peer.send(RemotingCommand(code, opaque=5), RemotingCommand(LATER, opaque=6, body=b"ok"), wire=wire)
@@ -122,7 +122,7 @@ async def test_a_handler_that_fails_is_answered_with_code_and_remark(
 
 
 async def test_an_unforeseen_error_is_logged_with_its_request_code(
-    stage: Any, caplog: pytest.LogCaptureFixture
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = stage.client()
     server = await stage.server(HANDLERS)
@@ -131,7 +131,7 @@ async def test_an_unforeseen_error_is_logged_with_its_request_code(
     assert [record.getMessage() for record in caplog.records] == [f"request code {CRASH} failed"]
 
 
-async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Any) -> None:
+async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage) -> None:
     held = Held()
     server = await stage.server({**HANDLERS, HOLD: held.hold, RELEASE: held.release})
     peer = await stage.raw(server)
@@ -153,7 +153,7 @@ async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Any) -
     ],
 )
 async def test_strict_json_is_for_those_who_announce_it(
-    stage: Any, version: int, ext: dict[str, Any] | None, broker_ids: bytes
+    stage: Stage, version: int, ext: dict[str, str] | None, broker_ids: bytes
 ) -> None:
     broker = BrokerData(cluster="C", broker_name="b", broker_addrs={0: "h:1"})
     route = TopicRouteData(broker_datas=[broker], queue_datas=[])
@@ -161,19 +161,20 @@ async def test_strict_json_is_for_those_who_announce_it(
     peer = await stage.raw(server)
     peer.send(RemotingCommand(105, opaque=1, version=version, ext_fields=ext), wire=SerializeType.JSON)
     body = (await peer.receive()).body
+    assert isinstance(body, bytes)
     assert b'"brokerAddrs":' + broker_ids in body
 
 
-async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: Any) -> None:
+async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: Stage) -> None:
     server = await stage.server({ECHO: lambda c, r: RemotingCommand(0, body=bytes(MAX_FRAME_BYTES))})
     peer = await stage.raw(server)
     peer.send(RemotingCommand(ECHO, opaque=1))
     answer = await peer.receive()
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert answer.remark.startswith("FrameError: frame of 16777")
+    assert (answer.remark or "").startswith("FrameError: frame of 16777")
 
 
-async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: Any) -> None:
+async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: Stage) -> None:
     held = Held()
     server = await stage.server({ECHO: echo, HOLD: held.hold})
     peer = await stage.raw(server)
@@ -190,7 +191,7 @@ async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: An
 
 @pytest.mark.parametrize("wire", list(SerializeType))
 async def test_a_server_calls_its_client_in_the_codec_of_the_latest_heartbeat(
-    stage: Any, wire: SerializeType
+    stage: Stage, wire: SerializeType
 ) -> None:
     connections: list[Connection] = []
 

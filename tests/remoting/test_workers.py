@@ -34,7 +34,7 @@ async def test_no_more_calls_at_a_time_than_threads(workers: ThreadWorkers) -> N
     running: set[str] = set()
 
     def meet() -> str:
-        together.wait(10)
+        together.wait(60)
         running.add(threading.current_thread().name)
         return threading.current_thread().name
 
@@ -52,7 +52,7 @@ async def test_an_idle_thread_is_used_again(workers: ThreadWorkers) -> None:
 
 async def test_a_cancelled_call_that_has_not_begun_is_left_out(workers: ThreadWorkers) -> None:
     release = threading.Event()
-    blocked = [asyncio.ensure_future(workers.run(release.wait, 10)) for _ in range(2)]
+    blocked = [asyncio.ensure_future(workers.run(release.wait, 60)) for _ in range(2)]
     called: list[int] = []
     waiting = asyncio.ensure_future(workers.run(called.append, 1))
 

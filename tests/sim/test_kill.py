@@ -52,11 +52,11 @@ def test_nothing_of_a_killed_host_runs_again() -> None:
     async def main() -> None:
         world.spawn("a", tick(world, "a", ticks))
         world.spawn("b", tick(world, "b", other))
-        await asyncio.sleep(2.5)
+        await world.sleep(2.5)
         world.kill("a")
         heard = list(ticks)
         assert len(heard) == 5
-        await asyncio.sleep(10)
+        await world.sleep(10)
         assert ticks == heard
         assert len(other) > 20
 
@@ -68,7 +68,7 @@ def test_who_waits_for_a_killed_host_is_told() -> None:
     world = World()
 
     async def main() -> None:
-        waiting = world.spawn("a", asyncio.sleep(100))
+        waiting = world.spawn("a", world.sleep(100))
         asyncio.get_running_loop().call_later(1, world.kill, "a")
         with pytest.raises(HostKilledError, match="host a was killed"):
             await waiting
@@ -83,7 +83,7 @@ def test_spawned_work_gives_its_result_and_its_error() -> None:
     world = World()
 
     async def work(error: Exception | None) -> str:
-        await asyncio.sleep(1)
+        await world.sleep(1)
         if error is not None:
             raise error
         return "done"
@@ -92,7 +92,7 @@ def test_spawned_work_gives_its_result_and_its_error() -> None:
         assert await world.spawn("a", work(None)) == "done"
         with pytest.raises(ZeroDivisionError):
             await world.spawn("a", work(ZeroDivisionError()))
-        given_up = world.spawn("a", asyncio.sleep(1e9))
+        given_up = world.spawn("a", world.sleep(1e9))
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await given_up
@@ -103,7 +103,7 @@ def test_spawned_work_gives_its_result_and_its_error() -> None:
 async def serve(world: World, host: str, log: list[str]) -> RemotingServer:
     async def answer(connection: Connection, request: RemotingCommand) -> RemotingCommand:
         log.append(f"{host} asked")
-        await asyncio.sleep(5)
+        await world.sleep(5)
         log.append(f"{host} answers")
         return RemotingCommand(0)
 
@@ -122,7 +122,7 @@ def test_the_peers_of_a_killed_host_are_reset_and_can_come_back() -> None:
         await world.spawn("server", serve(world, "server", log))
         client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
         asking = client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)
-        await asyncio.sleep(2)
+        await world.sleep(2)
         assert log == ["server asked"]
         world.kill("server")
         with pytest.raises(ConnectionLostError):
@@ -152,9 +152,9 @@ def test_the_server_of_a_killed_client_hears_of_it_once() -> None:
     async def main() -> None:
         await world.spawn("server", serve(world, "server", log))
         world.spawn("client", ask())
-        await asyncio.sleep(2)
+        await world.sleep(2)
         world.kill("client")
-        await asyncio.sleep(20)
+        await world.sleep(20)
 
     world.run(main())
     assert log == ["server asked", "server lost one"]
@@ -168,11 +168,11 @@ def test_severed_ends_both_see_a_reset_and_may_connect_again() -> None:
         await world.spawn("server", serve(world, "server", log))
         client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
         asking = client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)
-        await asyncio.sleep(2)
+        await world.sleep(2)
         world.sever("client", "server")
         with pytest.raises(ConnectionLostError):
             await asking
-        await asyncio.sleep(1)
+        await world.sleep(1)
         assert log == ["server asked", "server lost one"]
         assert (await client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)).code == 0
         await client.close()
@@ -184,13 +184,13 @@ def test_severed_ends_both_see_a_reset_and_may_connect_again() -> None:
 
 
 def broker(world: World) -> Broker:
-    sizes = {"mapped_file_size_commit_log": 1 << 16, "mapped_file_size_consume_queue": 6_000}
+    store = StoreConfig(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=6_000)
     config = BrokerConfig(
         bind_address="broker",
         broker_ip1="10.0.0.9",
         listen_port=PORT,
         store_path_root_dir="/store",
-        store=StoreConfig(**sizes),
+        store=store,
     )
     return Broker(world.runtime("broker"), config, world.disk("broker"))
 
@@ -213,11 +213,11 @@ def test_a_killed_broker_finds_what_it_had_written(seconds: float, offset: int) 
         client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
         address = f"broker:{PORT}"
         await client.invoke(address, commit(3))
-        await asyncio.sleep(20)
+        await world.sleep(20)
         await client.invoke(address, commit(7))
-        await asyncio.sleep(seconds)
+        await world.sleep(seconds)
         world.kill("broker")
-        await asyncio.sleep(1)
+        await world.sleep(1)
         again = broker(world)
         await world.spawn("broker", again.start())
         answer = await client.invoke(address, QUERY)

@@ -143,7 +143,7 @@ def test_waiting_for_nothing_is_reported_as_a_deadlock() -> None:
     world = World()
 
     async def main() -> None:
-        await world.runtime().timers.sleep(5.0)
+        await world.sleep(5.0)
         await asyncio.Event().wait()
 
     with pytest.raises(DeadlockError, match=r"deadlock at 5\.000 s: .*main") as caught:
@@ -194,9 +194,9 @@ def test_messages_of_one_direction_keep_their_order(seed: int, sizes: list[int])
         for n, size in enumerate(sizes):
             for end in ends:
                 end.transport.write(bytes([n]) * size)
-            await world.runtime().timers.sleep(0.01)
+            await world.sleep(0.01)
         ends[0].transport.close()
-        await world.runtime().timers.sleep(60)
+        await world.sleep(60)
         return ends
 
     dialled, accepted = world.run(main())
@@ -214,11 +214,11 @@ def test_a_message_takes_its_latency() -> None:
         dialled, accepted = await join(world)
         assert world.now == 0.5
         dialled.transport.write(b"x")
-        await world.runtime().timers.sleep(1.0)
+        await world.sleep(1.0)
         assert accepted.events[-1] == (0.75, b"x")
         for end in (dialled, accepted):
             end.transport.close()
-        await world.runtime().timers.sleep(1.0)
+        await world.sleep(1.0)
 
     world.run(main())
 
@@ -231,15 +231,15 @@ def test_a_reader_that_pauses_stops_the_writer() -> None:
         dialled.transport.set_write_buffer_limits(high=100, low=10)
         accepted.transport.pause_reading()
         dialled.transport.write(bytes(101))
-        await world.runtime().timers.sleep(1.0)
+        await world.sleep(1.0)
         assert dialled.names() == ["made", "pause"]
         assert dialled.transport.get_write_buffer_size() == 101
         accepted.transport.resume_reading()
-        await world.runtime().timers.sleep(1.0)
+        await world.sleep(1.0)
         assert dialled.names() == ["made", "pause", "resume"]
         assert dialled.transport.get_write_buffer_size() == 0
         accepted.transport.close()
-        await world.runtime().timers.sleep(1.0)
+        await world.sleep(1.0)
         assert dialled.names()[-2:] == ["eof", ("lost", "NoneType")]
 
     world.run(main())
@@ -253,7 +253,7 @@ def test_an_aborted_connection_is_reset_at_the_other_end() -> None:
         dialled.transport.write(b"never arrives")
         dialled.transport.abort()
         dialled.transport.write(b"ignored")
-        await world.runtime().timers.sleep(1.0)
+        await world.sleep(1.0)
         assert dialled.names() == ["made", ("lost", "NoneType")]
         assert accepted.names() == ["made", ("lost", "ConnectionResetError")]
         assert accepted.transport.is_closing()
@@ -294,7 +294,7 @@ def test_a_world_runs_once_and_leaves_no_task_behind() -> None:
 
     async def forever() -> None:
         try:
-            await world.runtime().timers.sleep(1e9)
+            await world.sleep(1e9)
         finally:
             ended.append("cancelled")
 

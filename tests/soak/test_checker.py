@@ -126,7 +126,7 @@ def test_two_messages_in_one_place_are_found() -> None:
 
 
 def test_a_loss_is_put_down_to_a_lossy_reset_only_when_it_was_near() -> None:
-    near = [sent(10, 0), Reset(12 * SECOND, "C", "classic", {})]
+    near: list[Record | list[Record]] = [sent(10, 0), Reset(12 * SECOND, "C", "classic", {})]
     verdict = judge(CLASSIC, near)
     assert verdict.is_ok
     assert verdict.counts["C: lost to the known races of its resets"] == 1

@@ -1,79 +1,13 @@
-"""A store in a temporary directory: its clock in the test's hand, 64 KiB segments, 300 units a queue file."""
+"""Fixtures of the store's tests."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rewindmq.broker.store import (
-    BatchEntry,
-    MessageStore,
-    PutResult,
-    PutStatus,
-    StoreConfig,
-    StoredMessage,
-)
-from rewindmq.broker.store.disk import Disk, OsDisk
-from rewindmq.protocol.properties import format_properties
-from rewindmq.protocol.text import java_hash
-
-SMALL = StoreConfig(mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=6_000)
-
-
-class StoreBox:
-    """One store directory that can be opened, closed, and copied as a crash would leave it."""
-
-    def __init__(self, root: Path, config: StoreConfig = SMALL) -> None:
-        self.root = root
-        self.config = config
-        self.now = 1_700_000_000_000
-        self._opened: list[MessageStore] = []
-
-    def open(self, disk: Disk | None = None, config: StoreConfig | None = None) -> MessageStore:
-        store = MessageStore(self.root, config or self.config, lambda: self.now, disk or OsDisk())
-        store.open()
-        self._opened.append(store)
-        return store
-
-    def crash(self, name: str = "crashed") -> StoreBox:
-        """What a new process finds after this one was killed now: the same files, ``abort`` included."""
-        root = self.root.with_name(name)
-        shutil.copytree(self.root, root)
-        box = StoreBox(root, self.config)
-        box.now = self.now
-        box._opened = self._opened
-        return box
-
-    def close_all(self) -> None:
-        for store in self._opened:
-            store.close()
-
-    def put(
-        self,
-        store: MessageStore,
-        topic: str = "T",
-        queue_id: int = 0,
-        body: bytes = b"hello",
-        *,
-        at: int | None = None,
-        tag: str | None = None,
-        **fields: int,
-    ) -> PutResult:
-        if at is not None:
-            self.now = at
-        properties = format_properties({"TAGS": tag}).encode() if tag else b""
-        message = StoredMessage(
-            topic, queue_id, body, properties, tags_code=java_hash(tag) if tag else 0, **fields
-        )
-        result = store.put_message(message)
-        assert result.status is PutStatus.PUT_OK
-        return result
-
-    def put_batch(self, store: MessageStore, bodies: list[bytes], topic: str = "T") -> PutResult:
-        return store.put_batch(StoredMessage(topic, 0, b""), [BatchEntry(body, b"") for body in bodies])
+from tests.store.store_box import StoreBox
 
 
 @pytest.fixture

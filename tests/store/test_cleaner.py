@@ -13,12 +13,13 @@ import pytest
 from rewindmq.broker.store import MessageStore, StoreConfig, StoredMessage
 from rewindmq.broker.store.disk import OsDisk
 from rewindmq.broker.store.errors import StoreError
+from tests.store.store_box import StoreBox
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 INDEXED = msgspec.structs.replace(SMALL, max_hash_slot_num=10, max_index_num=11)
 
 
-def filled(box, disk: OsDisk | None = None) -> MessageStore:
+def filled(box: StoreBox, disk: OsDisk | None = None) -> MessageStore:
     """Sixty messages in six segments and six queue files."""
     store = box.open(disk, SMALL)
     for _ in range(60):
@@ -34,14 +35,14 @@ def drop_all(store: MessageStore) -> int:
     return count
 
 
-def test_what_is_not_durable_stays(box) -> None:
+def test_what_is_not_durable_stays(box: StoreBox) -> None:
     store = filled(box)
     assert not store.cleaner.drop_segment(None)
     store.flush()
     assert store.cleaner.drop_segment(None)
 
 
-def test_the_newest_segment_and_the_newest_queue_file_stay(box) -> None:
+def test_the_newest_segment_and_the_newest_queue_file_stay(box: StoreBox) -> None:
     store = filled(box)
     store.flush()
     assert drop_all(store) == 5
@@ -53,14 +54,14 @@ def test_the_newest_segment_and_the_newest_queue_file_stay(box) -> None:
     assert box.put(store).queue_offset == 60
 
 
-def test_only_segments_that_were_last_written_to_before(box) -> None:
+def test_only_segments_that_were_last_written_to_before(box: StoreBox) -> None:
     store = filled(box)
     store.flush()
     assert not store.cleaner.drop_segment(box.now - 1)
     assert store.cleaner.drop_segment(box.now)
 
 
-def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box) -> None:
+def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box: StoreBox) -> None:
     store = box.open(config=SMALL)
     for _ in range(15):
         box.put(store, "Idle", body=b"x" * 290)
@@ -74,7 +75,7 @@ def test_an_exhausted_queue_keeps_its_minimum_where_4_x_does(box) -> None:
     assert store.min_offset("T", 0) > 0
 
 
-def test_queues_the_broker_keeps_its_own_progress_of_never_start_over(box) -> None:
+def test_queues_the_broker_keeps_its_own_progress_of_never_start_over(box: StoreBox) -> None:
     """Or half messages and delays that come later would lie before that progress, and be passed over."""
     own = ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "SCHEDULE_TOPIC_XXXX")
     store = box.open(config=SMALL)
@@ -104,7 +105,7 @@ class SlowDisk(OsDisk):
         super().sync(path)
 
 
-def test_a_flush_that_misses_its_file_goes_on(box) -> None:
+def test_a_flush_that_misses_its_file_goes_on(box: StoreBox) -> None:
     """The files of a queue are taken away while another thread makes them durable."""
     disk = SlowDisk()
     store = filled(box, disk)
@@ -132,7 +133,7 @@ def failures_of_a_flush_during(store: MessageStore, disk: SlowDisk) -> list[Base
     return failures
 
 
-def test_a_flush_of_the_key_index_finds_its_files(box) -> None:
+def test_a_flush_of_the_key_index_finds_its_files(box: StoreBox) -> None:
     """Only durable ones go: a flush goes through the others, and one that it missed would end all sends."""
     disk = SlowDisk("index")
     disk.go_on.set()
@@ -155,7 +156,7 @@ class RefusingDisk(OsDisk):
         super().remove(path)
 
 
-def test_a_disk_that_refuses_leaves_everything_as_it_is(box) -> None:
+def test_a_disk_that_refuses_leaves_everything_as_it_is(box: StoreBox) -> None:
     store = filled(box, RefusingDisk())
     store.flush()
     with pytest.raises(StoreError, match=r"cannot delete .*: Permission denied"):
@@ -163,7 +164,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_is(box) -> None:
     assert store.get_message("T", 0, 0, 1, None).message_count == 1
 
 
-def test_the_key_index_loses_files_whose_messages_are_gone(box) -> None:
+def test_the_key_index_loses_files_whose_messages_are_gone(box: StoreBox) -> None:
     store = box.open(config=INDEXED)
     for number in range(60):
         store.put_message(StoredMessage("T", 0, b"x" * 290, b"KEYS\x01k%d\x02" % number))
@@ -176,7 +177,9 @@ def test_the_key_index_loses_files_whose_messages_are_gone(box) -> None:
     assert store.query_message("T", "k59", 1, 0, 1 << 60).body
 
 
-def test_space_reserved_for_the_administrator_is_neither_used_nor_free(tmp_path, monkeypatch) -> None:
+def test_space_reserved_for_the_administrator_is_neither_used_nor_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As df and RocketMQ (``UtilAll#getDiskPartitionSpaceUsedPercent``) count."""
     usage = SimpleNamespace(total=100, used=60, free=20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)

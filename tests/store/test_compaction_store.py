@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import (
@@ -23,9 +25,10 @@ from rewindmq.broker.store import (
     StoreError,
 )
 from rewindmq.broker.store.compaction_layout import UNIT, UNIT_BYTES
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.disk import Disk, OsDisk
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import decode_records
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 TOPIC = "Prices"
 # 10 units a file, the last for the end mark; 2300 bytes of records.
@@ -39,28 +42,28 @@ LOG_BYTES = 5 * 10 * UNIT_BYTES
 
 
 @pytest.fixture
-def box(box):
+def box(box: StoreBox) -> StoreBox:
     box.config = COMPACTED
     return box
 
 
-def opened(box, **options):
-    store = box.open(**options)
+def opened(box: StoreBox, disk: Disk | None = None) -> MessageStore:
+    store = box.open(disk)
     store.set_compaction_topics([TOPIC])
     return store
 
 
-def message(key, body, topic=TOPIC):
+def message(key: str, body: bytes, topic: str = TOPIC) -> StoredMessage:
     return StoredMessage(topic, 0, body, format_properties({"KEYS": key} if key else {}).encode())
 
 
-def put(box, store, key="k", body=b"x"):
+def put(box: StoreBox, store: MessageStore, key: str = "k", body: bytes = b"x") -> int:
     result = store.put_message(message(key, body))
     assert result.status is PutStatus.PUT_OK
     return result.queue_offset
 
 
-def read(store, offset, count=32):
+def read(store: MessageStore, offset: int, count: int = 32) -> tuple[str, list[int], int]:
     """Status, queue offsets, next offset."""
     result = store.get_message(TOPIC, 0, offset, count, None)
     found = decode_records(result.body)
@@ -68,9 +71,10 @@ def read(store, offset, count=32):
     return result.status.name, [item.queue_offset for item in found], result.next_begin_offset
 
 
-def read_all(store):
+def read_all(store: MessageStore) -> list[tuple[int, str | None, bytes]]:
     """Queue offset, key and body of every message, as a consumer gets them from the first one on."""
-    found, offset = [], store.min_offset(TOPIC, 0)
+    found: list[tuple[int, str | None, bytes]] = []
+    offset = store.min_offset(TOPIC, 0)
     while offset < store.max_offset(TOPIC, 0):
         result = store.get_message(TOPIC, 0, offset, 32, None)
         found += [(item.queue_offset, item.keys, item.body) for item in decode_records(result.body)]
@@ -79,14 +83,14 @@ def read_all(store):
     return found
 
 
-def folders(root):
+def folders(root: Path) -> list[Path]:
     return [root / "compaction" / name / TOPIC / "0" for name in ("compactionLog", "compactionCq")]
 
 
-def compact(root, kept, *, position=None) -> None:
+def compact(root: Path, kept: set[int], *, position: int | None = None) -> None:
     """Rewrite the compaction log of a closed store, keeping the messages whose queue offsets are ``kept``."""
     logs, units = folders(root)
-    records = []
+    records: list[tuple[tuple[int, ...], bytes]] = []
     for path in sorted(logs.iterdir()):
         for unit in UNIT.iter_unpack((units / path.name).read_bytes()):
             if unit[1] <= 0:
@@ -111,7 +115,7 @@ def compact(root, kept, *, position=None) -> None:
         (root / "compaction" / "position-checkpoint").write_text(text)
 
 
-def test_messages_are_copied_with_their_offsets_and_new_positions(box) -> None:
+def test_messages_are_copied_with_their_offsets_and_new_positions(box: StoreBox) -> None:
     store = opened(box)
     for number in range(12):
         put(box, store, key=f"k{number}")
@@ -134,13 +138,13 @@ def test_messages_are_copied_with_their_offsets_and_new_positions(box) -> None:
     assert [offset for offset, _, _ in read_all(store)] == list(range(12))
 
 
-def test_other_topics_have_no_compaction_folder(box) -> None:
+def test_other_topics_have_no_compaction_folder(box: StoreBox) -> None:
     store = opened(box)
     box.put(store)
     assert not (box.root / "compaction").exists()
 
 
-def test_batches_are_copied_too(box) -> None:
+def test_batches_are_copied_too(box: StoreBox) -> None:
     store = opened(box)
     properties = format_properties({"KEYS": "a"}).encode()
     entries = [BatchEntry(b"%d" % number, properties) for number in range(3)]
@@ -148,7 +152,7 @@ def test_batches_are_copied_too(box) -> None:
     assert read_all(store) == [(number, "a", b"%d" % number) for number in range(3)]
 
 
-def test_a_message_without_key_is_not_copied(box) -> None:
+def test_a_message_without_key_is_not_copied(box: StoreBox) -> None:
     store = opened(box)
     put(box, store, key="")
     assert read(store, 0) == ("NO_MESSAGE_IN_QUEUE", [], 0)
@@ -158,7 +162,7 @@ def test_a_message_without_key_is_not_copied(box) -> None:
     assert (store.min_offset(TOPIC, 0), store.max_offset(TOPIC, 0)) == (1, 2)
 
 
-def test_a_removed_offset_gives_the_next_message(box) -> None:
+def test_a_removed_offset_gives_the_next_message(box: StoreBox) -> None:
     store = opened(box)
     for _ in range(20):
         put(box, store)
@@ -176,7 +180,7 @@ def test_a_removed_offset_gives_the_next_message(box) -> None:
     ]  # fmt: skip
 
 
-def test_statuses_are_those_of_5x(box) -> None:
+def test_statuses_are_those_of_5x(box: StoreBox) -> None:
     store = opened(box)
     assert read(store, 0) == ("NO_MESSAGE_IN_QUEUE", [], 0)
     for _ in range(6):
@@ -191,13 +195,13 @@ def test_statuses_are_those_of_5x(box) -> None:
     assert put(box, store) == 6
 
 
-def test_tags_are_left_to_the_client(box) -> None:
+def test_tags_are_left_to_the_client(box: StoreBox) -> None:
     store = opened(box)
     put(box, store)
     assert store.get_message(TOPIC, 0, 0, 32, frozenset((1,))).message_count == 1
 
 
-def test_one_read_is_bounded_by_count_and_bytes(box) -> None:
+def test_one_read_is_bounded_by_count_and_bytes(box: StoreBox) -> None:
     box.config = msgspec.structs.replace(
         COMPACTED,
         max_transfer_bytes_on_message_in_memory=300,
@@ -215,7 +219,7 @@ def test_one_read_is_bounded_by_count_and_bytes(box) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_serves_the_same(box, clean) -> None:
+def test_a_restart_serves_the_same(box: StoreBox, clean: bool) -> None:
     store = opened(box)
     for number in range(25):
         put(box, store, key=f"k{number}")
@@ -229,7 +233,7 @@ def test_a_restart_serves_the_same(box, clean) -> None:
     assert put(box, again) == 25
 
 
-def test_what_the_compaction_log_lacks_is_copied_at_the_start(box) -> None:
+def test_what_the_compaction_log_lacks_is_copied_at_the_start(box: StoreBox) -> None:
     store = box.open()
     for number in range(15):
         put(box, store, key=f"k{number}")
@@ -243,7 +247,7 @@ def test_what_the_compaction_log_lacks_is_copied_at_the_start(box) -> None:
 
 
 @pytest.mark.parametrize("torn", ["record", "unit", "everything", "second file"])
-def test_a_torn_tail_is_cut_and_copied_again(box, torn) -> None:
+def test_a_torn_tail_is_cut_and_copied_again(box: StoreBox, torn: str) -> None:
     store = opened(box)
     for number in range(14):
         put(box, store, key=f"k{number}")
@@ -268,7 +272,7 @@ def test_a_torn_tail_is_cut_and_copied_again(box, torn) -> None:
     assert read_all(opened(crashed)) == expected
 
 
-def test_a_damaged_first_file_costs_the_later_ones_which_are_copied_again(box) -> None:
+def test_a_damaged_first_file_costs_the_later_ones_which_are_copied_again(box: StoreBox) -> None:
     store = opened(box)
     for number in range(14):
         put(box, store, key=f"k{number}")
@@ -282,7 +286,9 @@ def test_a_damaged_first_file_costs_the_later_ones_which_are_copied_again(box) -
 
 
 @pytest.mark.parametrize("keep_folder", [True, False])
-def test_a_store_without_commit_log_serves_them_and_goes_on_numbering(box, keep_folder) -> None:
+def test_a_store_without_commit_log_serves_them_and_goes_on_numbering(
+    box: StoreBox, keep_folder: bool
+) -> None:
     store = opened(box)
     for number in range(20):
         put(box, store, key=f"k{number}")
@@ -308,7 +314,7 @@ def test_a_store_without_commit_log_serves_them_and_goes_on_numbering(box, keep_
     assert put(box, again) == 22
 
 
-def test_the_ordinary_queue_is_filled_up_to_a_compaction_log_that_is_ahead(box) -> None:
+def test_the_ordinary_queue_is_filled_up_to_a_compaction_log_that_is_ahead(box: StoreBox) -> None:
     store = opened(box)
     for number in range(3):
         put(box, store, key=f"k{number}")
@@ -332,7 +338,7 @@ def test_the_ordinary_queue_is_filled_up_to_a_compaction_log_that_is_ahead(box) 
     assert put(crashed, store, key="k8") == 8
 
 
-def test_removed_messages_are_not_copied_again(box) -> None:
+def test_removed_messages_are_not_copied_again(box: StoreBox) -> None:
     """The newest messages were removed, too: ``position-checkpoint`` says how far the compaction came."""
     store = opened(box)
     for number in range(10):
@@ -348,14 +354,15 @@ def test_removed_messages_are_not_copied_again(box) -> None:
 
 
 @pytest.mark.parametrize("mode", list(SearchMode))
-def test_a_search_by_time_finds_what_is_left(box, mode) -> None:
+def test_a_search_by_time_finds_what_is_left(box: StoreBox, mode: SearchMode) -> None:
     store = opened(box)
     begin = box.now
     for number in range(20):
         box.now = begin + number * 10
         put(box, store)
     store.close()
-    compact(box.root, left := [3, 4, 9, 15, 16, 17, 19])
+    left = [3, 4, 9, 15, 16, 17, 19]
+    compact(box.root, set(left))
     store = opened(box)
     for timestamp in range(begin - 5, begin + 215, 5):
         found = {boundary: store.search_offset(TOPIC, 0, timestamp, boundary, mode) for boundary in Boundary}
@@ -370,7 +377,7 @@ def test_a_search_by_time_finds_what_is_left(box, mode) -> None:
             assert found[Boundary.UPPER] == (earlier[-1] if earlier else left[0])
 
 
-def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box) -> None:
+def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box: StoreBox) -> None:
     store = opened(box)
     for _ in range(4):
         put(box, store)
@@ -382,7 +389,7 @@ def test_a_topic_that_is_none_any_more_is_read_from_its_queue_again(box) -> None
     assert read(store, 0)[1] == [0, 1, 2, 3]
 
 
-def test_folders_of_a_pass_under_way_are_passed_over(box) -> None:
+def test_folders_of_a_pass_under_way_are_passed_over(box: StoreBox) -> None:
     store = opened(box)
     put(box, store)
     store.close()
@@ -392,7 +399,7 @@ def test_folders_of_a_pass_under_way_are_passed_over(box) -> None:
     assert len(read_all(opened(box))) == 1
 
 
-def test_files_that_do_not_fit_are_refused(box) -> None:
+def test_files_that_do_not_fit_are_refused(box: StoreBox) -> None:
     store = opened(box)
     put(box, store)
     store.close()
@@ -412,11 +419,11 @@ def test_files_that_do_not_fit_are_refused(box) -> None:
         box.open()
 
 
-def test_a_disk_that_gives_no_room_costs_no_message(box) -> None:
+def test_a_disk_that_gives_no_room_costs_no_message(box: StoreBox) -> None:
     class FullDisk(OsDisk):
         is_full = True
 
-        def create(self, path, size) -> None:
+        def create(self, path: Path, size: int) -> None:
             if self.is_full and "compaction" in path.parts:
                 raise OSError(28, "No space left on device")
             super().create(path, size)
@@ -436,9 +443,9 @@ def test_a_disk_that_gives_no_room_costs_no_message(box) -> None:
         ({"compaction_mapped_file_size": 0}, "compactionMappedFileSize is 0"),
     ],
 )
-def test_sizes_that_no_file_can_have_are_refused(keys, said) -> None:
+def test_sizes_that_no_file_can_have_are_refused(keys: dict[str, int], said: str) -> None:
     with pytest.raises(StoreError, match=said):
-        StoreConfig(**keys)
+        msgspec.structs.replace(StoreConfig(), **keys)
 
 
 STEPS = st.one_of(
@@ -447,17 +454,18 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(steps=st.lists(STEPS, max_size=40))
-def test_any_sequence_serves_the_messages_that_no_compaction_removed(tmp_path_factory, steps) -> None:
+def test_any_sequence_serves_the_messages_that_no_compaction_removed(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
+) -> None:
     """The newest of each key is kept, and the newest of all, as RocketMQ's last file is never compacted."""
     folder = tmp_path_factory.mktemp("compaction")
     root = folder / "first"
-    expected: list[tuple[int, str, bytes]] = []
+    expected: list[tuple[int, str | None, bytes]] = []
     next_offset = 0
 
     def start() -> MessageStore:
-        store = MessageStore(root, COMPACTED, lambda: 1_700_000_000_000)
+        store = MessageStore(root, COMPACTED, lambda: 1_700_000_000_000, UnsyncedDisk())
         store.open()
         store.set_compaction_topics([TOPIC])
         return store

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import StoreError
@@ -52,17 +52,17 @@ class StoppingDisk(OsDisk):
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     return tmp_path / "config" / "consumerOffset.json"
 
 
-def load(path):
+def load(path: Path) -> ConsumerOffsetTable:
     table = ConsumerOffsetTable(path)
     table.load()
     return table
 
 
-def test_the_file_is_written_exactly_as_rocketmq_writes_it(path) -> None:
+def test_the_file_is_written_exactly_as_rocketmq_writes_it(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("CG_a", "TopicA", 0, 7)
     table.commit("CG_a", "TopicA", 1, 4)
@@ -72,7 +72,7 @@ def test_the_file_is_written_exactly_as_rocketmq_writes_it(path) -> None:
 
 
 @pytest.mark.parametrize("text", [AS_ROCKETMQ_WRITES_IT, AS_OTHER_WRITERS_DO])
-def test_bare_and_quoted_keys_are_read(path, text) -> None:
+def test_bare_and_quoted_keys_are_read(path: Path, text: str) -> None:
     path.parent.mkdir()
     path.write_text(text)
     table = load(path)
@@ -82,7 +82,7 @@ def test_bare_and_quoted_keys_are_read(path, text) -> None:
     assert table.groups_of("TopicA") == ["CG_a"]
 
 
-def test_the_last_writer_wins(path) -> None:
+def test_the_last_writer_wins(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     assert table.query("G", "T", 0) == -1
     assert table.commit("G", "T", 0, 100) == -1
@@ -92,14 +92,14 @@ def test_the_last_writer_wins(path) -> None:
     assert table.offsets_of("Nobody", "T") == {}
 
 
-def test_a_key_with_a_second_at_sign_belongs_to_no_group(path) -> None:
+def test_a_key_with_a_second_at_sign_belongs_to_no_group(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G@H", "T", 0, 1)
     assert table.topics_of("G@H") == table.topics_of("H") == []
     assert table.query("G@H", "T", 0) == 1
 
 
-def test_it_is_written_only_when_something_changed(path) -> None:
+def test_it_is_written_only_when_something_changed(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     assert not table.persist()
     table.commit("G", "T", 0, 1)
@@ -112,7 +112,7 @@ def test_it_is_written_only_when_something_changed(path) -> None:
     assert not load(path).persist()
 
 
-def test_a_save_that_fails_is_tried_again(path) -> None:
+def test_a_save_that_fails_is_tried_again(path: Path) -> None:
     disk = StoppingDisk(0)
     table = ConsumerOffsetTable(path, disk)
     table.commit("G", "T", 0, 1)
@@ -123,7 +123,7 @@ def test_a_save_that_fails_is_tried_again(path) -> None:
     assert load(path).query("G", "T", 0) == 1
 
 
-def test_the_backup_is_one_save_behind(path) -> None:
+def test_the_backup_is_one_save_behind(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     for offset in (1, 2, 3):
         table.commit("G", "T", 0, offset)
@@ -137,7 +137,9 @@ def test_the_backup_is_one_save_behind(path) -> None:
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"\xff\xfe", b'{"offsetTable":{"T@G":{0:1.5}}}', b"[]", b"[" * 5_000]
 )
-def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, damage, caplog) -> None:
+def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(
+    path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     table = ConsumerOffsetTable(path)
     for offset in (1, 2):
         table.commit("G", "T", 0, offset)
@@ -155,7 +157,7 @@ def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(path, dama
     assert load(path).query("G", "T", 0) == 1
 
 
-def test_both_damaged_is_an_error_that_names_the_file(path) -> None:
+def test_both_damaged_is_an_error_that_names_the_file(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("{")
     path.with_name(path.name + ".bak").write_text("{")
@@ -165,20 +167,22 @@ def test_both_damaged_is_an_error_that_names_the_file(path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_damaged_without_backup_is_an_error(path) -> None:
+def test_damaged_without_backup_is_an_error(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("{")
     with pytest.raises(StoreError, match=r"consumerOffset\.json"):
         load(path)
 
 
-def test_neither_file_is_an_empty_table(path) -> None:
+def test_neither_file_is_an_empty_table(path: Path) -> None:
     assert load(path).topics_of("G") == []
 
 
 @pytest.mark.parametrize("works", range(4))
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(path, works, damaged) -> None:
+def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(
+    path: Path, works: int, damaged: bool
+) -> None:
     table = ConsumerOffsetTable(path)
     for offset in (1, 2):
         table.commit("G", "T", 0, offset)
@@ -197,11 +201,11 @@ def test_a_crash_at_any_point_of_a_save_leaves_a_readable_state(path, works, dam
     assert load(path).query("G", "T", 0) == (3 if completes else before)
 
 
-def test_a_save_is_durable_with_its_name(path, monkeypatch) -> None:
-    synced = []
+def test_a_save_is_durable_with_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
     fsync = os.fsync
 
-    def noted(descriptor) -> None:
+    def noted(descriptor: int) -> None:
         synced.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         fsync(descriptor)
 
@@ -210,7 +214,7 @@ def test_a_save_is_durable_with_its_name(path, monkeypatch) -> None:
     assert synced == ["file", "folder"]
 
 
-def test_nested_values_are_laid_out_like_fastjson(path) -> None:
+def test_nested_values_are_laid_out_like_fastjson(path: Path) -> None:
     value = {
         "dataVersion": {"counter": 2, "timestamp": 1_700_000_000_000},
         "topicConfigTable": {"T": {"order": False, "topicName": "T", "attributes": {}, "absent": None}},
@@ -226,12 +230,11 @@ def test_nested_values_are_laid_out_like_fastjson(path) -> None:
     assert config.load(lambda document: document["topicConfigTable"]["T"]["topicName"]) == "T"
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.dictionaries(
         st.text(max_size=8), st.dictionaries(st.integers(0, 99), st.integers(-1, 2**63 - 1)), max_size=5
     )
 )
-def test_every_table_survives_a_round_trip(table) -> None:
+def test_every_table_survives_a_round_trip(table: dict[str, dict[int, int]]) -> None:
     read = fastjson.loads(format_config({"offsetTable": table}))["offsetTable"]
     assert {key: {int(k): v for k, v in value.items()} for key, value in read.items()} == table

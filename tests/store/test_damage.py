@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from rewindmq.broker.store import (
     StoreConfig,
     StoredMessage,
 )
+from tests.store.store_box import UnsyncedDisk
 
 CONFIG = StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=400)
 QUEUES = [("T", 0), ("T", 1), ("SCHEDULE_TOPIC_XXXX", 0)]
@@ -39,20 +42,20 @@ DAMAGES = st.lists(
 )
 
 
-def make_store(root):
-    store = MessageStore(root, CONFIG, lambda: 1_000)
+def make_store(root: Path) -> MessageStore:
+    store = MessageStore(root, CONFIG, lambda: 1_000, UnsyncedDisk())
     store.open()
     return store
 
 
-def fill(store) -> None:
+def fill(store: MessageStore) -> None:
     for number in range(60):
         topic, queue_id = QUEUES[number % 3]
         store.put_message(StoredMessage(topic, queue_id, b"x" * 200, b"DELAY\x012\x02TAGS\x01TagA"))
     store.put_batch(StoredMessage("T", 0, b""), [BatchEntry(b"y" * 100, b"")] * 4)
 
 
-def read_everything(store) -> None:
+def read_everything(store: MessageStore) -> None:
     for topic, queue_id in QUEUES:
         low, high = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
         assert 0 <= low <= high
@@ -69,9 +72,11 @@ def read_everything(store) -> None:
         assert record is None or int.from_bytes(record[28:36], "big") == position
 
 
-@settings(derandomize=True, deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(damages=DAMAGES, abort=st.booleans())
-def test_damaged_files(tmp_path_factory, damages, abort) -> None:
+def test_damaged_files(
+    tmp_path_factory: pytest.TempPathFactory, damages: list[tuple[str, float, bytes]], abort: bool
+) -> None:
     root = tmp_path_factory.mktemp("damage") / "store"
     store = make_store(root)
     fill(store)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from rewindmq.broker.store import GetMessageStatus, StoreConfig
+from rewindmq.broker.store import GetMessageStatus, GetResult, MessageStore, StoreConfig
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.text import java_hash
+from tests.store.store_box import StoreBox
 
 
 @pytest.fixture
-def hundred(box):
+def hundred(box: StoreBox) -> MessageStore:
     """Queue 0 of topic T with 100 messages."""
     store = box.open()
     for number in range(100):
@@ -19,15 +20,15 @@ def hundred(box):
     return store
 
 
-def bodies(result):
+def bodies(result: GetResult) -> list[bytes]:
     return [message.stored_body for message in decode_records(result.body)]
 
 
-def outcome(result):
+def outcome(result: GetResult) -> tuple[str, int]:
     return result.status.name, result.next_begin_offset
 
 
-def test_B08_a_queue_without_messages(box) -> None:
+def test_B08_a_queue_without_messages(box: StoreBox) -> None:
     store = box.open()
     assert outcome(store.get_message("T", 0, 0, 32, None)) == ("NO_MESSAGE_IN_QUEUE", 0)
     assert outcome(store.get_message("T", 0, 5, 32, None)) == ("NO_MESSAGE_IN_QUEUE", 0)
@@ -35,32 +36,32 @@ def test_B08_a_queue_without_messages(box) -> None:
     assert not (box.root / "consumequeue").exists()
 
 
-def test_B04_at_the_end(hundred) -> None:
+def test_B04_at_the_end(hundred: MessageStore) -> None:
     assert outcome(hundred.get_message("T", 0, 100, 32, None)) == ("OFFSET_OVERFLOW_ONE", 100)
 
 
-def test_B06_beyond_the_end(hundred) -> None:
+def test_B06_beyond_the_end(hundred: MessageStore) -> None:
     assert outcome(hundred.get_message("T", 0, 101, 32, None)) == ("OFFSET_OVERFLOW_BADLY", 100)
     assert outcome(hundred.get_message("T", 0, 2**62, 32, None)) == ("OFFSET_OVERFLOW_BADLY", 100)
 
 
-def test_a_negative_offset_is_below_the_minimum(hundred) -> None:
+def test_a_negative_offset_is_below_the_minimum(hundred: MessageStore) -> None:
     assert outcome(hundred.get_message("T", 0, -1, 32, None)) == ("OFFSET_TOO_SMALL", 0)
 
 
-def test_found_messages_are_the_records_of_the_log(hundred) -> None:
+def test_found_messages_are_the_records_of_the_log(hundred: MessageStore) -> None:
     result = hundred.get_message("T", 0, 10, 5, None)
     assert outcome(result) == ("FOUND", 15)
     assert (result.message_count, result.min_offset, result.max_offset) == (5, 0, 100)
     assert bodies(result) == [b"010", b"011", b"012", b"013", b"014"]
 
 
-def test_at_most_32_messages_when_near_the_tail(hundred) -> None:
+def test_at_most_32_messages_when_near_the_tail(hundred: MessageStore) -> None:
     result = hundred.get_message("T", 0, 0, 1_000, None)
     assert (result.message_count, result.next_begin_offset) == (32, 32)
 
 
-def test_at_most_256_KiB_but_the_first_message_always(box) -> None:
+def test_at_most_256_KiB_but_the_first_message_always(box: StoreBox) -> None:
     store = box.open(config=StoreConfig(mapped_file_size_commit_log=8_388_608))
     for size in (300_000, 100_000, 100_000, 100_000):
         box.put(store, body=b"x" * size)
@@ -70,7 +71,9 @@ def test_at_most_256_KiB_but_the_first_message_always(box) -> None:
 
 @pytest.mark.parametrize("key", ["memory", "disk"])
 @pytest.mark.parametrize(("spare", "count"), [(-1, 2), (0, 3)])
-def test_records_may_fill_the_transfer_limit_to_the_byte(box, key: str, spare: int, count: int) -> None:
+def test_records_may_fill_the_transfer_limit_to_the_byte(
+    box: StoreBox, key: str, spare: int, count: int
+) -> None:
     limit = 3 * (91 + 1 + 100) + spare
     memory = 1 << 30 if key == "memory" else 0
     config = msgspec.structs.replace(
@@ -82,7 +85,7 @@ def test_records_may_fill_the_transfer_limit_to_the_byte(box, key: str, spare: i
     assert store.get_message("T", 0, 0, 32, None).message_count == count
 
 
-def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box) -> None:
+def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box: StoreBox) -> None:
     config = StoreConfig(mapped_file_size_commit_log=1_048_576, physical_memory_bytes=100_000)
     store = box.open(config=config)
     for _ in range(32):
@@ -98,19 +101,19 @@ def test_B29_cold_data_comes_8_messages_or_64_KiB_at_a_time(box) -> None:
     assert not store.is_cold("Nobody", 0, 0)
 
 
-def test_a_tag_filter_returns_what_matches_and_moves_past_the_rest(hundred) -> None:
+def test_a_tag_filter_returns_what_matches_and_moves_past_the_rest(hundred: MessageStore) -> None:
     result = hundred.get_message("T", 0, 0, 3, frozenset((java_hash("odd"),)))
     assert outcome(result) == ("FOUND", 6)
     assert bodies(result) == [b"001", b"003", b"005"]
 
 
-def test_a_filter_that_matches_nothing(hundred) -> None:
+def test_a_filter_that_matches_nothing(hundred: MessageStore) -> None:
     result = hundred.get_message("T", 0, 0, 32, frozenset((java_hash("none"),)))
     assert outcome(result) == ("NO_MATCHED_MESSAGE", 100)
     assert result.body == b""
 
 
-def test_one_read_scans_800_units(box) -> None:
+def test_one_read_scans_800_units(box: StoreBox) -> None:
     config = StoreConfig(mapped_file_size_commit_log=1_048_576)
     store = box.open(config=config)
     for _ in range(10):
@@ -121,19 +124,19 @@ def test_one_read_scans_800_units(box) -> None:
     assert outcome(store.get_message("T", 0, 0, 900, nothing)) == ("NO_MATCHED_MESSAGE", 900)
 
 
-def test_records_between_other_queues_and_across_segments(box) -> None:
+def test_records_between_other_queues_and_across_segments(box: StoreBox) -> None:
     store = box.open()
     for number in range(60):
         box.put(store, queue_id=number % 3, body=b"%02d" % number * 1_000)
     offset = 0
-    seen = []
+    seen: list[bytes] = []
     while (result := store.get_message("T", 1, offset, 7, None)).status is GetMessageStatus.FOUND:
         seen += bodies(result)
         offset = result.next_begin_offset
     assert seen == [b"%02d" % number * 1_000 for number in range(1, 60, 3)]
 
 
-def test_units_of_a_deleted_segment(box) -> None:
+def test_units_of_a_deleted_segment(box: StoreBox) -> None:
     store = box.open()
     for number in range(60):
         box.put(store, body=b"%02d" % number * 1_000)
@@ -148,15 +151,17 @@ def test_units_of_a_deleted_segment(box) -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 50, 2**40, 2**63])
-def test_look_message_gives_nothing_for_positions_where_no_record_starts(hundred, offset) -> None:
+def test_look_message_gives_nothing_for_positions_where_no_record_starts(
+    hundred: MessageStore, offset: int
+) -> None:
     assert hundred.look_message(offset) is None
 
 
-def test_look_message_at_the_end_of_the_log(hundred) -> None:
+def test_look_message_at_the_end_of_the_log(hundred: MessageStore) -> None:
     assert hundred.look_message(hundred.max_commit_log_offset) is None
 
 
-def test_store_time_of_a_message(hundred) -> None:
+def test_store_time_of_a_message(hundred: MessageStore) -> None:
     assert hundred.store_time("T", 0, 42) == 1_042
     assert hundred.store_time("T", 0, 100) == -1
     assert hundred.store_time("T", 0, -1) == -1

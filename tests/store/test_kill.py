@@ -9,6 +9,7 @@ import pytest
 
 from rewindmq.broker.store import GetMessageStatus
 from rewindmq.protocol.record import crc_ok, decode_records
+from tests.store.store_box import StoreBox
 
 WRITER = """
 import sys
@@ -29,9 +30,10 @@ while True:
 
 
 @pytest.mark.parametrize("acknowledged", [3, 600, 3_000])
-def test_a_killed_writer_loses_nothing_it_acknowledged(box, acknowledged) -> None:
+def test_a_killed_writer_loses_nothing_it_acknowledged(box: StoreBox, acknowledged: int) -> None:
     command = [sys.executable, "-c", WRITER, str(box.root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
         count = 0
         while count < acknowledged:
             count = int(writer.stdout.readline())
@@ -43,7 +45,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(box, acknowledged) -> Non
     store = box.open()
     maximum = store.max_offset("T", 0)
     assert count <= maximum <= count + 3
-    bodies = []
+    bodies: list[bytes] = []
     while len(bodies) < maximum:
         result = store.get_message("T", 0, len(bodies), 32, None)
         assert result.status is GetMessageStatus.FOUND

@@ -27,7 +27,7 @@ def reset(table: ConsumerOffsetTable, targets: dict[int, int], group: str = "G")
     return table.reset(group, "T", targets)
 
 
-def test_a_reset_raises_the_epoch_with_the_offset(path) -> None:
+def test_a_reset_raises_the_epoch_with_the_offset(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 100)
     assert table.record("G", "T", 0) == (100, 0)
@@ -41,7 +41,7 @@ def test_a_reset_raises_the_epoch_with_the_offset(path) -> None:
     assert table.record("G", "T", 0) == (60, 2)
 
 
-def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path) -> None:
+def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 100)
     table.commit("G", "T", 1, 5)
@@ -53,7 +53,7 @@ def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path) -> None
     assert not table.persist()
 
 
-def test_a_commit_between_the_write_and_the_reset_is_written_next(path) -> None:
+def test_a_commit_between_the_write_and_the_reset_is_written_next(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     text = table.take_text_of_reset("G", "T", {0: 40})
     table.commit("G", "T", 1, 9)
@@ -63,7 +63,7 @@ def test_a_commit_between_the_write_and_the_reset_is_written_next(path) -> None:
     assert load(path).record("G", "T", 1) == (9, 0)
 
 
-def test_the_file_with_epochs_and_without(path) -> None:
+def test_the_file_with_epochs_and_without(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 100)
     table.persist()
@@ -77,7 +77,7 @@ def test_the_file_with_epochs_and_without(path) -> None:
     assert {int(queue): offset for queue, offset in document["offsetTable"]["T@G"].items()} == {0: 40}
 
 
-def test_a_file_that_rocketmq_has_rewritten_has_lost_its_epochs(path) -> None:
+def test_a_file_that_rocketmq_has_rewritten_has_lost_its_epochs(path: Path) -> None:
     table = ConsumerOffsetTable(path)
     reset(table, {0: 40})
     path.write_text(path.read_text().partition(',\n\t"epochTable"')[0] + "\n}")
@@ -102,7 +102,7 @@ def test_a_file_that_rocketmq_has_rewritten_has_lost_its_epochs(path) -> None:
         ("0", "epochTable is no object"),
     ],
 )
-def test_epochs_of_a_wrong_shape_are_refused_by_name(path, epochs, says) -> None:
+def test_epochs_of_a_wrong_shape_are_refused_by_name(path: Path, epochs: str, says: str) -> None:
     path.parent.mkdir()
     path.write_text(f'{{"offsetTable":{{"T@G":{{0:1}}}},"epochTable":{epochs}}}')
     with pytest.raises(StoreError) as refused:
@@ -113,7 +113,7 @@ def test_epochs_of_a_wrong_shape_are_refused_by_name(path, epochs, says) -> None
 
 
 @pytest.mark.parametrize("epochs", ["null", "{}", '{"T@G":{}}'])
-def test_no_epochs_in_any_form(path, epochs) -> None:
+def test_no_epochs_in_any_form(path: Path, epochs: str) -> None:
     path.parent.mkdir()
     path.write_text(f'{{"offsetTable":{{"T@G":{{0:1}}}},"epochTable":{epochs}}}')
     table = load(path)
@@ -121,7 +121,7 @@ def test_no_epochs_in_any_form(path, epochs) -> None:
     assert not table.has_epochs("G", "T")
 
 
-def test_a_reset_counts_its_new_queues(path, monkeypatch) -> None:
+def test_a_reset_counts_its_new_queues(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumer_offset, "MAX_OFFSETS", 2)
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 1)

@@ -4,45 +4,47 @@ from __future__ import annotations
 
 import shutil
 import struct
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
+from pathlib import Path
 
 import pytest
 
-from rewindmq.broker.store import GetMessageStatus, PutStatus, StoredMessage, StoreError
+from rewindmq.broker.store import GetMessageStatus, MessageStore, PutStatus, StoredMessage, StoreError
 from rewindmq.broker.store.disk import OsDisk
 from rewindmq.protocol.record import MAGIC_V2, decode_records, encode_record
 from rewindmq.protocol.text import java_hash
+from tests.store.store_box import StoreBox
 
 SEGMENT = 65_536
 BODY = 8_000  # eight records fill a segment
 
 
-def commit_log(box):
+def commit_log(box: StoreBox) -> Path:
     return box.root / "commitlog"
 
 
-def queue_folder(box, topic="T", queue_id=0):
+def queue_folder(box: StoreBox, topic: str = "T", queue_id: int = 0) -> Path:
     return box.root / "consumequeue" / topic / str(queue_id)
 
 
-def segment(box, number):
+def segment(box: StoreBox, number: int) -> Path:
     return commit_log(box) / f"{number * SEGMENT:020d}"
 
 
-def patch(path, position, data) -> None:
+def patch(path: Path, position: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(position)
         file.write(data)
 
 
-def zero_checkpoint(box) -> None:
+def zero_checkpoint(box: StoreBox) -> None:
     (box.root / "checkpoint").unlink()
 
 
-def stored_bodies(store, topic="T", queue_id=0):
+def stored_bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[bytes]:
     offset = store.min_offset(topic, queue_id)
-    found = []
+    found: list[bytes] = []
     while (result := store.get_message(topic, queue_id, offset, 32, None)).status is GetMessageStatus.FOUND:
         records = decode_records(result.body)
         assert [record.queue_offset for record in records] == list(range(offset, result.next_begin_offset))
@@ -52,12 +54,12 @@ def stored_bodies(store, topic="T", queue_id=0):
     return found
 
 
-def body(number):
+def body(number: int) -> bytes:
     return b"%04d" % number + b"." * (BODY - 4)
 
 
 @pytest.fixture
-def filled(box):
+def filled(box: StoreBox) -> MessageStore:
     """Five segments: 40 messages of T in turn on two queues, stored at 1 000 000, 1 010 000, ..."""
     store = box.open()
     for number in range(40):
@@ -65,18 +67,18 @@ def filled(box):
     return store
 
 
-def expected(queue_id, count=40):
+def expected(queue_id: int, count: int = 40) -> list[bytes]:
     return [body(number) for number in range(count) if number % 2 == queue_id]
 
 
-def assert_complete(store, count=40) -> None:
+def assert_complete(store: MessageStore, count: int = 40) -> None:
     assert stored_bodies(store, queue_id=0) == expected(0, count)
     assert stored_bodies(store, queue_id=1) == expected(1, count)
     result = store.put_message(StoredMessage("T", count % 2, body(count)))
     assert result.queue_offset == count // 2
 
 
-def test_no_files(box) -> None:
+def test_no_files(box: StoreBox) -> None:
     store = box.open()
     assert store.max_commit_log_offset == 0
     assert sorted(path.name for path in box.root.iterdir()) == ["abort", "config", "lock"]
@@ -86,7 +88,7 @@ def test_no_files(box) -> None:
     assert (box.root / "lock").read_bytes() == b"lock"
 
 
-def test_a_clean_stop_keeps_everything(box, filled) -> None:
+def test_a_clean_stop_keeps_everything(box: StoreBox, filled: MessageStore) -> None:
     end = filled.max_commit_log_offset
     filled.close()
     store = box.open()
@@ -94,16 +96,16 @@ def test_a_clean_stop_keeps_everything(box, filled) -> None:
     assert_complete(store)
 
 
-def test_a_crash_keeps_everything_that_was_mapped(box, filled) -> None:
+def test_a_crash_keeps_everything_that_was_mapped(box: StoreBox, filled: MessageStore) -> None:
     assert_complete(box.crash().open())
 
 
-def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box) -> None:
+def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box: StoreBox) -> None:
     class Recording(OsDisk):
         def __init__(self) -> None:
-            self.synced = []
+            self.synced: list[Path] = []
 
-        def sync(self, path) -> None:
+        def sync(self, path: Path) -> None:
             self.synced.append(path)
             super().sync(path)
 
@@ -116,7 +118,7 @@ def test_what_a_kill_left_in_memory_is_durable_before_anyone_is_served(box) -> N
     assert again.flushed_offset == again.max_commit_log_offset > 0
 
 
-def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled) -> None:
+def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box: StoreBox, filled: MessageStore) -> None:
     filled.close()
     with segment(box, 5).open("wb") as file:
         file.truncate(SEGMENT)
@@ -125,7 +127,7 @@ def test_an_all_zero_last_segment_as_a_broker_allocates_ahead(box, filled) -> No
     assert_complete(store)
 
 
-def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box, filled) -> None:
+def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box: StoreBox, filled: MessageStore) -> None:
     crashed = box.crash()
     segment(crashed, 1).write_bytes(b"")
     with pytest.raises(StoreError, match="has 0 bytes"):
@@ -133,7 +135,9 @@ def test_an_empty_file_that_is_not_the_last_is_refused_and_stays(box, filled) ->
     assert segment(crashed, 1).exists()
 
 
-def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(box, filled) -> None:
+def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(
+    box: StoreBox, filled: MessageStore
+) -> None:
     crashed = box.crash()
     segment(crashed, 5).touch()
     (queue_folder(crashed) / f"{6_000:020d}").touch()
@@ -142,7 +146,7 @@ def test_an_empty_last_file_as_a_crash_between_creating_and_sizing_leaves_it(box
 
 @pytest.mark.parametrize("kept", [0, 4, 50, 1_000, BODY + 85])
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_torn_last_record_is_cut_off(box, filled, kept, clean) -> None:
+def test_a_torn_last_record_is_cut_off(box: StoreBox, filled: MessageStore, kept: int, clean: bool) -> None:
     for number in (40, 41):
         box.put(filled, queue_id=number % 2, body=body(number))
     torn = box.put(filled, body=body(42))
@@ -156,7 +160,9 @@ def test_a_torn_last_record_is_cut_off(box, filled, kept, clean) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_wrong_crc_in_the_third_from_last_segment_cuts_there(box, filled, clean) -> None:
+def test_a_wrong_crc_in_the_third_from_last_segment_cuts_there(
+    box: StoreBox, filled: MessageStore, clean: bool
+) -> None:
     filled.close()
     if not clean:
         (box.root / "abort").touch()
@@ -170,14 +176,16 @@ def test_a_wrong_crc_in_the_third_from_last_segment_cuts_there(box, filled, clea
     assert_complete(store, count=19)
 
 
-def test_a_wrong_crc_in_the_fourth_from_last_segment_is_not_noticed_after_a_clean_stop(box, filled) -> None:
+def test_a_wrong_crc_in_the_fourth_from_last_segment_is_not_noticed_after_a_clean_stop(
+    box: StoreBox, filled: MessageStore
+) -> None:
     filled.close()
     patch(segment(box, 1), (BODY + 92) * 3 + 100, b"?")
     store = box.open()
     assert store.max_offset("T", 0) == store.max_offset("T", 1) == 20
 
 
-def test_what_was_cut_off_never_comes_back(box, filled) -> None:
+def test_what_was_cut_off_never_comes_back(box: StoreBox, filled: MessageStore) -> None:
     """Records behind a damaged one are intact and name their own position: a later scan must not see them."""
     filled.close()
     patch(segment(box, 4), 100, b"?")
@@ -191,7 +199,9 @@ def test_what_was_cut_off_never_comes_back(box, filled) -> None:
 
 @pytest.mark.parametrize("abort", [False, True])
 @pytest.mark.parametrize("checkpoint", ["recent", "missing", "old"])
-def test_deleted_queues_are_rebuilt_from_the_first_byte_kept(box, filled, abort, checkpoint) -> None:
+def test_deleted_queues_are_rebuilt_from_the_first_byte_kept(
+    box: StoreBox, filled: MessageStore, abort: bool, checkpoint: str
+) -> None:
     """Store.md 9.6; 4.9.4 leaves holes with abort present and a recent checkpoint, this store does not."""
     filled.close()
     if abort:
@@ -207,7 +217,9 @@ def test_deleted_queues_are_rebuilt_from_the_first_byte_kept(box, filled, abort,
 
 
 @pytest.mark.parametrize("abort", [False, True])
-def test_one_deleted_queue_is_rebuilt_while_another_is_complete(box, filled, abort) -> None:
+def test_one_deleted_queue_is_rebuilt_while_another_is_complete(
+    box: StoreBox, filled: MessageStore, abort: bool
+) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
@@ -217,7 +229,9 @@ def test_one_deleted_queue_is_rebuilt_while_another_is_complete(box, filled, abo
 
 @pytest.mark.parametrize("abort", [False, True])
 @pytest.mark.parametrize("kept_units", [0, 1, 3, 19])
-def test_a_queue_shorter_than_the_log_is_completed(box, filled, abort, kept_units) -> None:
+def test_a_queue_shorter_than_the_log_is_completed(
+    box: StoreBox, filled: MessageStore, abort: bool, kept_units: int
+) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
@@ -226,7 +240,7 @@ def test_a_queue_shorter_than_the_log_is_completed(box, filled, abort, kept_unit
 
 
 @pytest.mark.parametrize("abort", [False, True])
-def test_a_queue_longer_than_the_log_is_cut(box, filled, abort) -> None:
+def test_a_queue_longer_than_the_log_is_cut(box: StoreBox, filled: MessageStore, abort: bool) -> None:
     filled.close()
     if abort:
         (box.root / "abort").touch()
@@ -235,7 +249,7 @@ def test_a_queue_longer_than_the_log_is_cut(box, filled, abort) -> None:
     assert_complete(box.open(), count=24)
 
 
-def test_a_queue_whose_every_record_is_gone_starts_over(box, filled) -> None:
+def test_a_queue_whose_every_record_is_gone_starts_over(box: StoreBox, filled: MessageStore) -> None:
     filled.close()
     for number in range(1, 5):
         segment(box, number).unlink()
@@ -245,7 +259,7 @@ def test_a_queue_whose_every_record_is_gone_starts_over(box, filled) -> None:
     assert box.put(store).queue_offset == 0
 
 
-def test_without_a_commit_log_every_queue_is_destroyed(box, filled) -> None:
+def test_without_a_commit_log_every_queue_is_destroyed(box: StoreBox, filled: MessageStore) -> None:
     filled.close()
     shutil.rmtree(commit_log(box))
     store = box.open()
@@ -253,7 +267,9 @@ def test_without_a_commit_log_every_queue_is_destroyed(box, filled) -> None:
     assert list(queue_folder(box).iterdir()) == []
 
 
-def test_a_log_that_starts_late_gives_filler_and_a_raised_minimum(box, filled) -> None:
+def test_a_log_that_starts_late_gives_filler_and_a_raised_minimum(
+    box: StoreBox, filled: MessageStore
+) -> None:
     filled.close()
     segment(box, 0).unlink()
     shutil.rmtree(box.root / "consumequeue")
@@ -266,7 +282,7 @@ def test_a_log_that_starts_late_gives_filler_and_a_raised_minimum(box, filled) -
     assert box.open().min_offset("T", 0) == 4
 
 
-def test_an_abnormal_start_scans_from_the_checkpoint_on(box, filled) -> None:
+def test_an_abnormal_start_scans_from_the_checkpoint_on(box: StoreBox, filled: MessageStore) -> None:
     filled.close()
     (box.root / "abort").touch()
     # Covers the first record of segment 3 (stored at 1 240 000) but not that of segment 4.
@@ -280,8 +296,8 @@ def test_an_abnormal_start_scans_from_the_checkpoint_on(box, filled) -> None:
     assert crashed.open().max_offset("T", 0) == 8
 
 
-def test_delayed_messages_carry_their_delivery_time_in_every_path(box) -> None:
-    def due_times(store):
+def test_delayed_messages_carry_their_delivery_time_in_every_path(box: StoreBox) -> None:
+    def due_times(store: MessageStore) -> list[int]:
         return [store.get_message("SCHEDULE_TOPIC_XXXX", 2, 0, 32, None).message_count] + [
             struct.unpack_from(">8xiq", raw, at)[1]
             for raw in [(queue_folder(box, "SCHEDULE_TOPIC_XXXX", 2) / ("0" * 20)).read_bytes()]
@@ -305,7 +321,9 @@ def test_delayed_messages_carry_their_delivery_time_in_every_path(box) -> None:
         store.close()
 
 
-def test_a_store_with_complete_queues_rebuilds_nothing(box, caplog) -> None:
+def test_a_store_with_complete_queues_rebuilds_nothing(
+    box: StoreBox, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO", "rewindmq.store")
     store = box.open()
     for number in range(1_000):
@@ -322,7 +340,7 @@ def test_a_store_with_complete_queues_rebuilds_nothing(box, caplog) -> None:
     assert "333 consume queue entries rebuilt" in caplog.text
 
 
-def test_queues_that_another_program_wrote_are_taken_as_they_are(box) -> None:
+def test_queues_that_another_program_wrote_are_taken_as_they_are(box: StoreBox) -> None:
     store = box.open()
     for number in range(1_000):
         box.put(store, queue_id=number % 3, body=body(number))
@@ -338,7 +356,7 @@ def test_queues_that_another_program_wrote_are_taken_as_they_are(box) -> None:
     assert [store.max_offset("T", queue_id) for queue_id in range(3)] == [334, 333, 333]
 
 
-def test_rebuilt_units_carry_the_tag_hash(box) -> None:
+def test_rebuilt_units_carry_the_tag_hash(box: StoreBox) -> None:
     store = box.open()
     box.put(store, tag="TagA")
     box.put(store, tag="标签")
@@ -352,7 +370,7 @@ def test_rebuilt_units_carry_the_tag_hash(box) -> None:
     assert store.get_message("T", 0, 0, 32, frozenset((0,))).message_count == 1
 
 
-def test_flush_says_how_far_the_log_is_durable(box) -> None:
+def test_flush_says_how_far_the_log_is_durable(box: StoreBox) -> None:
     store = box.open()
     assert store.flush() == 0
     box.put(store)
@@ -363,9 +381,9 @@ def test_flush_says_how_far_the_log_is_durable(box) -> None:
     assert (physic, logics, index) == (box.now, box.now, 0)
 
 
-def test_a_worker_thread_flushes_while_messages_are_put(box) -> None:
+def test_a_worker_thread_flushes_while_messages_are_put(box: StoreBox) -> None:
     store = box.open()
-    flushes = []
+    flushes: list[tuple[int, Future[int]]] = []
     with ThreadPoolExecutor(1) as worker:
         for number in count():
             if number >= 400 and len(flushes) > 3:
@@ -379,7 +397,7 @@ def test_a_worker_thread_flushes_while_messages_are_put(box) -> None:
     assert store.flush() == store.flushed_offset == end
 
 
-def test_a_v2_record_of_a_5x_broker_is_kept_and_served(box) -> None:
+def test_a_v2_record_of_a_5x_broker_is_kept_and_served(box: StoreBox) -> None:
     """Topics above 127 bytes; 4.9.4 would cut the log here."""
     topic = "x" * 200
     store = box.open()

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.replica import Arrival
 from rewindmq.protocol.record import decode_records
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
 messages = st.lists(
@@ -25,7 +27,7 @@ messages = st.lists(
 
 
 def open_store(root: Path, config: StoreConfig = SMALL) -> MessageStore:
-    store = MessageStore(root, config, lambda: 1_700_000_000_000)
+    store = MessageStore(root, config, lambda: 1_700_000_000_000, UnsyncedDisk())
     store.open()
     return store
 
@@ -59,15 +61,17 @@ def files(store: MessageStore, root: Path) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(wanted=messages, pieces=st.lists(st.integers(1, 3_000), min_size=1, max_size=30), data=st.data())
-def test_a_log_split_into_any_pieces_makes_an_identical_store(wanted, pieces, data) -> None:
+def test_a_log_split_into_any_pieces_makes_an_identical_store(
+    wanted: list[tuple[str, int, int]], pieces: list[int], data: st.DataObject
+) -> None:
     root = Path(tempfile.mkdtemp())
     try:
         master, slave = open_store(root / "master"), open_store(root / "slave")
         slave.become_replica()
         fill(master, wanted)
-        arrived = []
+        arrived: list[Arrival] = []
         position, turn = 0, 0
         while chunk := master.log_chunk(position, pieces[turn % len(pieces)]):
             turn += 1
@@ -92,7 +96,7 @@ def test_a_log_split_into_any_pieces_makes_an_identical_store(wanted, pieces, da
         shutil.rmtree(root)
 
 
-def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box, tmp_path) -> None:
+def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box: StoreBox, tmp_path: Path) -> None:
     """Its topic was deleted, or it had no message left: nothing tells the slave but the offsets to come."""
     config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
     master = box.open(config=config)
@@ -109,7 +113,7 @@ def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box, tmp_pa
     slave.close()
 
 
-def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box, tmp_path) -> None:
+def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box: StoreBox, tmp_path: Path) -> None:
     """Nobody has read there meanwhile, which would have copied them."""
     config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
     master = box.open(config=config)
@@ -130,13 +134,13 @@ def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box, tmp_pat
     slave.close()
 
 
-def test_a_slave_takes_no_messages_of_its_own(box) -> None:
+def test_a_slave_takes_no_messages_of_its_own(box: StoreBox) -> None:
     slave = box.open()
     slave.become_replica()
     assert slave.put_message(StoredMessage("T", 0, b"")).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 
-def test_an_empty_slave_may_begin_with_a_later_segment(box, tmp_path) -> None:
+def test_an_empty_slave_may_begin_with_a_later_segment(box: StoreBox, tmp_path: Path) -> None:
     """The master's first segments may have expired; RocketMQ's master gives a new slave the last one only."""
     master = box.open()
     for _ in range(1_500):
@@ -163,7 +167,7 @@ def test_an_empty_slave_may_begin_with_a_later_segment(box, tmp_path) -> None:
         b"\x7f\xff\xff\xff\xda\xa3\x20\xa7" * 8,
     ],
 )
-def test_bytes_that_are_no_record_are_refused(box, data) -> None:
+def test_bytes_that_are_no_record_are_refused(box: StoreBox, data: bytes) -> None:
     """A log that went another way: nothing of it becomes part of the slave's."""
     slave = box.open()
     with pytest.raises(StoreError, match="is no record"):
@@ -172,7 +176,7 @@ def test_bytes_that_are_no_record_are_refused(box, data) -> None:
     assert slave.max_commit_log_offset == 0
 
 
-def test_another_position_is_refused(box, tmp_path) -> None:
+def test_another_position_is_refused(box: StoreBox, tmp_path: Path) -> None:
     master = open_store(tmp_path / "master", box.config)
     fill(master, [("T", 0, 10)] * 2)
     slave = box.open()
@@ -185,7 +189,7 @@ def test_another_position_is_refused(box, tmp_path) -> None:
     master.close()
 
 
-def test_another_segment_size_is_told(box, tmp_path) -> None:
+def test_another_segment_size_is_told(box: StoreBox, tmp_path: Path) -> None:
     master = open_store(tmp_path / "master")
     fill(master, [("T", 0, 1_000)] * 5)
     slave = box.open()
@@ -195,7 +199,7 @@ def test_another_segment_size_is_told(box, tmp_path) -> None:
     master.close()
 
 
-def test_a_record_beyond_the_slaves_limit_is_refused_before_it_is_gathered(tmp_path) -> None:
+def test_a_record_beyond_the_slaves_limit_is_refused_before_it_is_gathered(tmp_path: Path) -> None:
     config = msgspec.structs.replace(StoreConfig(), mapped_file_size_commit_log=2_000_000)
     master = open_store(tmp_path / "master", config)
     fill(master, [("T", 0, 1_000_000)])
@@ -225,7 +229,9 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("copied", [1, 100_000])
-def test_a_slave_killed_while_it_copies_goes_on_where_its_log_ends(box, tmp_path, copied) -> None:
+def test_a_slave_killed_while_it_copies_goes_on_where_its_log_ends(
+    box: StoreBox, tmp_path: Path, copied: int
+) -> None:
     master = box.open()
     for number in range(3_000):
         box.put(master, queue_id=number % 3, body=b"%04d" % number * 20)
@@ -234,6 +240,7 @@ def test_a_slave_killed_while_it_copies_goes_on_where_its_log_ends(box, tmp_path
     root = tmp_path / "slave"
     command = [sys.executable, "-c", SLAVE, str(box.root), str(root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
         acknowledged = 0
         while acknowledged < copied:
             acknowledged = int(process.stdout.readline())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig, StoredMessage
-from rewindmq.broker.store.disk import OsDisk
+from tests.store.store_box import StoreBox, UnsyncedDisk
 
 LOWER, UPPER = Boundary.LOWER, Boundary.UPPER
 NEAREST, BOUNDARY = SearchMode.NEAREST, SearchMode.BOUNDARY
@@ -18,7 +18,7 @@ NEVER = 10**15
 
 
 @pytest.fixture
-def worked(box):
+def worked(box: StoreBox) -> MessageStore:
     store = box.open()
     for time in WORKED_EXAMPLE:
         box.put(store, at=time)
@@ -40,14 +40,16 @@ def worked(box):
         (NEVER, 5, 6, 5),
     ],
 )
-def test_B19_search_offset_by_time(worked, timestamp, v49, lower, upper) -> None:
+def test_B19_search_offset_by_time(
+    worked: MessageStore, timestamp: int, v49: int, lower: int, upper: int
+) -> None:
     assert worked.search_offset("T", 0, timestamp, LOWER, NEAREST) == v49
     assert worked.search_offset("T", 0, timestamp, UPPER, NEAREST) == v49
     assert worked.search_offset("T", 0, timestamp, LOWER, BOUNDARY) == lower
     assert worked.search_offset("T", 0, timestamp, UPPER, BOUNDARY) == upper
 
 
-def test_B19_with_min_raised_to_2(box) -> None:
+def test_B19_with_min_raised_to_2(box: StoreBox) -> None:
     store = box.open()
     times = (100, 200, 200, 200, 300, 400)
     # The first two records fill a segment that then goes.
@@ -63,14 +65,14 @@ def test_B19_with_min_raised_to_2(box) -> None:
     assert store.search_offset("T", 0, 250, LOWER, NEAREST) == 3
 
 
-def test_B21_an_empty_queue(box) -> None:
+def test_B21_an_empty_queue(box: StoreBox) -> None:
     store = box.open()
     for mode in SearchMode:
         for boundary in Boundary:
             assert store.search_offset("T", 0, 100, boundary, mode) == 0
 
 
-def test_many_equal_times(box) -> None:
+def test_many_equal_times(box: StoreBox) -> None:
     store = box.open()
     for number in range(20):
         box.put(store, at=1_000 if 3 <= number < 16 else 900 + number * 10)
@@ -79,7 +81,7 @@ def test_many_equal_times(box) -> None:
 
 
 @pytest.fixture
-def three_files(box):
+def three_files(box: StoreBox) -> MessageStore:
     """900 messages at 10 000, 10 010, ...: three queue files of 300."""
     store = box.open()
     for number in range(900):
@@ -101,8 +103,10 @@ def three_files(box):
         (20_000, 899, 900, 899),
     ],
 )
-def test_search_over_several_files(box, three_files, timestamp, nearest, lower, upper) -> None:
-    def check(store) -> None:
+def test_search_over_several_files(
+    box: StoreBox, three_files: MessageStore, timestamp: int, nearest: int, lower: int, upper: int
+) -> None:
+    def check(store: MessageStore) -> None:
         assert store.search_offset("T", 0, timestamp, LOWER, NEAREST) == nearest
         assert store.search_offset("T", 0, timestamp, LOWER, BOUNDARY) == lower
         assert store.search_offset("T", 0, timestamp, UPPER, BOUNDARY) == upper
@@ -113,7 +117,9 @@ def test_search_over_several_files(box, three_files, timestamp, nearest, lower, 
     check(box.open())
 
 
-def test_v49_searches_the_first_file_when_a_copy_lost_the_times(box, three_files) -> None:
+def test_v49_searches_the_first_file_when_a_copy_lost_the_times(
+    box: StoreBox, three_files: MessageStore
+) -> None:
     three_files.close()
     for path in (box.root / "consumequeue" / "T" / "0").iterdir():
         os.utime(path, (10**9, 10**9))
@@ -122,7 +128,7 @@ def test_v49_searches_the_first_file_when_a_copy_lost_the_times(box, three_files
     assert store.search_offset("T", 0, 15_000, LOWER, BOUNDARY) == 500
 
 
-def test_v49_when_every_unit_of_the_chosen_file_has_expired(box) -> None:
+def test_v49_when_every_unit_of_the_chosen_file_has_expired(box: StoreBox) -> None:
     store = box.open()
     for number in range(600):
         box.put(store, at=10_000 + number * 10, body=b"x" * 500)
@@ -136,19 +142,20 @@ def test_v49_when_every_unit_of_the_chosen_file_has_expired(box) -> None:
     assert store.search_offset("T", 0, 10_500, LOWER, BOUNDARY) == store.min_offset("T", 0)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     steps=st.lists(st.integers(0, 3), min_size=1, max_size=60),
     probes=st.lists(st.integers(-2, 190), min_size=1, max_size=10),
 )
-def test_boundaries_equal_a_linear_scan(tmp_path_factory, steps, probes) -> None:
-    times = []
+def test_boundaries_equal_a_linear_scan(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[int], probes: list[int]
+) -> None:
+    times: list[int] = []
     now = 0
     store = MessageStore(
         tmp_path_factory.mktemp("store"),
         StoreConfig(mapped_file_size_commit_log=8_192, mapped_file_size_consume_queue=200),
         lambda: now,
-        OsDisk(),
+        UnsyncedDisk(),
     )
     store.open()
     for step in steps:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import mmap
+import weakref
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from rewindmq.broker.store import BatchEntry, GetMessageStatus, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.disk import OsDisk
 from rewindmq.protocol.record import BLANK, MAGIC_BLANK
+from tests.store.store_box import StoreBox
 
 SEGMENT = 65_536
 OVERHEAD = 91 + 1  # of a record of topic T
@@ -48,12 +51,14 @@ class FullDisk(OsDisk):
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def segment_names(box):
+def segment_names(box: StoreBox) -> list[str]:
     return sorted(path.name for path in (box.root / "commitlog").iterdir())
 
 
 @pytest.mark.parametrize(("left", "rolls"), [(8, False), (7, True)])
-def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, rolls) -> None:
+def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(
+    box: StoreBox, left: int, rolls: bool
+) -> None:
     store = box.open()
     first = box.put(store, body=b"a" * 1_000)
     box.put(store, body=b"b" * (SEGMENT - first.size - OVERHEAD - left))
@@ -70,7 +75,7 @@ def test_a_segment_rolls_when_less_than_a_blank_record_would_be_left(box, left, 
     assert box.open().get_message("T", 0, 0, 32, None).body == result.body
 
 
-def test_a_batch_moves_to_the_next_segment_as_a_whole(box) -> None:
+def test_a_batch_moves_to_the_next_segment_as_a_whole(box: StoreBox) -> None:
     store = box.open()
     box.put(store, body=b"a" * 60_000)
     result = box.put_batch(store, [b"b" * 2_000] * 4)
@@ -79,7 +84,7 @@ def test_a_batch_moves_to_the_next_segment_as_a_whole(box) -> None:
     assert store.get_message("T", 0, 0, 32, None).message_count == 5
 
 
-def test_files_have_exactly_the_configured_size_and_are_sparse(box) -> None:
+def test_files_have_exactly_the_configured_size_and_are_sparse(box: StoreBox) -> None:
     store = box.open(config=StoreConfig())
     box.put(store)
     segment = box.root / "commitlog" / ("0" * 20)
@@ -90,7 +95,7 @@ def test_files_have_exactly_the_configured_size_and_are_sparse(box) -> None:
     assert queue_file.stat().st_blocks * 512 < 262_144
 
 
-def test_a_queue_file_rolls_at_300_units(box) -> None:
+def test_a_queue_file_rolls_at_300_units(box: StoreBox) -> None:
     store = box.open()
     for number in range(299):
         box.put(store, body=b"%d" % number)
@@ -109,7 +114,7 @@ def test_a_queue_file_rolls_at_300_units(box) -> None:
     assert box.put(again).queue_offset == 302
 
 
-def test_topic_names_are_directory_names_as_they_are(box) -> None:
+def test_topic_names_are_directory_names_as_they_are(box: StoreBox) -> None:
     store = box.open()
     box.put(store, topic="%RETRY%group-1")
     box.put(store, topic="%DLQ%group|1", queue_id=12)
@@ -121,7 +126,7 @@ def test_topic_names_are_directory_names_as_they_are(box) -> None:
     assert again.max_offset("%DLQ%group|1", 12) == 1
 
 
-def test_a_full_disk_refuses_sends_but_serves_reads(box) -> None:
+def test_a_full_disk_refuses_sends_but_serves_reads(box: StoreBox) -> None:
     disk = FullDisk()
     store = box.open(disk=disk)
     written = 20
@@ -147,7 +152,7 @@ def test_a_full_disk_refuses_sends_but_serves_reads(box) -> None:
     disk.is_full = False
 
 
-def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box) -> None:
+def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box: StoreBox) -> None:
     disk = FullDisk()
     store = box.open(disk=disk)
     topics = [f"T{number}" for number in range(4)]
@@ -167,7 +172,7 @@ def test_where_a_queue_cannot_be_mapped_the_log_gets_no_record_either(box) -> No
     assert [crashed.max_offset(topic, 0) for topic in (*topics, "New")] == [2, 1, 1, 1, 1]
 
 
-def test_more_queues_than_mappings(box) -> None:
+def test_more_queues_than_mappings(box: StoreBox) -> None:
     class FewMappings(OsDisk):
         def max_mappings(self) -> int:
             return 3
@@ -181,3 +186,54 @@ def test_more_queues_than_mappings(box) -> None:
     store.close()
     again = box.open(disk=FewMappings())
     assert [again.max_offset(f"T{number}", 0) for number in range(20)] == [3] * 20
+
+
+def test_what_is_used_stays_mapped_among_many_files_used_once(box: StoreBox) -> None:
+    """The pool of mappings is no queue: a busy file does not have to be mapped again and again."""
+
+    class CountingDisk(OsDisk):
+        def __init__(self) -> None:
+            self.mapped: Counter[str] = Counter()
+
+        def map(self, path: Path, size: int) -> mmap.mmap:
+            self.mapped[path.parent.parent.name] += 1
+            return super().map(path, size)
+
+        def max_mappings(self) -> int:
+            return 16
+
+    disk = CountingDisk()
+    store = box.open(disk=disk)
+    for number in range(200):
+        box.put(store, topic=f"Once{number}")
+        box.put(store, topic="Busy")
+        assert store.get_message("Busy", 0, number, 1, None).message_count == 1
+    assert disk.mapped["Busy"] == 1
+    assert disk.mapped["Once7"] == 1
+
+
+def test_a_pool_keeps_no_more_mappings_than_it_may(box: StoreBox) -> None:
+    class TrackingDisk(OsDisk):
+        def __init__(self) -> None:
+            self.mappings: list[weakref.ref[mmap.mmap]] = []
+
+        def map(self, path: Path, size: int) -> mmap.mmap:
+            mapping = super().map(path, size)
+            self.mappings.append(weakref.ref(mapping))
+            return mapping
+
+        def max_mappings(self) -> int:
+            return 16
+
+        @property
+        def open(self) -> int:
+            return sum(reference() is not None for reference in self.mappings)
+
+    disk = TrackingDisk()
+    store = box.open(disk=disk)
+    most = 0
+    for number in range(300):
+        box.put(store, topic=f"T{number * 7 % 40}")
+        most = max(most, disk.open)
+    # The log keeps the mapping of the segment it writes to, whatever the pool does.
+    assert 16 <= most <= 17

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from rewindmq.broker.store import Boundary, SearchMode
+from rewindmq.broker.store import Boundary, MessageStore, PutResult, SearchMode
 from rewindmq.broker.store.commit_log import CommitLog
 from rewindmq.broker.store.time_index import TIME, TimeIndexPosition, file_bytes
 from rewindmq.protocol.record import FIXED_V4
+from tests.store.store_box import StoreBox
 
 UNITS = 300
 COUNT = 700
@@ -18,19 +21,28 @@ TOPIC = "T"
 LENGTH = FIXED_V4.size
 
 
+class SpacedBox(StoreBox):
+    """Its first run stored message n of 700 at ``begin`` + 10 n; ``results`` are those of the puts."""
+
+    begin: int
+    results: list[PutResult]
+
+
 @pytest.fixture
-def spaced(box):
+def spaced(tmp_path: Path) -> Iterator[SpacedBox]:
     """A closed store with messages 0 to 699 in one queue, message n stored 10 n ms after the first."""
+    box = SpacedBox(tmp_path / "store")
     store = box.open()
     begin = box.now
     results = [box.put(store, at=begin + 10 * number) for number in range(COUNT)]
     store.close()
     box.begin = begin
     box.results = results
-    return box
+    yield box
+    box.close_all()
 
 
-def write_index(box, *, shift=0, count=COUNT, **changes) -> None:
+def write_index(box: SpacedBox, *, shift: int = 0, count: int = COUNT, **changes: int) -> None:
     """What the pipeline writes; ``shift`` makes the times wrong by so much, to see whether they are used."""
     folder = box.root / "timeindex" / TOPIC / "0"
     folder.mkdir(parents=True)
@@ -49,7 +61,7 @@ def write_index(box, *, shift=0, count=COUNT, **changes) -> None:
     (box.root / "timeindex" / "position").write_bytes(position.to_json())
 
 
-def answers(store, box):
+def answers(store: MessageStore, box: SpacedBox) -> list[int]:
     found = [store.store_time(TOPIC, 0, offset) for offset in (-1, 0, 1, 299, 300, 699, 700)]
     for timestamp in (-1, box.begin - 1, box.begin + 5, box.begin + 4_321, box.begin + 10_000_000):
         found.append(store.search_offset(TOPIC, 0, timestamp, Boundary.LOWER, SearchMode.NEAREST))
@@ -57,7 +69,9 @@ def answers(store, box):
     return found
 
 
-def test_the_answers_are_the_same_without_reading_the_log(spaced, monkeypatch) -> None:
+def test_the_answers_are_the_same_without_reading_the_log(
+    spaced: SpacedBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = spaced.open()
     expected = answers(store, spaced)
     store.close()
@@ -67,7 +81,7 @@ def test_the_answers_are_the_same_without_reading_the_log(spaced, monkeypatch) -
     assert answers(store, spaced) == expected
 
 
-def test_messages_behind_the_index_are_looked_up_in_the_log(spaced) -> None:
+def test_messages_behind_the_index_are_looked_up_in_the_log(spaced: SpacedBox) -> None:
     store = spaced.open()
     expected = answers(store, spaced)
     store.close()
@@ -76,14 +90,14 @@ def test_messages_behind_the_index_are_looked_up_in_the_log(spaced) -> None:
     assert answers(store, spaced) == expected
 
 
-def test_times_of_the_index_are_what_is_answered(spaced) -> None:
+def test_times_of_the_index_are_what_is_answered(spaced: SpacedBox) -> None:
     write_index(spaced, shift=7)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 57
     assert store.store_time("Other", 0, 5) == -1
 
 
-def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced) -> None:
+def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced: SpacedBox) -> None:
     write_index(spaced, shift=7, begin=spaced.results[3].physical_offset)
     store = spaced.open()
     assert [store.store_time(TOPIC, 0, offset) - spaced.begin for offset in (2, 3)] == [20, 37]
@@ -92,14 +106,14 @@ def test_a_unit_before_the_begin_of_the_index_is_looked_up_in_the_log(spaced) ->
 @pytest.mark.parametrize(
     "changes", [{"last_store_timestamp": 1}, {"last": 1}, {"end": 5_000}, {"last": 1 << 40, "end": 1 << 41}]
 )
-def test_an_index_of_another_log_is_dropped(spaced, changes) -> None:
+def test_an_index_of_another_log_is_dropped(spaced: SpacedBox, changes: dict[str, int]) -> None:
     write_index(spaced, shift=7, **changes)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 50
     assert not (spaced.root / "timeindex" / "position").exists()
 
 
-def test_an_index_outlives_no_cut_of_the_log(spaced) -> None:
+def test_an_index_outlives_no_cut_of_the_log(spaced: SpacedBox) -> None:
     """Other messages take the positions and queue offsets of those that were lost, with the same sizes."""
     write_index(spaced, shift=7)
     cut = spaced.results[600].physical_offset
@@ -118,7 +132,7 @@ def test_an_index_outlives_no_cut_of_the_log(spaced) -> None:
     assert store.store_time(TOPIC, 0, 600) == spaced.begin + 6_990 + 1_000
 
 
-def test_an_index_brought_to_a_log_that_was_cut_meanwhile_is_dropped(spaced) -> None:
+def test_an_index_brought_to_a_log_that_was_cut_meanwhile_is_dropped(spaced: SpacedBox) -> None:
     store = spaced.open()
     spaced.results.append(spaced.put(store, at=spaced.now + 10))
     store.close()
@@ -140,14 +154,14 @@ def test_an_index_brought_to_a_log_that_was_cut_meanwhile_is_dropped(spaced) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"begin":0}', b'{"begin":"x","end":1,"last":0}'])
-def test_a_position_that_cannot_be_read_is_no_index(spaced, content) -> None:
+def test_a_position_that_cannot_be_read_is_no_index(spaced: SpacedBox, content: bytes) -> None:
     write_index(spaced, shift=7)
     (spaced.root / "timeindex" / "position").write_bytes(content)
     store = spaced.open()
     assert store.store_time(TOPIC, 0, 5) == spaced.begin + 50
 
 
-def test_an_index_of_an_empty_log_is_none(box) -> None:
+def test_an_index_of_an_empty_log_is_none(box: StoreBox) -> None:
     (box.root / "timeindex").mkdir(parents=True)
     empty = TimeIndexPosition(begin=0, end=0, last=-1, last_store_timestamp=-1)
     (box.root / "timeindex" / "position").write_bytes(empty.to_json())
@@ -156,7 +170,7 @@ def test_an_index_of_an_empty_log_is_none(box) -> None:
     assert store.store_time(TOPIC, 0, 0) == box.now
 
 
-def test_missing_files_zeros_and_files_of_another_size_cost_no_answer(spaced) -> None:
+def test_missing_files_zeros_and_files_of_another_size_cost_no_answer(spaced: SpacedBox) -> None:
     store = spaced.open()
     expected = answers(store, spaced)
     store.close()

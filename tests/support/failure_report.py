@@ -16,7 +16,6 @@ import pytest
 
 from rewindmq.cluster import AsyncLocalCluster, LocalCluster
 from rewindmq.cluster.errors import ClusterError
-from tests.support.scheduling import SPARK_GROUP
 
 _LOG_LINES: Final = 40
 _LOG_FILES: Final = 12
@@ -65,10 +64,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def rerun_command(nodeid: str, config: pytest.Config) -> str:
     """Return the command that runs one test as this run did; every seed is part of the test."""
-    # pytest-xdist appends the group: "@" and the name of a file, or "@spark".
-    test, at, group = nodeid.rpartition("@")
-    is_grouped = at and (group == SPARK_GROUP or group.endswith(".py"))
-    words = ["./scripts/test", test if is_grouped else nodeid, "-m", ""]
+    words = ["./scripts/test", nodeid, "-m", ""]
     if config.getoption("--full", default=False):
         words.append("--full")
     return shlex.join(words)

@@ -5,28 +5,43 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling, Scheduling
 
-# The tests of one Spark session; a second session costs more than a second process saves.
-SPARK_GROUP: Final = "spark"
-_SPARK_FIXTURE: Final = "spark"
+# The tests of this folder share one Spark session; a second one costs more than a second process saves.
+PIPELINE: Final = "tests/pipeline/"
 # Seconds until a test that hangs fails. They only end a hang: no test is near them.
+_SPARK_SECONDS: Final = 600
 _LONG_SECONDS: Final = 1_200
 _INTEROP_SECONDS: Final = 2_400
 
 
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist is not typed
+    """Sends the tests of a file to one process, and all of the pipeline's to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return PIPELINE if path.startswith(PIPELINE) else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Take the place of pytest-xdist's ``--dist loadfile``."""
+    return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send the tests of a file to one process, all that use Spark to the same one, Spark's first."""
+    """Give slow tests more time before they count as hanging."""
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            group = SPARK_GROUP if _uses_spark(item) else item.nodeid.partition("::")[0]
-            item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("timeout") is None:
-            if item.get_closest_marker("interop") is not None:
-                item.add_marker(pytest.mark.timeout(_INTEROP_SECONDS))
-            elif item.get_closest_marker("long") is not None:
-                item.add_marker(pytest.mark.timeout(_LONG_SECONDS))
-    items.sort(key=lambda item: not _uses_spark(item))
+            seconds = _seconds(item)
+            if seconds is not None:
+                item.add_marker(pytest.mark.timeout(seconds))
 
 
-def _uses_spark(item: pytest.Item) -> bool:
-    return isinstance(item, pytest.Function) and _SPARK_FIXTURE in item.fixturenames
+def _seconds(item: pytest.Item) -> int | None:
+    if item.get_closest_marker("interop") is not None:
+        return _INTEROP_SECONDS
+    if item.get_closest_marker("long") is not None:
+        return _LONG_SECONDS
+    return _SPARK_SECONDS if item.nodeid.startswith(PIPELINE) else None

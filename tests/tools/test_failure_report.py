@@ -52,7 +52,7 @@ def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     directory: Path = tmp_path_factory.mktemp("suite")
     (directory / "test_it.py").write_text(SUITE)
     (directory / "pytest.ini").write_text("[pytest]\ntimeout_method = signal\n")
-    spread = ("-n", "2", "--dist", "loadgroup") if request.param == "two processes" else ()
+    spread = ("-n", "2", "--dist", "loadfile") if request.param == "two processes" else ()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *PLUGINS, *spread],
         cwd=directory,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.interop.driver import Driver
-from tools.interop.toolchains import HERE, go_driver, java_driver, node_driver, tool
+from tools.interop.toolchains import ROOT, go_driver, java_driver, node_driver, tool
 from tools.interop.versions import JAVA_CLIENTS
 
 
@@ -48,7 +49,9 @@ def java_command(version: str, *options: str) -> list[str]:
     memory = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     # A group that was told of a change too early looks again after 5 s, not 20.
     quick = "-Drocketmq.client.rebalance.waitInterval=5000"
-    return [tool("java"), *memory, quick, *options, "-cp", f"{jars}/*", "rewindmq.interop.Main"]
+    # On a machine that is busy for a moment, too.
+    patient = "-Dcom.rocketmq.remoting.client.connect.timeout=30000"
+    return [tool("java"), *memory, quick, patient, *options, "-cp", f"{jars}/*", "rewindmq.interop.Main"]
 
 
 def _java(version: str, codec: str) -> Client:
@@ -62,8 +65,10 @@ def _java(version: str, codec: str) -> Client:
 
 
 def _ours(wire: str) -> Client:
-    command = [sys.executable, str(HERE / "drivers" / "rewindmq" / "main.py"), "--wire", wire]
-    return Client(f"rewindmq-{wire.lower()}", "RewindMQ's own", "", wire, lambda: command)
+    command = [sys.executable, "-m", "tools.interop.drivers.rewindmq", "--wire", wire]
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {"PYTHONPATH": paths}
+    return Client(f"rewindmq-{wire.lower()}", "RewindMQ's own", "", wire, lambda: command, environment)
 
 
 _GO: Final = Client(

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-READY_SECONDS: Final = 60.0
-REQUEST_SECONDS: Final = 60.0
+READY_SECONDS: Final = 240.0
+REQUEST_SECONDS: Final = 240.0
 _STOP_SECONDS: Final = 30.0
 _LINE_BYTES: Final = 64 << 20
 # What a library may lack though it has the operation; scenarios need them by these names.

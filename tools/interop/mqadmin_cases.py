@@ -70,6 +70,17 @@ class Case:
     ignored: tuple[str, ...] = ()
 
 
+def chosen_at(place: int, matches: tuple[str, ...]) -> str:
+    """Where CI runs a case: at one release; those that both releases have change between them.
+
+    Args:
+        place: the case's number in its list.
+        matches: where it can be run; a second match of a release is left to the whole run.
+    """
+    releases = [match for match in matches if match != V5_CONSUMERS]
+    return releases[place % len(releases)]
+
+
 LOOKING: Final = (
     Case(f"topicStatus -t {LOOK}"),
     Case("topicStatus -t nix"),

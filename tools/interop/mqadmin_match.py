@@ -21,8 +21,9 @@ from tools.interop.toolchains import java_driver
 from tools.interop.versions import SERVER_4, SERVER_5
 
 _Result = TypeVar("_Result")
-_SECONDS: Final = 180.0
-_THEN_SECONDS: Final = 20.0
+# Bounds that only end a hang.
+_SECONDS: Final = 600.0
+_THEN_SECONDS: Final = 120.0
 _ASK_SECONDS: Final = 0.2
 
 
@@ -55,8 +56,8 @@ def _start(kind: Kind) -> list[Server]:
     """Ours and theirs; neither is left behind where the other does not start."""
     with ThreadPoolExecutor(2) as starters:
         starting: list[Future[Server]] = [
-            starters.submit(lambda: OurServer(kind.profile, **kind.ours)),
-            starters.submit(lambda: RealServer(kind.server, **kind.theirs)),
+            starters.submit(lambda: OurServer(kind.profile, config=kind.ours)),
+            starters.submit(lambda: RealServer(kind.server, config=kind.theirs)),
         ]
     failed = [error for future in starting if (error := future.exception()) is not None]
     servers = [future.result() for future in starting if future.exception() is None]

@@ -63,7 +63,7 @@ DOOMED_GROUP: Final = "mq-doomed-group"
 _OFFSET: Final = 2
 _CONSUMED: Final = MESSAGES // QUEUES
 # A reset of the server reaches a client when its held pull ends, and works 10 s and a rebalance later.
-_WAIT_SECONDS: Final = 120.0
+_WAIT_SECONDS: Final = 300.0
 _ASK_SECONDS: Final = 0.1
 
 

@@ -16,7 +16,7 @@ from tools.interop.servers import rocketmq_home
 from tools.interop.toolchains import java_driver, tool
 
 ACCESS_KEY: Final = "rewinder"
-_COMMAND_SECONDS: Final = 60.0
+_COMMAND_SECONDS: Final = 240.0
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more)")
 _JAVA_OPTIONS: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
+from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.remoting.address import parse_address
 
 _SECONDS: Final = 10.0
+_PATIENCE_SECONDS: Final = 300.0
 _CHUNK: Final = 1 << 16
 _PREFIX: Final = struct.Struct(">II")
 
@@ -39,6 +42,27 @@ def ask(
             for answer in decoder.feed(data):
                 return answer
     raise ConnectionError(f"{address} closed the connection instead of answering {command.code}")
+
+
+def create_topic(address: str, topic: str, queues: int, perm: int = 6) -> None:
+    """Have a broker create a topic, with more patience than an administrator: it may be a JVM just started.
+
+    Args:
+        perm: 4 to read, 2 to write, or their sum.
+
+    Raises:
+        ResponseError: the broker refused.
+    """
+    header = CreateTopicRequestHeader(
+        topic=topic,
+        default_topic="TBW102",
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=perm,
+        topic_filter_type="SINGLE_TAG",
+    )
+    command = RemotingCommand(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+    ask(address, command, seconds=_PATIENCE_SECONDS).require_success()
 
 
 def frame(

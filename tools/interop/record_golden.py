@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from tools.interop.record_golden_choice import chosen, chosen_replication, write
 from tools.interop.record_golden_relay import BROKER, NAMESRV, SLAVE, Recording, Relays
 from tools.interop.servers import RealBroker, RealNamesrv, rocketmq_home
-from tools.interop.toolchains import ROOT, java_driver, tool
+from tools.interop.toolchains import ROOT, BuildFailed, ToolMissing, java_driver, tool
 from tools.interop.versions import JAVA_CLIENTS, SERVER_4, SERVER_5
 
 TARGET: Final = ROOT / "tests" / "protocol" / "golden"
@@ -129,7 +127,7 @@ def _broker(session: Session, relays: Relays, namesrv: str, directory: Path, rol
         # 5.5.0 compresses the body, but says in the header that it did not; its own name server refuses that.
         config["compressedRegister"] = str(session.server.startswith("4.")).lower()
     relay = relays.address(role, NAMESRV, namesrv)
-    return RealBroker(session.server, relay, directory, **config)
+    return RealBroker(session.server, relay, directory, config=config)
 
 
 def _make_traffic(
@@ -196,5 +194,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     # How ``toolchains`` says that a tool is missing or a build failed.
-    except (pytest.skip.Exception, pytest.fail.Exception) as error:
+    except (ToolMissing, BuildFailed) as error:
         sys.exit(f"record_golden_frames: {error}")

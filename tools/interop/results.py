@@ -1,22 +1,26 @@
 """What a run of the interop suite has shown, as data.
 
-``docs/compatibility.json`` holds it, ``docs/compatibility.md`` tells it. Nothing of the moment or the
-machine is in it, so that two runs that show the same write the same.
+``docs/compatibility.json`` holds it, ``docs/compatibility.md`` tells it. It has nothing of the moment or the
+machine in it, so that two runs that show the same write the same.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TESTS: Final = ROOT / "tests" / "interop"
 COMMITTED: Final = ROOT / "docs" / "compatibility.json"
+GROUP: Final = "interop"
+# A property of every test of the group: a report's keywords have the names of its folders, too.
+OF_GROUP: Final = ("group", GROUP)
 
 WORKS: Final = "works"
 FAILS: Final = "fails"
@@ -26,33 +30,35 @@ LACKS: Final = "lacks "
 # A test that passed thanks to an explanation says so by ``record_property(EXPLAINED, why)``.
 EXPLAINED: Final = "explained"
 
-# Scenarios that failed or differed while everything else went on, and how; shown at the session's end.
-PLAYED_AGAIN: Final[list[str]] = []
-
 # Module, test, parameters ("" for none), what came of it.
 Results = dict[str, dict[str, dict[str, str]]]
 
 
 class Recorder:
-    """Collects what the tests of this directory show.
+    """Collects what the tests of this group show.
 
     Attributes:
         results: so far.
-        unseen: tests that were skipped for a reason of the machine's.
+        unseen: tests that were not run for a reason of the machine's, by the reason.
     """
 
     def __init__(self) -> None:
         self.results: Results = {}
-        self.unseen: list[str] = []
+        self.unseen: dict[str, list[str]] = {}
+        self._is_part = False
+
+    def leave_out(self, items: Iterable[pytest.Item]) -> None:
+        """Take note of tests that were collected and are not to be run."""
+        self._is_part |= any(item.get_closest_marker(GROUP) is not None for item in items)
 
     def add(self, report: pytest.TestReport) -> None:
-        """Take down what one stage of a test has shown; tests of other directories are passed over."""
+        """Take down what one stage of a test has shown; tests of other groups are passed over."""
         path, _, name = report.nodeid.partition("::")
         shown = _shown(report)
-        if Path(path).parent.name != TESTS.name or shown is None:
+        if OF_GROUP not in report.user_properties or shown is None:
             return
         if not shown:
-            self.unseen.append(report.nodeid)
+            self.unseen.setdefault(_reason(report), []).append(report.nodeid)
             return
         function, _, parameters = name.partition("[")
         tests = self.results.setdefault(Path(path).stem, {}).setdefault(function, {})
@@ -61,14 +67,28 @@ class Recorder:
         if tests.get(parameters) != FAILS:
             tests[parameters] = shown
 
+    def contradictions(self, committed: Results, arguments: Sequence[str]) -> list[str]:
+        """Where the run and ``committed`` differ: in what was shown, or, of a whole run, in anything.
+
+        Args:
+            arguments: the paths that pytest was asked for.
+        """
+        directories = (TESTS, TESTS.parent)
+        is_all = any(Path(argument).resolve() in directories for argument in arguments)
+        return differences(self.results, committed, is_whole=is_all and not self._is_part and not self.unseen)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    return text.removeprefix("Skipped: ")
+
 
 def _shown(report: pytest.TestReport) -> str | None:
     """What a test has shown; "" for nothing, None for a stage of it that says nothing yet."""
     if report.failed:
         return FAILS
     if report.skipped:
-        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-        lacks = _LACKS.search(text)
+        lacks = _LACKS.search(_reason(report))
         return f"{LACKS}{lacks[1]}" if lacks else ""
     if report.when != "call":
         return None
@@ -86,12 +106,16 @@ def read(path: Path = COMMITTED) -> Results:
     return results
 
 
-def differences(results: Results, committed: Results) -> list[str]:
-    """One line for each test of which the two tell different things."""
+def differences(results: Results, committed: Results, *, is_whole: bool) -> list[str]:
+    """One line for each test of which the two tell different things.
+
+    Args:
+        is_whole: what ``results`` does not have is a difference, too.
+    """
     shown, claimed = dict(_flat(results)), dict(_flat(committed))
     return [
         f"{test}: {shown.get(test, 'not there')}, committed: {claimed.get(test, 'not there')}"
-        for test in sorted(shown.keys() | claimed.keys())
+        for test in sorted(shown.keys() | claimed.keys() if is_whole else shown)
         if shown.get(test) != claimed.get(test)
     ]
 
@@ -101,16 +125,3 @@ def _flat(results: Results) -> Iterable[tuple[str, str]]:
         for function, tests in functions.items():
             for parameters, shown in tests.items():
                 yield f"{module}::{function}[{parameters}]" if parameters else f"{module}::{function}", shown
-
-
-def is_whole(config: pytest.Config) -> bool:
-    """Whether a run is of the whole suite: only then is what it shows what there is."""
-    options = config.option
-    directories = (TESTS, TESTS.parent)
-    return (
-        options.markexpr == "interop"
-        and not options.keyword
-        and not options.deselect
-        and not getattr(options, "lf", False)
-        and any(Path(argument).resolve() in directories for argument in config.args)
-    )

@@ -1,95 +1,55 @@
-"""Plays every scenario with one client against one cluster, and keeps what came of it.
+"""Plays scenarios, and keeps what came of each.
 
-A run is made once, when its first result is asked for, and with it all runs of the same wave.
-Everything in a wave goes on at the same time, since most of a scenario is waiting.
+Everything asked for is played once, when the first result is asked for, and all of it at the same time, since
+most of a scenario is waiting. So that two cores carry it, few processes start at once, and few scenarios are
+at their beginning: one that comes to its first wait makes room for the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from rewindmq.client import AdminClient
 from rewindmq.protocol.profile import Profile
-from tools.interop.clients import CLIENTS, Client
-from tools.interop.differences import UNPLAYED
+from tools.interop.clients import Client
 from tools.interop.driver import Driver
-from tools.interop.results import PLAYED_AGAIN
-from tools.interop.scenarios import SCENARIOS, Scenario, Stage
+from tools.interop.plan import V49, V53, Play, with_references
+from tools.interop.scenarios import SCENARIOS, Stage
 from tools.interop.scenarios.scenario import Outcome, within
 from tools.interop.servers import OurServer, RealServer, Server
 from tools.interop.versions import SERVER_4, SERVER_5
 
-# Retries and checks back come quickly: the same in theirs and in ours.
-QUICK: Final = {
+# Redeliveries and checks back come quickly: the same at both kinds of server.
+_QUICK: Final[dict[str, object]] = {
     "messageDelayLevel": "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s",
     "transactionCheckInterval": 1_000,
     "transactionTimeOut": 1_000,
     # Not every library can have it created by its first record.
     "traceTopicEnable": "true",
 }
-# So many scenarios of a client go on at once: more would all begin together, which two cores do not carry.
-_AT_ONCE: Final = 12
-SCENARIO_SECONDS: Final = 150.0
-# How ``toolchains`` says that a tool is missing or a build failed is no ``Exception``.
-_FAILURES: Final = (Exception, pytest.skip.Exception, pytest.fail.Exception)
+_DRIVERS_STARTING: Final = 2
+_BEGINNING: Final = 4
+# A bound for one that hangs where no bound of its own holds.
+_SCENARIO_SECONDS: Final = 900.0
+# A real 5.5.0 keeps a core busy from its first transaction on, once it has nothing to do for 3 s
+# (TransactionalOpBatchService): what sends one is played when everything else at the same cluster is over.
+_LAST: Final = "send.transaction"
 
 SERVERS: Final[dict[str, Callable[[], Server]]] = {
-    "rewindmq-v49": lambda: OurServer(Profile.V49, **QUICK),
+    V49: lambda: OurServer(Profile.V49, config=_QUICK),
     # As 5.2 and later are unless told otherwise.
-    "rewindmq-v53": lambda: OurServer(Profile.V53, resetMode="server", **QUICK),
-    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, **QUICK),
-    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, **QUICK),
+    V53: lambda: OurServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
+    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_QUICK),
+    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_QUICK),
 }
-# The real cluster that each of ours is compared with.
-REFERENCE: Final = {
-    "rewindmq-v49": f"rocketmq-{SERVER_4}",
-    "rewindmq-v53": f"rocketmq-{SERVER_5}",
-}
-
-
-# Clients that are run at the same time, by name, each with those of our clusters that it meets; it is
-# run against their references, too. A wave is as large as two cores carry within a scenario's bounds.
-_BOTH: Final = ("rewindmq-v49", "rewindmq-v53")
-WAVES: Final[tuple[dict[str, tuple[str, ...]], ...]] = (
-    # Two JVMs each; more make each other time out.
-    {"java-498-json": ("rewindmq-v49",)},
-    {"java-550-json": ("rewindmq-v49",)},
-    # The codec is all that is new, so each release meets its own.
-    {"java-498-rocketmq": ("rewindmq-v49",)},
-    {"go": ("rewindmq-v49",), "node": ("rewindmq-v49",)},
-    {"rewindmq-json": ("rewindmq-v49",)},
-    # A real 5.5.0 keeps a core busy from its first transaction on, once it has nothing to do for 3 s
-    # (TransactionalOpBatchService): what needs none comes before.
-    {"java-498-json": ("rewindmq-v53",)},
-    {"java-550-json": ("rewindmq-v53",)},
-    {"java-550-rocketmq": ("rewindmq-v53",)},
-    {"rewindmq-auto": _BOTH},
-    {"rewindmq-rocketmq": ("rewindmq-v53",)},
-)
-
-
-def pairs() -> list[tuple[Client, str]]:
-    """Each client with each kind of cluster that it is run against, wave by wave."""
-    return [pair for wave in WAVES for pair in _pairs(wave)]
-
-
-def _pairs(wave: Mapping[str, Iterable[str]]) -> list[tuple[Client, str]]:
-    clients = {client.name: client for client in CLIENTS}
-    return [
-        (clients[name], server)
-        for name, ours in wave.items()
-        for our in ours
-        for server in (our, REFERENCE[our])
-    ]
 
 
 @dataclass
@@ -100,77 +60,38 @@ class Result:
         outcome: what the scenario returned; None when it was not played or failed.
         error: why it failed.
         lacking: the operations that the client's library does not have; it was not played then.
+        seconds: from its beginning to its end.
     """
 
     outcome: Outcome | None = None
-    error: BaseException | None = None
+    error: Exception | None = None
     lacking: frozenset[str] = frozenset()
     seconds: float = 0.0
 
 
-@dataclass
-class Run:
-    """One client at one cluster, and what came of each scenario, by feature."""
-
-    client: Client
-    server: Server
-    results: dict[str, Result] = field(default_factory=dict)
-
-
-def _unbuilt(clients: Iterable[Client]) -> dict[Client, BaseException]:
-    """Those that cannot be started here, and why: each for itself, and tried once."""
-    unbuilt: dict[Client, BaseException] = {}
-    for client in dict.fromkeys(clients):
-        try:
-            client.command()
-        except _FAILURES as error:
-            unbuilt[client] = error
-    return unbuilt
-
-
 class Runs:
-    """The clusters of a session and the runs made so far.
+    """The clusters of a session, and what came of the scenarios at them.
 
     Args:
         directory: where drivers' standard errors go.
+        asked: what is to be played; what it is compared with is played, too.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, asked: Iterable[Play]) -> None:
         self._directory = directory
+        self._plays = with_references(asked)
         self._servers: dict[str, Server] = {}
-        self._runs: dict[tuple[str, str], Run | BaseException] = {}
+        self._results: dict[Play, Result] = {}
 
-    def run(self, client: Client, server: str) -> Run:
-        """The run of ``client`` against ``server``.
+    def result(self, play: Play) -> Result:
+        """What came of a play that was asked for."""
+        return self.results()[play]
 
-        Raises:
-            BaseException: why it was not made, every time the same.
-        """
-        key = (client.name, server)
-        if key not in self._runs:
-            self._play_wave(next(wave for wave in map(_pairs, WAVES) if (client, server) in wave))
-        run = self._runs[key]
-        if isinstance(run, BaseException):
-            raise run
-        return run
-
-    def play_alone(self, client: Client, server: str, feature: str, why: str) -> None:
-        """One scenario once more, at one of our clusters and at its reference, with nothing else going on.
-
-        What comes of that counts.
-        """
-        PLAYED_AGAIN.append(f"{feature} with {client.name} at {server}: {why}")
-        for name in (server, REFERENCE[server]):
-            asyncio.run(self._play_alone(self.run(client, name), SCENARIOS[feature], "-alone"))
-
-    async def _play_alone(self, run: Run, scenario: Scenario, suffix: str) -> None:
-        log = self._directory / f"{run.client.name}-{run.server.name}-{scenario.feature}{suffix}.log"
-        driver = await run.client.start(log)
-        async with AdminClient(run.server.namesrv_address) as admin:
-            try:
-                await self._one(run, scenario, driver, admin, suffix)
-            finally:
-                await driver.stop()
+    def results(self) -> dict[Play, Result]:
+        """All of them; plays them when called for the first time."""
+        if not self._results:
+            self._results = self._play()
+        return self._results
 
     def close(self) -> None:
         with ExitStack() as exits:
@@ -178,76 +99,130 @@ class Runs:
                 exits.callback(server.close)
         self._servers.clear()
 
-    def _start_servers(self, names: Iterable[str]) -> None:
-        missing = [name for name in dict.fromkeys(names) if name not in self._servers]
-        with ThreadPoolExecutor() as threads:
-            starting = {name: threads.submit(SERVERS[name]) for name in missing}
-        started = {name: future.result() for name, future in starting.items() if not future.exception()}
-        self._servers.update(started)
-        for future in starting.values():
-            future.result()
-
-    def _play_wave(self, wave: Sequence[tuple[Client, str]]) -> None:
+    def _play(self) -> dict[Play, Result]:
         # Building and starting block; only the playing is asynchronous.
-        unbuilt = _unbuilt(client for client, _ in wave)
-        playing = [pair for pair in wave if pair[0] not in unbuilt]
-        runs: Sequence[Run | BaseException]
-        try:
-            self._start_servers(server for _, server in playing)
-            runs = asyncio.run(self._play_all(playing))
-        except _FAILURES as error:
-            runs = [error] * len(playing)
-        played = dict(zip(playing, runs, strict=True))
-        for client, server in wave:
-            self._runs[client.name, server] = unbuilt.get(client) or played[client, server]
-
-    async def _play_all(self, wave: Sequence[tuple[Client, str]]) -> list[Run | BaseException]:
-        plays = (self._play(client, self._servers[server]) for client, server in wave)
-        return await asyncio.gather(*plays, return_exceptions=True)
-
-    async def _play(self, client: Client, server: Server) -> Run:
-        driver = await client.start(self._directory / f"{client.name}-{server.name}.log")
-        run = Run(client, server)
-        turns = asyncio.Semaphore(_AT_ONCE)
-
-        async def play(scenario: Scenario, admin: AdminClient) -> None:
-            async with turns:
-                await self._one(run, scenario, driver, admin)
-
-        async with AdminClient(server.namesrv_address) as admin:
+        failures: dict[Client | str, Exception] = {}
+        for client in dict.fromkeys(play.client for play in self._plays):
             try:
-                # The page names it.
-                assert client.version in ("", driver.version), f"{client.name} is {driver.version}"
-                await asyncio.gather(*(play(scenario, admin) for scenario in SCENARIOS.values()))
-            finally:
-                await driver.stop()
-        await self._play_again(run)
-        return run
+                client.command()
+            except Exception as error:
+                failures[client] = error
+        failures.update(self._start_servers(play.server for play in self._plays))
+        results = {
+            play: Result(error=failures.get(play.client) or failures.get(play.server)) for play in self._plays
+        }
+        playable = [play for play, result in results.items() if result.error is None]
+        results.update(asyncio.run(_Playing(self._directory, self._servers).all(playable)))
+        return results
 
-    async def _play_again(self, run: Run) -> None:
-        # Two cores that start JVMs keep no client's bounds, and a library that a dozen scenarios share may
-        # be left in a bad way by one. What fails in a process of its own with nothing else going on, fails.
-        for feature, result in list(run.results.items()):
-            if result.error is not None:
-                PLAYED_AGAIN.append(
-                    f"{feature} with {run.client.name} at {run.server.name}: {result.error!r}"
-                )
-                await self._play_alone(run, SCENARIOS[feature], "-again")
+    def _start_servers(self, names: Iterable[str]) -> dict[str, Exception]:
+        """Start each once; why some did not."""
+        failures: dict[str, Exception] = {}
+        with ThreadPoolExecutor() as threads:
+            starting = {name: threads.submit(SERVERS[name]) for name in dict.fromkeys(names)}
+        for name, future in starting.items():
+            try:
+                self._servers[name] = future.result()
+            except Exception as error:
+                failures[name] = error
+        return failures
 
-    async def _one(
-        self, run: Run, scenario: Scenario, driver: Driver, admin: AdminClient, suffix: str = ""
-    ) -> None:
-        lacking = scenario.needs - driver.ops
-        if (reason := UNPLAYED.get((run.client.name, scenario.feature, run.server.name))) is not None:
-            lacking |= {reason}
-        result = run.results[scenario.feature] = Result(lacking=lacking)
-        if result.lacking:
-            return
-        prefix = f"{scenario.feature}-{run.client.name}-{run.server.name.replace('.', '')}{suffix}"
-        started = time.monotonic()
+
+class _Playing:
+    """Many plays at the same time."""
+
+    def __init__(self, directory: Path, servers: dict[str, Server]) -> None:
+        self._directory = directory
+        self._servers = servers
+        self._starting = asyncio.Semaphore(_DRIVERS_STARTING)
+        self._beginning = asyncio.Semaphore(_BEGINNING)
+        self._results: dict[Play, Result] = {}
+        # By server, how many of those that are not last are still to end; set when none is.
+        self._left: dict[str, int] = defaultdict(int)
+        self._only_last: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+    async def all(self, plays: Sequence[Play]) -> dict[Play, Result]:
+        clusters: dict[str, dict[Client, list[Play]]] = defaultdict(lambda: defaultdict(list))
+        for play in plays:
+            clusters[play.server][play.client].append(play)
+            self._left[play.server] += not _is_last(play)
+        for server, count in self._left.items():
+            if not count:
+                self._only_last[server].set()
+        await asyncio.gather(*(self._at(server, drivers) for server, drivers in clusters.items()))
+        return self._results
+
+    async def _at(self, server: str, drivers: Mapping[Client, Sequence[Play]]) -> None:
+        """All plays at one cluster, which is closed then."""
+        await asyncio.gather(
+            *(self._with_driver(client, server, of_one) for client, of_one in drivers.items())
+        )
+        await asyncio.to_thread(self._servers.pop(server).close)
+
+    async def _with_driver(self, client: Client, server: str, plays: Sequence[Play]) -> None:
+        """All plays of one client at one cluster: by one process."""
         try:
-            async with within(SCENARIO_SECONDS, "the scenario is not over"):
-                result.outcome = await scenario.play(Stage(driver, run.server, admin, prefix))
+            async with self._starting:
+                driver = await client.start(self._directory / f"{client.name}-{server}.log")
         except Exception as error:
-            result.error = error
-        result.seconds = time.monotonic() - started
+            for play in plays:
+                self._over(play, Result(error=error))
+            return
+        try:
+            async with AdminClient(self._servers[server].namesrv_address) as admin:
+                await asyncio.gather(*(self._one(play, driver, admin) for play in plays))
+        finally:
+            await driver.stop()
+
+    async def _one(self, play: Play, driver: Driver, admin: AdminClient) -> None:
+        lacking = SCENARIOS[play.feature].needs - driver.ops
+        if play.unplayed is not None:
+            lacking |= {play.unplayed}
+        result = Result(lacking=lacking)
+        if not lacking:
+            if _is_last(play):
+                await self._only_last[play.server].wait()
+            await self._beginning.acquire()
+            begun = _Once(self._beginning.release)
+            started = time.monotonic()
+            server = self._servers[play.server]
+            # The page names it.
+            is_right = play.client.version in ("", driver.version)
+            prefix = f"{play.feature}-{play.client.name}-{server.name.replace('.', '')}"
+            try:
+                assert is_right, f"{play.client.name} is {driver.version}"
+                async with within(_SCENARIO_SECONDS, lambda: "the scenario is not over"):
+                    stage = Stage(driver, server, admin, prefix, begun)
+                    outcome = await SCENARIOS[play.feature].play(stage)
+                    await stage.close()
+                result.outcome = outcome
+            except Exception as error:
+                result.error = error
+            finally:
+                begun()
+            result.seconds = time.monotonic() - started
+        self._over(play, result)
+
+    def _over(self, play: Play, result: Result) -> None:
+        self._results[play] = result
+        if not _is_last(play):
+            self._left[play.server] -= 1
+            if not self._left[play.server]:
+                self._only_last[play.server].set()
+
+
+def _is_last(play: Play) -> bool:
+    return _LAST in SCENARIOS[play.feature].needs
+
+
+class _Once:
+    """Calls once, however often it is called."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._is_over = False
+
+    def __call__(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._call()

@@ -45,6 +45,9 @@ JAVA_17: Final = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 
+NO_CONFIG: Final[Mapping[str, object]] = MappingProxyType({})
+# For processes that live a few minutes: no time for the optimising compiler, nor for threads of a collector.
+_SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Both kinds of broker: what a laptop needs, and no refusal for a machine that is busy for a moment.
 COMMON_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
     {
@@ -110,7 +113,9 @@ class OurServer:
 
     is_real = False
 
-    def __init__(self, profile: Profile, directory: Path | None = None, **config: object) -> None:
+    def __init__(
+        self, profile: Profile, directory: Path | None = None, config: Mapping[str, object] = NO_CONFIG
+    ) -> None:
         self.name = f"rewindmq-{profile.value}"
         self.release = profile.value
         self._cluster = LocalCluster(
@@ -179,7 +184,7 @@ class JavaProcess:
         self._served = threading.Event()
         self._has_served = False
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, "-XX:+UseSerialGC"]
+        command = [tool("java"), f"-Xms{heap // 4}m", f"-Xmx{heap}m", *JAVA_17, *_SHORT_LIVED]
         # Its own logs go to ~/logs otherwise.
         command += [f"-Duser.home={home}", "-cp", f"{jars}/*", main, *arguments]
         self._output = log.open("ab")
@@ -261,6 +266,9 @@ class RealNamesrv:
     def stop(self) -> None:
         self.process.stop()
 
+    def kill(self) -> None:
+        self.process.kill()
+
 
 class RealBroker:
     """A real broker that registers at the given name server, theirs or ours.
@@ -271,14 +279,19 @@ class RealBroker:
     """
 
     def __init__(
-        self, version: str, namesrv: str, directory: Path, store: Path | None = None, **config: object
+        self,
+        version: str,
+        namesrv: str,
+        directory: Path,
+        store: Path | None = None,
+        config: Mapping[str, object] = NO_CONFIG,
     ) -> None:
         self.version = version
         self.store_path = store or directory / "store"
         self._namesrv = namesrv
         self._directory = directory
         self._home = rocketmq_home(directory)
-        self._config = dict(COMMON_CONFIG) | dict(_REAL_CONFIG) | config
+        self._config = {**COMMON_CONFIG, **_REAL_CONFIG, **config}
         self.port = 0
         self.start()
 
@@ -343,7 +356,9 @@ class RealServer:
 
     is_real = True
 
-    def __init__(self, version: str, directory: Path | None = None, **config: object) -> None:
+    def __init__(
+        self, version: str, directory: Path | None = None, config: Mapping[str, object] = NO_CONFIG
+    ) -> None:
         self.name = f"rocketmq-{version}"
         self.release = version
         self._is_temporary = directory is None
@@ -351,7 +366,7 @@ class RealServer:
         try:
             self.namesrv = RealNamesrv(version, self._directory)
             try:
-                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, **config)
+                self.broker = RealBroker(version, self.namesrv.address, self._directory, None, config)
             except BaseException:
                 self.namesrv.stop()
                 raise
@@ -385,10 +400,11 @@ class RealServer:
         self.broker.start()
 
     def close(self) -> None:
+        """Kill both: nothing is read of what they leave, and a real broker takes 10 s to end in order."""
         try:
-            self.broker.stop()
+            self.broker.kill()
         finally:
-            self.namesrv.stop()
+            self.namesrv.kill()
             self._remove()
 
     def _remove(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-
-import pytest
+from typing import TYPE_CHECKING
 
 from rewindmq.__main__ import main
+
+if TYPE_CHECKING:
+    import pytest
 
 
 @dataclass(frozen=True)

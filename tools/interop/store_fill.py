@@ -60,6 +60,7 @@ class _Decisions:
     """The local transactions: the message's tag says how each goes."""
 
     def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState:
+        assert message.tags is not None
         return LocalTransactionState(message.tags)
 
     def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,7 @@ from rewindmq.cluster.member import Member
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.property_file import format_properties_file
 from rewindmq.protocol.remoting.address import parse_address
-from tools.interop.servers import BROKER, COMMON_CONFIG
+from tools.interop.servers import BROKER, COMMON_CONFIG, NO_CONFIG
 
 _START_SECONDS: Final = 240.0
 
@@ -47,7 +48,12 @@ class OurBroker:
     """
 
     def __init__(
-        self, profile: Profile, namesrv: str, directory: Path, store: Path | None = None, **config: object
+        self,
+        profile: Profile,
+        namesrv: str,
+        directory: Path,
+        store: Path | None = None,
+        config: Mapping[str, object] = NO_CONFIG,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.profile = profile

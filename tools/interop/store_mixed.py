@@ -14,6 +14,7 @@ from typing import Final
 from tools.interop.servers import RealBroker, RealNamesrv
 from tools.interop.store_chain import OF_RELEASE, PROFILES
 from tools.interop.store_members import OurBroker, OurNamesrv
+from tools.interop.versions import SERVER_4, SERVER_5
 
 OURS, THEIRS = "our name server", "a real name server"
 REAL_NAME: Final = "broker-a"
@@ -21,6 +22,11 @@ OUR_NAME: Final = "broker-b"
 CLUSTER: Final = "DefaultCluster"
 _CONFIG: Final[dict[str, object]] = {"mappedFileSizeCommitLog": 1 << 20, "slaveReadEnable": "true"}
 _SLAVE: Final[dict[str, object]] = {"brokerId": 1, "brokerRole": "SLAVE"}
+
+
+def is_chosen(release: str, kind: str) -> bool:
+    """Whether CI has this cluster: each kind of name server once, each with another release."""
+    return (release, kind) in ((SERVER_4, THEIRS), (SERVER_5, OURS))
 
 
 @dataclass
@@ -45,19 +51,20 @@ class MixedCluster:
     def namesrv_address(self) -> str:
         return self.namesrv.address
 
-    def start_ours(self, name: str, **config: object) -> OurBroker:
+    def start_ours(self, name: str) -> OurBroker:
         """Another broker of ours in this cluster."""
         profile = PROFILES[self.release]
-        keys = _CONFIG | {"brokerName": name} | config
-        broker = OurBroker(profile, self.namesrv_address, self.directory / name, **keys)
+        keys = _CONFIG | {"brokerName": name}
+        broker = OurBroker(profile, self.namesrv_address, self.directory / name, config=keys)
         self.more.append(broker)
         return broker
 
     def close(self) -> None:
+        """End everything; no store is looked at again, so no broker takes its time."""
         brokers = [broker for broker in (self.our_slave, self.real_slave, self.ours, self.real) if broker]
         try:
             with ThreadPoolExecutor() as threads:
-                list(threads.map(lambda broker: broker.stop(), (*self.more, *brokers)))
+                list(threads.map(lambda broker: broker.kill(), (*self.more, *brokers)))
         finally:
             self.namesrv.stop()
 
@@ -106,12 +113,12 @@ def _start(release: str, kind: str, directory: Path) -> MixedCluster:
 
     def real(folder: str, **keys: object) -> RealBroker:
         config = _CONFIG | OF_RELEASE[release] | keys
-        broker = RealBroker(release, namesrv.address, folders[folder], **config)
+        broker = RealBroker(release, namesrv.address, folders[folder], config=config)
         started.callback(broker.stop)
         return broker
 
     def ours(folder: str, **keys: object) -> OurBroker:
-        broker = OurBroker(profile, namesrv.address, folders[folder], **_CONFIG, **keys)
+        broker = OurBroker(profile, namesrv.address, folders[folder], config=_CONFIG | keys)
         started.callback(broker.stop)
         return broker
 

@@ -1,23 +1,19 @@
 """Finds the tools of other ecosystems and has them build what the suite runs.
 
 Everything built goes to ``.interop/`` at the root of the clone, in a directory named for what it was built
-from, so that a change builds again and nothing else does. A missing tool skips the test with the way to
-install it; in CI, where none is missing, it fails.
+from, so that a change builds again and nothing else does.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NoReturn
-
-import pytest
+from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent.parent
@@ -27,27 +23,43 @@ _BUILD_SECONDS: Final = 900
 _OLD_NETTY: Final = "-Dos.detected.classifier=linux-x86_64"
 
 _HINTS: Final = {
-    "java": "apt-get install openjdk-17-jdk-headless",
-    "mvn": "apt-get install maven",
+    "java": "install a JDK 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jdk-headless)",
+    "mvn": "install Maven (Debian, Ubuntu: apt-get install maven)",
     "go": "install Go 1.22 or newer (https://go.dev/doc/install)",
     "node": "install Node.js 18 or newer (https://nodejs.org)",
     "npm": "install Node.js 18 or newer (https://nodejs.org)",
 }
 
 
+class ToolMissing(Exception):  # noqa: N818
+    """A tool is not on the PATH; the text says which, and how to install it."""
+
+
+class BuildFailed(Exception):  # noqa: N818
+    """A build failed; the text is the command and the end of what it printed."""
+
+
 def tool(name: str) -> str:
-    """Path of a tool; skips the test (fails it in CI) where there is none."""
+    """Path of a tool.
+
+    Raises:
+        ToolMissing: there is none.
+    """
     found = shutil.which(name)
     if found is None:
-        missing(f"{name} is not on the PATH: {_HINTS[name]}")
+        raise ToolMissing(f"{name} is not on the PATH: {_HINTS[name]}")
     return found
 
 
-def missing(reason: str) -> NoReturn:
-    """Skip for a reason of the machine's; in CI that is a failure."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{reason} (CI must have it)", pytrace=False)
-    pytest.skip(reason)
+def missing_tools() -> list[str]:
+    """What the interop group needs and this machine lacks: for each a line that says how to install it."""
+    lines = []
+    for name in _HINTS:
+        try:
+            tool(name)
+        except ToolMissing as error:
+            lines.append(str(error))
+    return lines
 
 
 def server_jars(version: str) -> Path:
@@ -118,11 +130,15 @@ def built(name: str, project: Path, build: Callable[[Path, Path], None], *more: 
 
 
 def run_tool(command: list[str], directory: Path) -> None:
-    """Run a build; where it fails, the test does, with the end of what was printed."""
+    """Run a build.
+
+    Raises:
+        BuildFailed: it ended with an error.
+    """
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=_BUILD_SECONDS)
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()
-        pytest.fail("\n".join([f"failed: {' '.join(command)}", *lines[-30:]]), pytrace=False)
+        raise BuildFailed("\n".join([f"failed: {' '.join(command)}", *lines[-30:]]))
 
 
 def _digest(project: Path, more: Iterable[str]) -> str:

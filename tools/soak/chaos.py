@@ -17,6 +17,7 @@ from rewindmq.cluster import AsyncLocalCluster
 from rewindmq.protocol.errors import RewindMQError
 from tools.soak.journal import ALL, JournalWriter, now_us
 from tools.soak.options import Group, SoakOptions
+from tools.soak.pauses import pause
 from tools.soak.processes import Crew
 from tools.soak.resets import Rewinder
 
@@ -34,7 +35,9 @@ _DECK: Final = {
     "stop namesrv": 1,
 }
 _OPENING: Final = ("kill namesrv", "stop namesrv", "kill last broker")
+# Seconds that a killed server, and a killed member of a group, stay away.
 _LONGEST_OUTAGE: Final = 3.0
+_LONGEST_ABSENCE: Final = 1.0
 
 
 class Chaos:
@@ -83,7 +86,7 @@ class Chaos:
     async def go_on(self) -> None:
         """Until cancelled; everything that was stopped runs again by then, but for members that left."""
         while True:
-            await asyncio.sleep(self._chance.expovariate(1 / self._options.pause_seconds))
+            await pause(self._chance.expovariate(1 / self._options.pause_seconds))
             # What has begun is carried to its end, so that nothing stays half done.
             acting = asyncio.create_task(self._act(self._draw()))
             try:
@@ -153,7 +156,7 @@ class Chaos:
         await self._crew.end(place, kill=kill)
         self.counts["member killed" if kill else "member left"] += 1
         if kill:
-            await asyncio.sleep(self._chance.random())
+            await pause(self._chance.uniform(0, _LONGEST_ABSENCE))
             await self._crew.start_member(group, place)
         return place
 
@@ -216,7 +219,7 @@ class Chaos:
     async def _outage_of(self, name: str, seconds: float, *, kill: bool) -> None:
         since = now_us()
         await (self._cluster.kill(name) if kill else self._cluster.stop(name))
-        await asyncio.sleep(seconds)
+        await pause(seconds)
         await self._cluster.restart(name)
         self._notes.outage(ALL if name == NAMESRV else name[-1], since)
         kind = "name server" if name == NAMESRV else "broker"

@@ -25,6 +25,7 @@ from rewindmq.protocol.properties import RETRY_TOPIC
 from tools.soak.journal import ACCEPTED, REFUSED, SUSPENDED, Delivery, now_us, queue_token
 from tools.soak.message import RETRY, TOPICS, MessageId, failures_of, read_body
 from tools.soak.options import Group
+from tools.soak.pauses import pause
 from tools.soak.stage import Stage
 
 _LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
@@ -33,6 +34,9 @@ _NOBODY: Final = MessageId(-1, -1)
 _SLOW_SECONDS: Final = 0.2
 _PUT_OFF: Final = 0.01
 _LOOK_SECONDS: Final = 1.0
+# Until a puller asks again for a queue that had no message, or whose broker refused.
+_EMPTY_SECONDS: Final = 0.25
+_FAILED_SECONDS: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +69,7 @@ class _Listener:
     async def linger(self) -> None:
         """Be slow now and then."""
         if self.random.random() < self.group.slow:
-            await asyncio.sleep(self.random.random() * _SLOW_SECONDS)
+            await pause(self.random.random() * _SLOW_SECONDS)
 
 
 def _delivery(message: MessageExt, verdict: str, chain: int) -> Delivery:
@@ -165,7 +169,7 @@ async def consume_pulling(stage: Stage) -> None:
                     if queue not in pulled:
                         pulled.add(queue)
                         pulling.create_task(_pull(stage, consumer, listener, queue))
-            await asyncio.sleep(_LOOK_SECONDS)
+            await pause(_LOOK_SECONDS)
 
 
 async def _queues(consumer: PullConsumer, topic: str) -> list[MessageQueue]:
@@ -192,7 +196,7 @@ async def _pull(stage: Stage, consumer: PullConsumer, listener: _Listener, queue
             consumer.update_consume_offset(queue, offset)
             await consumer.persist_consume_offset(queue)
             if not result.messages:
-                await asyncio.sleep(0.25)
+                await pause(_EMPTY_SECONDS)
         except RewindMQError as error:
             _log.info("pull failed: %s", error)
-            await asyncio.sleep(0.5)
+            await pause(_FAILED_SECONDS)

@@ -17,6 +17,7 @@ from rewindmq.protocol.names import dlq_topic
 from tools.soak.journal import DeadLetter, JournalWriter, now_us
 from tools.soak.message import TOPICS, MessageId, read_body
 from tools.soak.options import Group
+from tools.soak.pauses import pause
 
 _LOOK_SECONDS: Final = 1.0
 _PATIENCE: Final = 90.0
@@ -34,7 +35,7 @@ async def drain(
     deadline = loop.time() + _PATIENCE + 4 * quiet_seconds
     quiet_since, last = loop.time(), delivered()
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await pause(_LOOK_SECONDS)
         now = loop.time()
         if delivered() != last:
             quiet_since, last = now, delivered()

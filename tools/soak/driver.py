@@ -31,6 +31,7 @@ from tools.soak.options import (
     TRANSACTION_TIME_OUT,
     SoakOptions,
 )
+from tools.soak.pauses import pause
 from tools.soak.processes import Crew
 from tools.soak.report import Report
 from tools.soak.resets import Rewinder
@@ -146,7 +147,7 @@ class Soak:
         while idle := [place for place, worker in self._crew.workers.items() if not worker.is_at_work]:
             if self._loop.time() > deadline:
                 raise ClusterError(f"{', '.join(idle)} did not begin to work; see their logs")
-            await asyncio.sleep(_SAMPLE_SECONDS)
+            await pause(_SAMPLE_SECONDS)
 
     async def _disturb(self) -> None:
         """Producers send, and the cards are dealt, until the time is up."""
@@ -179,7 +180,7 @@ class Soak:
                 if self._peak_disk > _MOST_DISK:
                     self._extra.add(Law.DRAIN, f"the disk holds {self._peak_disk >> 20} MiB")
                 self._progress(now)
-            await asyncio.sleep(_SAMPLE_SECONDS)
+            await pause(_SAMPLE_SECONDS)
 
     def _pids(self) -> dict[int, str]:
         servers = [self._cluster.namesrv, *self._cluster.brokers.values()]

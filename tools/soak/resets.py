@@ -7,7 +7,6 @@ which is no fault of anybody. So the stored offsets are looked at first, and one
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +16,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from tools.soak.journal import TRIED, JournalWriter, Reset, now_us, queue_token
 from tools.soak.message import TOPICS
 from tools.soak.options import Group
+from tools.soak.pauses import wall_clock_ms
 
 _LETTERS: Final = {name: letter for letter, name in TOPICS.items()}
 _MOST_SECONDS: Final = 20.0
@@ -48,7 +48,7 @@ class Rewinder:
         if mode is not ResetMode.CLASSIC and self._chance.random() < 0.4:
             return await self._one_queue(group, letter, mode, stored, addresses)
         seconds = self._chance.uniform(1, _MOST_SECONDS)
-        timestamp = int((time.time() - seconds) * 1000)
+        timestamp = wall_clock_ms() - int(seconds * 1000)
         targets: dict[MessageQueue, int] = {}
         for queue, offset in stored.items():
             targets[queue] = await self._admin.search_offset(queue, timestamp)

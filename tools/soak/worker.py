@@ -26,6 +26,7 @@ from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from tools.soak.consuming import consume_lite, consume_orderly, consume_pulling, consume_pushed
 from tools.soak.journal import Header, JournalWriter
 from tools.soak.options import GROUPS
+from tools.soak.pauses import pause
 from tools.soak.producing import produce
 from tools.soak.stage import Stage
 
@@ -37,10 +38,13 @@ _ROLES: Final[dict[str, Callable[[Stage], Awaitable[None]]]] = {
     "lite": consume_lite,
 }
 
+# Between two lines that tell the driver how far this worker is.
+_TELL_SECONDS: Final = 1.0
+
 
 async def _tell(counts: Counter[str]) -> None:
     while True:
-        await asyncio.sleep(1)
+        await pause(_TELL_SECONDS)
         sys.stdout.write(json.dumps(counts) + "\n")
         sys.stdout.flush()
 

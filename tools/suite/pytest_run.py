@@ -19,7 +19,7 @@ from tools.suite.outcome import Outcome, read_outcomes
 PASSED: Final = 0
 INTERRUPTED: Final = 2
 NO_TESTS: Final = 5
-_SPREAD: Final = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
+_SPREAD: Final = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 _LOWEST_PRIORITY: Final = 19
 
 

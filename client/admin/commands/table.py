@@ -33,6 +33,7 @@ from rewindmq.client.admin.commands import (
     update_sub_group,
     update_topic,
     update_topic_perm,
+    write_perm,
 )
 
 COMMANDS: Final = (
@@ -64,4 +65,6 @@ COMMANDS: Final = (
     query_msg_trace_by_id.COMMAND,
     get_broker_config.COMMAND,
     update_broker_config.COMMAND,
+    write_perm.WIPE_COMMAND,
+    write_perm.ADD_COMMAND,
 )

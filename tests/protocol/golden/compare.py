@@ -47,7 +47,9 @@ def _differences(info: inspect.Type, before: Any, after: Any, place: str) -> Ite
                 yield f"{place}: {before!r} became {after!r}"
 
 
-def _members(cls: type, fields: tuple[inspect.Field, ...], before: dict, after: dict) -> Iterator[str]:
+def _members(
+    cls: type, fields: tuple[inspect.Field, ...], before: dict[str, Any], after: dict[str, Any]
+) -> Iterator[str]:
     aliases = getattr(cls, "aliases", {})
     old = {aliases.get(name, name): member for name, member in before.items() if member is not None}
     known = {field.encode_name: field for field in fields}
@@ -64,11 +66,11 @@ def _members(cls: type, fields: tuple[inspect.Field, ...], before: dict, after: 
 
 
 def _default(field: inspect.Field) -> Any:
-    if field.default_factory is not inspect.NODEFAULT:
+    if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.to_builtins(field.default_factory())
     return msgspec.to_builtins(field.default)
 
 
-def _by_text(table: dict) -> dict[str, Any]:
+def _by_text(table: dict[Any, Any]) -> dict[str, Any]:
     """Keys as they compare: message queues by their parts, whatever order these came in."""
     return {repr(key) if isinstance(key, MessageQueue) else str(key): value for key, value in table.items()}

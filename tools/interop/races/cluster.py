@@ -59,13 +59,12 @@ class RaceCluster:
 
     @property
     def broker_address(self) -> str:
-        return self._ours.brokers[BROKER].address if self._ours else self._running.broker_address
+        return self._ours.brokers[BROKER].address if self._ours else self._theirs.broker_address
 
     @property
     def offsets_file(self) -> Path:
         """Where a real broker writes its table of offsets."""
-        assert self._real is not None
-        return self._real.store_path / "config" / "consumerOffset.json"
+        return self._theirs.store_path / "config" / "consumerOffset.json"
 
     async def __aenter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -74,7 +73,7 @@ class RaceCluster:
             if number(self.kind.release) >= _SERVER_SIDE:
                 is_server_side = self.kind.mode is ResetMode.SERVER
                 keys["useServerSideResetOffset"] = str(is_server_side).lower()
-            self._real = await asyncio.to_thread(RealServer, self.kind.release, self._directory, **keys)
+            self._real = await asyncio.to_thread(RealServer, self.kind.release, self._directory, keys)
         else:
             self._pipe = PointPipe(self._directory / f"{BROKER}.jsonl", self._hear)
             config = {key: value for key, value in COMMON_CONFIG.items() if key not in _NOT_FOR_ALL}
@@ -98,16 +97,21 @@ class RaceCluster:
         if self._ours is not None:
             await asyncio.to_thread(self._ours.kill, BROKER)
         else:
-            await asyncio.to_thread(self._running.kill_broker)
+            await asyncio.to_thread(self._theirs.kill_broker)
 
     async def start_broker(self) -> None:
         if self._ours is not None:
             await asyncio.to_thread(self._ours.restart, BROKER)
         else:
-            await asyncio.to_thread(self._running.start_broker)
+            await asyncio.to_thread(self._theirs.start_broker)
 
     @property
-    def _running(self) -> Any:
+    def _theirs(self) -> RealServer:
+        assert self._real is not None
+        return self._real
+
+    @property
+    def _running(self) -> LocalCluster | RealServer:
         running = self._ours or self._real
         assert running is not None
         return running

@@ -24,10 +24,6 @@ from tools.interop.turns import take_turn
 _AT_A_TIME: Final = 36
 _APART_SECONDS: Final = 0.5
 _STARTS_AT_A_TIME: Final = 2
-# No schedule of seconds is kept while a machine stands still: what came of that is no race, and played again.
-_STALL_SECONDS: Final = 1.0
-_TICK_SECONDS: Final = 0.1
-_TRIES: Final = 5
 
 
 @dataclass
@@ -36,7 +32,6 @@ class Seen:
 
     Attributes:
         error: why it could not be played to its end.
-        stalled: seconds that everything stood still at most.
     """
 
     cell: Cell
@@ -45,7 +40,6 @@ class Seen:
     raw: History = field(default_factory=History)
     error: BaseException | None = None
     seconds: float = 0.0
-    stalled: float = 0.0
 
 
 def play(
@@ -134,32 +128,16 @@ class _Turns:
 
 async def _play_in_turn(cell: Cell, company: _Company, turns: _Turns) -> Seen:
     async with turns.places:
-        for attempt in range(_TRIES):
-            async with turns.begin:
-                await asyncio.sleep(_APART_SECONDS)
-            seen = await _play_one(cell, company, attempt)
-            if seen.error is None and cell.agrees(seen.verdict.losses):
-                break
-            # That a reset can be lost does not mean that it is lost each time.
-            was_missed = bool(cell.claimed) and not seen.verdict.losses
-            if seen.stalled < _STALL_SECONDS and not was_missed:
-                break
-        return seen
+        async with turns.begin:
+            await asyncio.sleep(_APART_SECONDS)
+        return await _play_one(cell, company)
 
 
-async def _watch_stalls(seen: Seen) -> None:
-    """Note how long everything stood still at most, until cancelled."""
-    while True:
-        before = time.monotonic()
-        await asyncio.sleep(_TICK_SECONDS)
-        seen.stalled = max(seen.stalled, time.monotonic() - before - _TICK_SECONDS)
-
-
-async def _play_one(cell: Cell, company: _Company, attempt: int) -> Seen:
+async def _play_one(cell: Cell, company: _Company) -> Seen:
     seen, began = Seen(cell), time.monotonic()
     try:
         stage = JavaStage(
-            f"{cell}-{attempt}",
+            str(cell),
             cell.profile,
             cell.cluster.mode,
             await company.cluster(cell),
@@ -169,13 +147,9 @@ async def _play_one(cell: Cell, company: _Company, attempt: int) -> Seen:
         seen.raw = stage.history
         # Most of the time of the first is that of what the others use, too.
         await company.driver(cell.client, is_own=False)
-        watch = asyncio.create_task(_watch_stalls(seen))
-        try:
-            async with stage.opened():
-                await cell.scenario.play(stage)
-                await settle(stage)
-        finally:
-            watch.cancel()
+        async with stage.opened():
+            await cell.scenario.play(stage)
+            await settle(stage)
         seen.history = stage.judged()
         seen.verdict = judge(seen.history)
     except Exception as error:

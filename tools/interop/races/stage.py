@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.protocol.errors import RemotingError, ResponseError
+from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
@@ -40,11 +40,11 @@ from tools.interop.races.cluster import RaceCluster
 from tools.interop.races.members import JavaActor, JavaApplication, JavaMember, JavaReader
 from tools.interop.races.names import NamedJournal, Names
 from tools.interop.races.race_driver import RaceDriver
+from tools.interop.raw import create_topic
 
 # What every wait may take at least: many races at a time on two cores.
 _PATIENCE: Final = 100.0
 _ASK_SECONDS: Final = 0.1
-_TRIES: Final = 5
 _COMMIT: Final = int(PullSysFlag.COMMIT_OFFSET)
 _READERS: Final = reader_process("")
 
@@ -128,11 +128,7 @@ class JavaStage(BaseStage):
         if brokers != 1:
             raise RaceError("a race for real has one broker")
         await self._operator.open(self._namesrv)
-        for _ in range(_TRIES):
-            # Everybody starts at the same time, and a broker may be late.
-            with contextlib.suppress(RemotingError):
-                await self._operator.create_topic([self._cluster.broker_address], queues)
-                break
+        await asyncio.to_thread(create_topic, self._cluster.broker_address, self._names.topic, queues)
         await self._topic_known()
 
     async def member(

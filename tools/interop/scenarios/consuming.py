@@ -14,13 +14,10 @@ from tools.interop.scenarios.scenario import (
     scenario,
     texts,
     to_send,
-    until,
-    within,
 )
 
 _QUEUES: Final = 4
 _EACH: Final = 6
-_SHARE_SECONDS: Final = 90.0
 
 
 def _by_key(topic: str, rounds: Iterable[int]) -> list[Message]:
@@ -58,13 +55,13 @@ async def push_concurrent(stage: Stage) -> Outcome:
     await stage.send(producer, to_send(topic, first))
     group = stage.name("group")
     consumer = await stage.consumer(topic, group=group)
-    assert sorted(await stage.driver.bodies(consumer, len(first))) == sorted(first)
+    assert sorted(await stage.bodies(consumer, len(first))) == sorted(first)
     # The suite is told of a message before its listener returns.
     await stage.committed(topic, group, len(first))
-    await stage.driver.do("consume.stop", consumer=consumer)
+    await stage.stop(consumer)
     await stage.send(producer, to_send(topic, second))
     again = await stage.consumer(topic, "again", group=group)
-    assert sorted(await stage.driver.bodies(again, len(second))) == sorted(second)
+    assert sorted(await stage.bodies(again, len(second))) == sorted(second)
     return {"message": looks(stage.driver.delivered[again][0])}
 
 
@@ -77,7 +74,7 @@ async def push_orderly(stage: Stage) -> Outcome:
     assert queues == queues[:_QUEUES] * _EACH, "the same key, and another queue"
     assert len(set(queues)) == _QUEUES
     consumer = await stage.consumer(topic, op="consume.orderly")
-    delivered = await stage.driver.messages(consumer, len(results))
+    delivered = await stage.messages(consumer, len(results))
     assert _rounds(delivered) == {str(key): list(range(_EACH)) for key in range(_QUEUES)}
     return {"queues": queues[:_QUEUES], "message": looks(delivered[0])}
 
@@ -97,17 +94,18 @@ async def push_orderly_moves(stage: Stage) -> Outcome:
     group = stage.name("group")
     stays = await stage.consumer(topic, "stays", op="consume.orderly", group=group)
     goes = await stage.consumer(topic, "goes", op="consume.orderly", group=group)
-    rounds = await _until_shared(stage, topic, producer, (stays, goes))
-    await stage.driver.do("consume.stop", consumer=goes)
-    await stage.send(producer, _by_key(topic, range(rounds, rounds + _EACH)), "send.ordered")
-    total = _QUEUES * (rounds + _EACH)
-    await _until_delivered(stage, (stays, goes), total, _SHARE_SECONDS)
+    await _shared(stage, topic, group, 2)
+    await stage.send(producer, _by_key(topic, range(_EACH)), "send.ordered")
+    await _until_delivered(stage, (stays, goes), _QUEUES * _EACH)
+    await stage.stop(goes)
+    await stage.send(producer, _by_key(topic, range(_EACH, 2 * _EACH)), "send.ordered")
+    await _until_delivered(stage, (stays, goes), _QUEUES * 2 * _EACH)
     together = [*stage.driver.delivered[goes], *stage.driver.delivered[stays]]
-    assert {m["body"] for m in together} == {m["body"] for m in _by_key(topic, range(rounds + _EACH))}
+    assert {m["body"] for m in together} == {m["body"] for m in _by_key(topic, range(2 * _EACH))}
     for name in (goes, stays):
         for order in _rounds(stage.driver.delivered[name]).values():
             assert order == sorted(order), order
-    last = {m["body"] for m in _by_key(topic, range(rounds, rounds + _EACH))}
+    last = {m["body"] for m in _by_key(topic, range(_EACH, 2 * _EACH))}
     assert last <= {m["body"] for m in stage.driver.delivered[stays]}
     return {}
 
@@ -120,13 +118,10 @@ async def push_shared(stage: Stage) -> Outcome:
     producer = await stage.producer()
     group = stage.name("group")
     members = [await stage.consumer(topic, name, group=group) for name in ("one", "two")]
-    rounds = await _until_shared(stage, topic, producer, members)
-    seen = {name: len(stage.driver.delivered[name]) for name in members}
-    await stage.send(producer, _by_key(topic, range(rounds, rounds + _EACH)), "send.ordered")
-    await _until_delivered(stage, members, _QUEUES * (rounds + _EACH), _SHARE_SECONDS)
-    shares = [
-        {message["queue"] for message in stage.driver.delivered[name][seen[name] :]} for name in members
-    ]
+    await _shared(stage, topic, group, len(members))
+    await stage.send(producer, _by_key(topic, range(_EACH)), "send.ordered")
+    await _until_delivered(stage, members, _QUEUES * _EACH)
+    shares = [{message["queue"] for message in stage.driver.delivered[name]} for name in members]
     assert not shares[0] & shares[1], shares
     return {"shares": [len(share) for share in shares]}
 
@@ -149,7 +144,7 @@ async def push_broadcasting(stage: Stage) -> Outcome:
     ]
     await stage.send(producer, to_send(topic, bodies))
     for name in members:
-        assert sorted(await stage.driver.bodies(name, len(bodies))) == sorted(bodies)
+        assert sorted(await stage.bodies(name, len(bodies))) == sorted(bodies)
     return {"message": looks(stage.driver.delivered[members[0]][0])}
 
 
@@ -167,42 +162,46 @@ async def push_from(stage: Stage) -> Outcome:
 
 async def _from(stage: Stage, topic: str, producer: str, start: str) -> list[str]:
     """What a new group is given that begins so, up to a message sent after it began."""
-    consumer = await stage.consumer(topic, f"from-{start}", **{"from": start, "threads": 1})
+    consumer = await stage.consumer(topic, f"from-{start}", start=start, threads=1)
     after = f"after {start}"
     await stage.send(producer, to_send(topic, [after]))
     delivered = stage.driver.delivered[consumer]
-    await until(
+    await stage.until(
         lambda: bool(delivered) and delivered[-1]["body"] == after,
-        _SHARE_SECONDS,
         lambda: f"{after!r} was not the last of {[message['body'] for message in delivered]}",
     )
     return [message["body"] for message in delivered]
 
 
-async def _until_shared(stage: Stage, topic: str, producer: str, members: Iterable[str]) -> int:
-    """Send rounds until one is shared evenly; returns how many it took."""
-    rounds = 0
-    async with within(_SHARE_SECONDS, lambda: f"none of {rounds} rounds was shared evenly"):
-        while True:
-            seen = {name: len(stage.driver.delivered[name]) for name in members}
-            await stage.send(producer, _by_key(topic, (rounds,)), "send.ordered")
-            rounds += 1
-            await _until_delivered(stage, members, rounds * _QUEUES, _SHARE_SECONDS)
-            bodies = {m["body"] for name in members for m in stage.driver.delivered[name][seen[name] :]}
-            if len(bodies) == _QUEUES and {
-                len(stage.driver.delivered[name]) - seen[name] for name in members
-            } == {_QUEUES // 2}:
-                return rounds
+async def _shared(stage: Stage, topic: str, group: str, count: int) -> None:
+    """Wait until the group's members have so many queues each, and no two the same.
+
+    Each allocates by the members that it knows of: once the broker knows all, and their queues are apart, no
+    rebalance changes anything.
+    """
+    shares: list[set[int]] = []
+
+    async def is_even() -> bool:
+        shares[:] = [await _queues(stage, topic, group, client) for client in await stage.members(group)]
+        taken = set().union(*shares)
+        return len(taken) == _QUEUES and [len(share) for share in shares] == [_QUEUES // count] * count
+
+    await stage.reached(is_even, lambda: f"the queues of the members of {group}: {shares}")
 
 
-async def _until_delivered(stage: Stage, members: Iterable[str], count: int, seconds: float) -> None:
-    """Until that many different messages have come; some come twice while queues change hands."""
+async def _queues(stage: Stage, topic: str, group: str, client: str) -> set[int]:
+    info = await stage.asked(stage.admin.get_consumer_running_info(group, client))
+    table = info.mq_table if info is not None else {}
+    return {queue.queue_id for queue, state in table.items() if queue.topic == topic and not state.droped}
+
+
+async def _until_delivered(stage: Stage, members: Iterable[str], count: int) -> None:
+    """Wait until that many different messages have come; some come twice while queues change hands."""
 
     def bodies() -> set[str]:
         return {message["body"] for name in members for message in stage.driver.delivered[name]}
 
-    await until(
+    await stage.until(
         lambda: len(bodies()) >= count,
-        seconds,
         lambda: f"{len(bodies())} of {count} messages, {sorted(bodies())}",
     )

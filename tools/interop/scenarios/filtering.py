@@ -19,7 +19,7 @@ async def filter_tags(stage: Stage) -> Outcome:
     await stage.send(producer, to_send(topic, ["no tag"]))
     await stage.send(producer, to_send(topic, ["the last"], tags="C"))
     consumer = await stage.consumer(topic, expression="A || C", threads=1)
-    bodies = await stage.driver.bodies(consumer, 4)
+    bodies = await stage.bodies(consumer, 4)
     assert bodies == ["tag A", "tag C", "tag A", "the last"]
     return {"message": looks(stage.driver.delivered[consumer][0])}
 
@@ -35,7 +35,7 @@ async def filter_sql(stage: Stage) -> Outcome:
     await stage.send(producer, to_send(topic, ["tagged"], tags="always"))
     await stage.send(producer, to_send(topic, ["sized"], properties={"size": "1"}))
     consumer = await stage.consumer(topic, expression=_SQL, expression_type="SQL92", threads=1)
-    assert await stage.driver.bodies(consumer, 3) == ["3 blue", "tagged", "sized"]
+    assert await stage.bodies(consumer, 3) == ["3 blue", "tagged", "sized"]
     return {"message": looks(stage.driver.delivered[consumer][0])}
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tools.interop.driver import DriverError
 from tools.interop.scenarios.scenario import (
+    SECONDS,
     Message,
     Outcome,
     Stage,
@@ -15,18 +16,17 @@ from tools.interop.scenarios.scenario import (
     scenario,
     texts,
     to_send,
-    until,
     within,
 )
 
 _POLL_MS: Final = 1000
-_POLL_SECONDS: Final = 60.0
 _HOUR_MS: Final = 3_600_000
 
 
 async def _poll(stage: Stage, consumer: str, count: int) -> list[Message]:
     messages: list[Message] = []
-    async with within(_POLL_SECONDS, lambda: f"{len(messages)} of {count} messages polled"):
+    stage.has_begun()
+    async with within(SECONDS, lambda: f"{len(messages)} of {count} messages polled"):
         while len(messages) < count:
             answer = await stage.driver.do("lite.poll", consumer=consumer, timeout_ms=_POLL_MS)
             messages += answer["messages"]
@@ -57,27 +57,28 @@ async def lite_pull(stage: Stage) -> Outcome:
     # A real broker may lose one of a new group's first commits when they come together, each of which makes
     # the group's table (ConsumerOffsetManager#commitOffset); the client's next persist repairs it.
     await stage.committed(topic, group, len(first))
-    await stage.driver.do("lite.stop", consumer=consumer)
+    await stage.stop(consumer)
     await stage.send(producer, to_send(topic, second, tags="A"))
     for name in ("polls", "polls-again"):
         consumer = await stage.consumer(topic, name, op="lite.start", group=group, expression="A || B")
         polled = sorted(m["body"] for m in await _poll(stage, consumer, len(second)))
         assert polled == sorted(second), f"{name}: {polled}"
-        await stage.driver.do("lite.stop", consumer=consumer)
+        await stage.stop(consumer)
     return {"message": looks(messages[0])}
 
 
-async def _clock_moves() -> None:
+async def _clock_moves(stage: Stage) -> None:
     began = time.time_ns() // 1_000_000
-    await until(lambda: time.time_ns() // 1_000_000 > began + 1, _POLL_SECONDS, "the clock stood still")
+    await stage.until(lambda: time.time_ns() // 1_000_000 > began + 1, lambda: "the clock stood still")
 
 
 async def _send_apart(stage: Stage, topic: str, bodies: list[str]) -> None:
-    """Each in a millisecond of its own."""
+    """Send each in a millisecond of its own, and wait until the queue has all of them."""
     producer = await stage.producer()
     for number, body in enumerate(bodies):
         await stage.send(producer, to_send(topic, [body], tags="AB"[number % 2]))
-        await _clock_moves()
+        await _clock_moves(stage)
+    await stage.stored(topic, len(bodies))
 
 
 @scenario(
@@ -158,8 +159,9 @@ async def pull_from(stage: Stage) -> Outcome:
     (queue,) = (await stage.driver.do("pull.queues", consumer=reader, topic=topic))["queues"]
     outcome = {}
     for offset, expression in ((0, "*"), (2, "*"), (0, "B"), (0, "C"), (len(bodies) + 5, "*")):
-        fields = {"offset": offset, "expression": expression, "max": 3}
-        answer = await stage.driver.do("pull.pull", consumer=reader, queue=queue, **fields)
+        answer = await stage.driver.do(
+            "pull.pull", consumer=reader, queue=queue, offset=offset, expression=expression, max=3
+        )
         answer["messages"] = [message["body"] for message in answer["messages"]]
         outcome[f"{offset} {expression}"] = answer
     assert outcome["2 *"]["messages"] == bodies[2:5]

@@ -19,7 +19,7 @@ _NEVER: Final = 1 << 30
 async def _all_delivered(stage: Stage, topic: str, bodies: list[str]) -> list[Message]:
     """Every body is delivered once; the messages by their body."""
     consumer = await stage.consumer(topic)
-    messages = await stage.driver.messages(consumer, len(bodies))
+    messages = await stage.messages(consumer, len(bodies))
     assert sorted(message["body"] for message in messages) == sorted(bodies)
     return sorted(messages, key=lambda message: str(message["body"]))
 

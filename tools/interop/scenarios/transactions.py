@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tools.interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, to_send, until
+from tools.interop.scenarios.scenario import Message, Outcome, Stage, looks, scenario, to_send
 
 # Body: how the transaction ends at once, and what a check back is told. On a slow machine those that have
 # an end already may be asked about, too.
@@ -16,7 +16,6 @@ _ENDS: Final = {
 }
 _COMMITTED: Final = {"committed", "committed by check"}
 _CHECKED: Final = {"committed by check", "rolled back by check"}
-_CHECK_SECONDS: Final = 120.0
 _CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 
 
@@ -41,10 +40,10 @@ async def send_transaction(stage: Stage) -> Outcome:
     def bodies() -> list[str]:
         return [message["body"] for message in delivered]
 
-    await until(lambda: {*bodies()} >= _COMMITTED, _CHECK_SECONDS, lambda: f"delivered: {bodies()}")
+    await stage.until(lambda: {*bodies()} >= _COMMITTED, lambda: f"delivered: {bodies()}")
     # Whatever was rolled back would have come before what is sent now.
     await stage.send(await stage.producer("after"), to_send(topic, ["after"]))
-    await until(lambda: "after" in bodies(), _CHECK_SECONDS, lambda: f"delivered: {bodies()}")
+    await stage.until(lambda: "after" in bodies(), lambda: f"delivered: {bodies()}")
     # 5.x may ask twice, be told twice, and deliver twice.
     assert {*bodies()} == {*_COMMITTED, "after"}, delivered
     by_body = {message["body"]: looks(message) for message in delivered}
@@ -61,4 +60,4 @@ async def _checked(stage: Stage, producer: str) -> None:
     def bodies() -> list[str]:
         return [message["body"] for message in stage.driver.checked[producer]]
 
-    await until(lambda: {*bodies()} >= _CHECKED, _CHECK_SECONDS, lambda: f"checked back: {bodies()}")
+    await stage.until(lambda: {*bodies()} >= _CHECKED, lambda: f"checked back: {bodies()}")

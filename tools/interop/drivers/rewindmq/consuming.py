@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from told import Fields, describe_message, say
-
 from rewindmq.client import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
@@ -20,6 +18,7 @@ from rewindmq.client import (
     MessageSelector,
     PushConsumer,
 )
+from tools.interop.drivers.rewindmq.told import Fields, describe_message, say
 
 FROM: Final = {
     "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,

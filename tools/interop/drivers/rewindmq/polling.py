@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from consuming import FROM, make_expression
-from told import Fields, describe_message, describe_queue, make_queue
-
 from rewindmq.client import LitePullConsumer, PullConsumer
+from tools.interop.drivers.rewindmq.consuming import FROM, make_expression
+from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_queue, make_queue
 
 
 class LiteConsumers:

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from told import Fields, describe_message, describe_result, make_message, say
-
 from rewindmq.client import (
     LocalTransactionState,
     Message,
@@ -19,7 +17,10 @@ from rewindmq.client import (
     SendResult,
     TransactionProducer,
 )
+from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_result, make_message, say
 
+# On a machine that is busy for a moment, too.
+_SECONDS: Final = 30.0
 _STATES: Final = {
     "commit": LocalTransactionState.COMMIT_MESSAGE,
     "rollback": LocalTransactionState.ROLLBACK_MESSAGE,
@@ -89,30 +90,34 @@ class Producers:
 
     async def send(self, fields: Fields) -> Fields:
         producer = self._producers[fields["producer"]]
-        sent = [await _outcome(producer.send(make_message(message))) for message in fields["messages"]]
+        sent = [
+            await _outcome(producer.send(make_message(message), _SECONDS)) for message in fields["messages"]
+        ]
         return _results(sent)
 
     async def send_at_once(self, fields: Fields) -> Fields:
         producer = self._producers[fields["producer"]]
-        sends = (_outcome(producer.send(make_message(message))) for message in fields["messages"])
+        sends = (_outcome(producer.send(make_message(message), _SECONDS)) for message in fields["messages"])
         return _results(await asyncio.gather(*sends))
 
     async def send_oneway(self, fields: Fields) -> Fields:
         producer = self._producers[fields["producer"]]
         for message in fields["messages"]:
-            await producer.send_oneway(make_message(message))
+            await producer.send_oneway(make_message(message), timeout=_SECONDS)
         return {}
 
     async def send_batch(self, fields: Fields) -> Fields:
         producer = self._producers[fields["producer"]]
         messages = [make_message(message) for message in fields["messages"]]
-        return _results([await _outcome(producer.send_batch(messages))])
+        return _results([await _outcome(producer.send_batch(messages, timeout=_SECONDS))])
 
     async def send_ordered(self, fields: Fields) -> Fields:
         producer = self._producers[fields["producer"]]
         sent = [
             await _outcome(
-                producer.send_with_selector(make_message(message), _by_key, int(message["sharding_key"]))
+                producer.send_with_selector(
+                    make_message(message), _by_key, int(message["sharding_key"]), _SECONDS
+                )
             )
             for message in fields["messages"]
         ]
@@ -124,7 +129,7 @@ class Producers:
         results = []
         for message in fields["messages"]:
             try:
-                sent = await producer.send_message_in_transaction(make_message(message), message)
+                sent = await producer.send_message_in_transaction(make_message(message), message, _SECONDS)
             except RewindMQError as error:
                 results.append(describe_result(error))
             else:

@@ -55,6 +55,14 @@ final class Fields {
         return objects;
     }
 
+    List<String> texts(String name) {
+        List<String> texts = new ArrayList<>();
+        for (JsonElement element : has(name) ? json.getAsJsonArray(name) : new JsonArray()) {
+            texts.add(element.getAsString());
+        }
+        return texts;
+    }
+
     Iterable<String> names() {
         return json.keySet();
     }

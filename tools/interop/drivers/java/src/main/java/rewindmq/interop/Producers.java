@@ -3,11 +3,15 @@ package rewindmq.interop;
 import com.google.gson.JsonObject;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.impl.producer.DefaultMQProducerImpl;
+import org.apache.rocketmq.client.impl.producer.TopicPublishInfo;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
 
 /** The producers, by the names that the suite gave them. */
 final class Producers {
+    private static final int ROUTE_ASK_MS = 50;
+
     private final Map<String, DefaultMQProducer> producers = new ConcurrentHashMap<>();
     private final Map<String, Transactions> transactions = new ConcurrentHashMap<>();
 
@@ -42,8 +46,29 @@ final class Producers {
         // On a machine that is busy for a moment, too.
         producer.setSendMsgTimeout(30_000);
         producer.start();
+        awaitRoute(producer, producer.getCreateTopicKey());
+        for (String topic : fields.texts("topics")) {
+            awaitRoute(producer, topic);
+        }
         producers.put(name, producer);
         return new JsonObject();
+    }
+
+    /**
+     * The first send would give up after the 3 s that it waits for the library's own look for routes, which
+     * begins with the start, and take the queues of the default topic instead.
+     */
+    private static void awaitRoute(DefaultMQProducer producer, String topic) throws InterruptedException {
+        DefaultMQProducerImpl inner = producer.getDefaultMQProducerImpl();
+        while (true) {
+            inner.getMqClientFactory().updateTopicRouteInfoFromNameServer(topic);
+            TopicPublishInfo known = inner.getTopicPublishInfoTable().get(topic);
+            // A topic that may only be read has a route and no queue to send to.
+            if (known != null && known.isHaveTopicRouterInfo()) {
+                return;
+            }
+            Thread.sleep(ROUTE_ASK_MS);
+        }
     }
 
     private DefaultMQProducer create(String name, Fields fields) {

@@ -12,13 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from consuming import Consumers
-from polling import LiteConsumers, PullConsumers
-from producing import Producers
-from told import Fields, failure, say
-
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import RewindMQError
+from tools.interop.drivers.rewindmq.consuming import Consumers
+from tools.interop.drivers.rewindmq.polling import LiteConsumers, PullConsumers
+from tools.interop.drivers.rewindmq.producing import Producers
+from tools.interop.drivers.rewindmq.told import Fields, failure, say
 
 _LINE_BYTES: Final = 64 << 20
 

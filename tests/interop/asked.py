@@ -1,0 +1,18 @@
+"""What the tests of a session ask for, so that nothing else is played."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+
+_Kind = TypeVar("_Kind")
+
+
+def asked_for(request: pytest.FixtureRequest, kind: type[_Kind]) -> list[_Kind]:
+    """Every parameter of that type which a test of this session has, each once."""
+    found: dict[_Kind, None] = {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            found.update({value: None for value in item.callspec.params.values() if isinstance(value, kind)})
+    return list(found)

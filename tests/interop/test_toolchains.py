@@ -1,0 +1,78 @@
+"""A machine without Java, Maven, Go or Node.js: what is missing is said, and nothing passes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from tests.interop import conftest as hooks
+from tools.interop.results import Recorder
+from tools.interop.toolchains import ToolMissing, missing_tools, tool
+
+
+@pytest.fixture
+def no_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_every_missing_tool_is_told_of_in_a_line_of_its_own() -> None:
+    lines = missing_tools()
+    assert [line.split()[0] for line in lines] == ["java", "mvn", "go", "node", "npm"]
+    assert all(" is not on the PATH: install " in line and "\n" not in line for line in lines)
+
+
+def test_a_tool_that_is_there_is_not_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    executable = tmp_path / "go"
+    executable.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tool("go") == str(executable)
+    assert not [line for line in missing_tools() if line.startswith("go ")]
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_a_test_without_its_tool_is_skipped_and_never_passes() -> None:
+    call = hooks.pytest_runtest_call()
+    next(call)
+    with pytest.raises(pytest.skip.Exception, match="mvn is not on the PATH"):
+        call.throw(ToolMissing("mvn is not on the PATH: install Maven"))
+
+
+def _session(groups: Sequence[str]) -> pytest.Session:
+    items = [
+        SimpleNamespace(get_closest_marker=lambda name, own=own: own if own == name else None)
+        for own in groups
+    ]
+    return cast("pytest.Session", SimpleNamespace(items=items))
+
+
+@pytest.mark.usefixtures("no_tools")
+@pytest.mark.parametrize(("is_ci", "group"), [(False, "interop"), (True, "long")])
+def test_a_run_goes_on_where_it_is_not_ci_or_needs_no_tool(
+    monkeypatch: pytest.MonkeyPatch, group: str, is_ci: bool
+) -> None:
+    monkeypatch.setenv("CI", "true" if is_ci else "")
+    hooks.pytest_collection_finish(_session([group]))
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_ci_fails_at_once_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.exit.Exception, match="java is not on the PATH") as failure:
+        hooks.pytest_collection_finish(_session(["long", "interop"]))
+    assert "\n" not in str(failure.value)
+
+
+def test_what_was_not_run_is_listed_at_the_end_by_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    recorder.unseen = {"go is not on the PATH": ["tests/interop/test_clients.py::test_scenario[go]"]}
+    monkeypatch.setattr(hooks, "_recorder", recorder)
+    monkeypatch.setattr(hooks, "_contradictions", [])
+    told: list[str] = []
+    terminal = SimpleNamespace(section=told.append, line=told.append)
+    hooks.pytest_terminal_summary(cast("pytest.TerminalReporter", terminal))
+    assert told == ["not run", "1 tests of test_clients: go is not on the PATH"]

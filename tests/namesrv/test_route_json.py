@@ -1,0 +1,79 @@
+"""How each release writes a topic's route (105) for clients that speak JSON, and that our clients read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindmq.client import AdminClient
+from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.version import CURRENT_VERSION, MQVersion
+from tests.namesrv.connected import connected
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+UNIT = 1
+
+
+async def registered(stage: SimStage) -> None:
+    config = TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4, topic_sys_flag=UNIT)
+    _, broker, _ = await connected(stage)
+    await broker.register(configs=(config,))
+
+
+async def answered(stage: SimStage, version: int) -> str:
+    """What the name server writes for a client of this version."""
+    client = RemotingClient(stage.runtime, wire=SerializeType.JSON)
+    header = GetRouteInfoRequestHeader(topic="T", accept_standard_json_only=True)
+    request = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, header, version=version)
+    answer = (await client.invoke(stage.namesrv, request)).require_success()
+    await client.close()
+    assert isinstance(answer.body, bytes)
+    return answer.body.decode()
+
+
+@pytest.mark.parametrize("version", [MQVersion.V4_2_0_SNAPSHOT, CURRENT_VERSION])
+def test_4_2_0_writes_bare_ids_and_the_old_name_of_the_flag_to_every_client(
+    simulate: RunScenario, version: int
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await registered(stage)
+        assert await answered(stage, version) == (
+            '{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.2:10911"},"brokerName":"broker-a",'
+            '"cluster":"DefaultCluster"}],"filterServerTable":{},"queueDatas":[{"brokerName":"broker-a",'
+            '"perm":6,"readQueueNums":4,"topicSynFlag":1,"writeQueueNums":4}]}'
+        )
+
+    simulate(scenario, brokers=0, profile=Profile.V42)
+
+
+@pytest.mark.parametrize("profile", [Profile.V49, Profile.V53])
+def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
+    simulate: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await registered(stage)
+        text = await answered(stage, CURRENT_VERSION)
+        assert '"brokerAddrs":{"0":"10.0.0.2:10911"}' in text
+        assert '"topicSysFlag":1' in text
+
+    simulate(scenario, brokers=0, profile=profile)
+
+
+@pytest.mark.parametrize("wire", [SerializeType.JSON, SerializeType.ROCKETMQ, SerializeType.MSGPACK])
+@pytest.mark.parametrize("profile", RELEASES)
+def test_our_clients_read_what_every_release_writes(
+    simulate: RunScenario, profile: Profile, wire: SerializeType
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await registered(stage)
+        async with AdminClient(stage.namesrv, stage.runtime, wire=wire) as admin:
+            route = await admin.examine_topic_route_info("T")
+        assert [queues.topic_sys_flag for queues in route.queue_datas] == [UNIT]
+        assert [broker.broker_addrs for broker in route.broker_datas] == [{0: "10.0.0.2:10911"}]
+
+    simulate(scenario, brokers=0, profile=profile)

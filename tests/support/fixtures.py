@@ -1,0 +1,115 @@
+"""The fixtures of every folder that say what a test runs on: ``simulate``, ``play`` and ``stage``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq.protocol.version import CURRENT_VERSION
+from rewindmq.race.sim import World
+from tests.support.servers import NO_KEYS
+from tests.support.stage import Scenario, SimStage, Stage
+
+
+class RunScenario(Protocol):
+    """Runs a scenario under virtual time, from second 0, on a fresh stage."""
+
+    def __call__(
+        self,
+        scenario: Scenario,
+        *,
+        brokers: int = 1,
+        profile: Profile = Profile.V49,
+        wire: SerializeType | None = None,
+        version: int = CURRENT_VERSION,
+        seed: int = 1,
+        store: Mapping[str, object] = NO_KEYS,
+        **switches: Any,
+    ) -> None:
+        """Run ``scenario`` to its end.
+
+        Args:
+            brokers: how many are started first: broker-a, broker-b and so on.
+            profile: of everything on the stage unless it is started with another.
+            wire: codec of every peer and client unless made with another; None is each one's default.
+            version: of the requests of every peer unless made with another.
+            seed: of all chance in the world.
+            store: keys of the brokers' ``StoreConfig``.
+            switches: keys of the brokers' ``BrokerConfig``.
+        """
+
+
+@pytest.fixture
+def simulate(tmp_path: Path) -> RunScenario:
+    """``simulate(scenario, ...)``: brokers without a name server, on a network that takes no time."""
+    return _Run(tmp_path, has_namesrv=False)
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> RunScenario:
+    """``play(scenario, ...)``: a name server and its brokers, on a network of up to 1 ms each way.
+
+    The stage's ``events`` hear of every point that is passed.
+    """
+    return _Run(tmp_path, has_namesrv=True)
+
+
+@asynccontextmanager
+async def real_stage(root: Path, *, time_scale: float = 1.0) -> AsyncIterator[Stage]:
+    """A stage on real sockets, which starts nothing by itself.
+
+    Args:
+        time_scale: real seconds that a second of the protocol takes.
+    """
+    runtime = system_runtime(time_scale=time_scale)
+    async with AsyncExitStack() as exits:
+        yield Stage(lambda _: runtime, root, exits)
+    runtime.workers.close()
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    """Real sockets; starts nothing by itself."""
+    async with real_stage(tmp_path) as made:
+        yield made
+
+
+class _Run:
+    def __init__(self, root: Path, *, has_namesrv: bool) -> None:
+        self._root = root
+        self._has_namesrv = has_namesrv
+
+    def __call__(
+        self,
+        scenario: Scenario,
+        *,
+        brokers: int = 1,
+        profile: Profile = Profile.V49,
+        wire: SerializeType | None = None,
+        version: int = CURRENT_VERSION,
+        seed: int = 1,
+        store: Mapping[str, object] = NO_KEYS,
+        **switches: Any,
+    ) -> None:
+        world = World(seed, latency=(0.0, 0.001 if self._has_namesrv else 0.0))
+
+        async def main() -> None:
+            root = Path(tempfile.mkdtemp(dir=self._root))
+            async with AsyncExitStack() as exits:
+                stage = SimStage(world, root, exits, profile=profile, wire=wire, version=version)
+                if self._has_namesrv:
+                    stage.probe = stage.events
+                    await stage.start_namesrv()
+                for letter in "abc"[:brokers]:
+                    await stage.start_broker(f"broker-{letter}", store=store, **switches)
+                await scenario(stage)
+
+        world.run(main())

@@ -1,0 +1,26 @@
+"""Property tests try the same examples in every run, whatever else the process has imported."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+
+_PROFILE = "rewindmq"
+
+
+@cache
+def _no_module_is_local(path: str) -> bool:
+    return False
+
+
+def settle() -> None:
+    """Load the settings of the suite's property tests, for this process.
+
+    Hypothesis draws now and then a constant from the source of the modules that are loaded: by then the
+    examples depend on the tests that ran before, derandomised or not. Here it draws none.
+    """
+    vars(providers)["is_local_module_file"] = _no_module_is_local
+    settings.register_profile(_PROFILE, derandomize=True, deadline=None, database=None, max_examples=60)
+    settings.load_profile(_PROFILE)

@@ -1,0 +1,1 @@
+"""Drives RewindMQ's own clients; started with ``python -m tools.interop.drivers.rewindmq``."""
