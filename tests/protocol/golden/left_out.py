@@ -54,6 +54,7 @@ UNTYPED_MEMBERS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 # What no real peer can be made to send, or none in this codec; each with the reason.
+V42: Final = "the shape that 4.2.0's name server writes; frames are recorded from newer releases"
 OWN: Final = "this project's own"
 NOT_RECORDED_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -71,5 +72,7 @@ NOT_RECORDED_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
         "ListFencedCommitsRequestHeader": OWN,
         "NotifyQueueResetRequestHeader": OWN,
         "OffsetFencedResponseHeader": OWN,
+        "OldQueueData": V42,
+        "OldTopicRouteData": V42,
     }
 )
