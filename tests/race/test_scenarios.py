@@ -140,7 +140,7 @@ def test_every_single_remedy_closes_the_races_that_it_is_documented_to_close(
 @pytest.mark.computing
 def test_every_single_remedy_does_so_in_every_case_with_more_seeds(scenario_id: str, remedy: Remedy) -> None:
     plans = [Plan(scenario_id, *case, remedy=remedy) for case in SCENARIOS[scenario_id].cases]
-    assert _undocumented([play_simulated(plan, seed) for plan in plans for seed in range(1, 6)]) == []
+    assert _undocumented([play_simulated(plan, seed) for plan in plans for seed in (1, 2, 3)]) == []
 
 
 @pytest.mark.parametrize("scenario_id", ["R1", "R3a"])
