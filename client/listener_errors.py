@@ -106,7 +106,7 @@ def require_listener(listener: Callable[..., Any], *arguments: str) -> None:
     """
     if not callable(listener):
         raise ClientError(f"the listener must be a function or have __call__, not {type(listener).__name__}")
-    # A signature that somebody wrote down may be another than that of the call.
+    # A hand-written signature may differ from that of the call.
     if hasattr(listener, "__signature__"):
         return
     try:

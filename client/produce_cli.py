@@ -131,7 +131,7 @@ async def _produce(
             report.event("ready", topic=arguments.topic, group=arguments.group, client_id=producer.client_id)
             await _send_all(run, runtime, report, stopping)
         finally:
-            # A broker that does not answer the goodbye keeps nobody who wants to go.
+            # A broker that does not answer must not delay the end of the command.
             await finishes_before(late, producer.shutdown())
     return 0 if run.sent == arguments.count else _EXIT_INTERRUPTED
 

@@ -27,8 +27,8 @@ class Follower(asyncio.Protocol):
         on_arrivals: given the messages that can be read now.
 
     Attributes:
-        ended: done when the connection is gone, with why in a few words, or with the exception that nobody
-            expected here.
+        ended: done when the connection is gone, with the reason in a few words, or with an unexpected
+            exception.
     """
 
     def __init__(

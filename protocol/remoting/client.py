@@ -226,7 +226,7 @@ class RemotingClient(Endpoint):
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
-        # It may be lost by now, and nobody would take it out again; its first request fails.
+        # A connection that is lost by now must not enter the tables: its end was reported before.
         if not connection.is_closed:
             self._dialled[connection] = address
             self._by_address[address] = connection

@@ -11,7 +11,7 @@ def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
     """Cancel tasks, except the one that calls this.
 
     Returns:
-        Those that have still to end.
+        The tasks that have not ended yet.
     """
     current = asyncio.current_task()
     ending = [task for task in tasks if task is not current and not task.done()]

@@ -180,7 +180,7 @@ def _fail(arguments: list[str], text: str) -> int:
 
 
 def _say(text: str) -> None:
-    """Print a line on standard error; the exit code tells where nobody reads it."""
+    """Print a line on standard error; where that is closed, the exit code says enough."""
     with suppress(OSError):
         print(text, file=sys.stderr)
 
