@@ -6,14 +6,14 @@ import asyncio
 import logging
 from typing import Final
 
+from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.background.stats import SAMPLE_SECONDS
+from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.ha.master import HaMaster
 from rewindmq.broker.handlers import HANDLERS, bind_handlers
-from rewindmq.broker.schedule import Schedule
-from rewindmq.broker.stats import SAMPLE_SECONDS
-from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.wiring import Services, wire
 from rewindmq.protocol.code import RequestCode, ResponseCode

@@ -7,56 +7,56 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from rewindmq.broker.added_properties import added_properties
-from rewindmq.broker.background_flush import BackgroundFlush
-from rewindmq.broker.background_service import BackgroundService
-from rewindmq.broker.batch_send import BatchSender
+from rewindmq.broker.background.flush import BackgroundFlush
+from rewindmq.broker.background.registration import BrokerIdentity, Registration
+from rewindmq.broker.background.retention import Retention
+from rewindmq.broker.background.service import BackgroundService
+from rewindmq.broker.background.stats import BrokerStats
+from rewindmq.broker.background.sync_flush import SyncFlush
+from rewindmq.broker.clients.consumer_manager import ConsumerGroup, ConsumerManager
+from rewindmq.broker.clients.producer_manager import ProducerManager
+from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig, BrokerRole
-from rewindmq.broker.consumer_manager import ConsumerGroup, ConsumerManager
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.delay.delivery import DelayService
-from rewindmq.broker.delay.diversion import DelayDiversion
-from rewindmq.broker.delay.offsets import DelayOffsets
+from rewindmq.broker.delay.hook import DelayDiversion
 from rewindmq.broker.delay.timers import refuse_timers
-from rewindmq.broker.diversion import Diversions
-from rewindmq.broker.fenced_commits import FencedCommits
-from rewindmq.broker.fencing import Fencing
 from rewindmq.broker.ha.master import HaMaster
 from rewindmq.broker.ha.slave import Slave
 from rewindmq.broker.ha.sync_replica import SyncReplica
 from rewindmq.broker.ha.synchronize import SlaveSynchronize
-from rewindmq.broker.host import pack_host
 from rewindmq.broker.live_config import LiveConfig
-from rewindmq.broker.long_polling import LongPolling
-from rewindmq.broker.offset_commit import OffsetCommitter
-from rewindmq.broker.offset_flush import OffsetFlush
-from rewindmq.broker.offset_moved import OffsetMovedLog
-from rewindmq.broker.producer_manager import ProducerManager
-from rewindmq.broker.pull import MessagePuller
-from rewindmq.broker.pull_fence import PullFence
-from rewindmq.broker.pull_gate import PullGate
-from rewindmq.broker.pull_placement import PullPlacement
-from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.queue_locks import QueueLocks
-from rewindmq.broker.registration import BrokerIdentity, Registration
-from rewindmq.broker.reset_marks import ResetMarks
-from rewindmq.broker.reset_notices import ResetNotices
-from rewindmq.broker.retention import Retention
-from rewindmq.broker.rules import RULES
-from rewindmq.broker.send import MessageSender, refuse_inner_batch
-from rewindmq.broker.send_answer import SendAnswers
-from rewindmq.broker.send_gate import SendGate
-from rewindmq.broker.stats import BrokerStats
+from rewindmq.broker.offsets.committer import OffsetCommitter
+from rewindmq.broker.offsets.delay_offsets import DelayOffsets
+from rewindmq.broker.offsets.fenced_commits import FencedCommits
+from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.flush import OffsetFlush
+from rewindmq.broker.offsets.reset_offset_table import ResetMarks
+from rewindmq.broker.profile import RULES
+from rewindmq.broker.pull.broker_suggester import PullPlacement
+from rewindmq.broker.pull.long_polling import LongPolling
+from rewindmq.broker.pull.offset_moved import OffsetMovedLog
+from rewindmq.broker.pull.puller import MessagePuller
+from rewindmq.broker.pull.reset_notifier import ResetNotices
+from rewindmq.broker.pull.reset_redirector import PullFence
+from rewindmq.broker.pull.validator import PullGate
+from rewindmq.broker.send.added_properties import added_properties
+from rewindmq.broker.send.answer import SendAnswers
+from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.batch_sender import BatchSender
+from rewindmq.broker.send.host import pack_host
+from rewindmq.broker.send.put_message_hook import Diversions
+from rewindmq.broker.send.sender import MessageSender, refuse_inner_batch
+from rewindmq.broker.send.validator import SendGate
 from rewindmq.broker.store.config import FlushDiskType
-from rewindmq.broker.store.config_file import ConfigFile
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
-from rewindmq.broker.store.disk import Disk
-from rewindmq.broker.store.replica import Arrival
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.store.tags_code import DelayLevels
-from rewindmq.broker.subscription_group import SubscriptionGroupManager
-from rewindmq.broker.sync_flush import SyncFlush
-from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.check import CheckParts
 from rewindmq.broker.transaction.check_back import CheckBacks
 from rewindmq.broker.transaction.check_service import TransactionCheckService

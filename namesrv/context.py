@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.kv_config import KVConfigManager
+from rewindmq.namesrv.profile import NamesrvRules
 from rewindmq.namesrv.route_info import RouteInfoManager
-from rewindmq.namesrv.rules import NamesrvRules
 from rewindmq.protocol.remoting.runtime import Clock
 
 

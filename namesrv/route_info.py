@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.namesrv.rules import BROKER_EXPIRY_SECONDS, NamesrvRules
+from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvRules
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData

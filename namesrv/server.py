@@ -8,8 +8,8 @@ from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.handlers import bind_handlers
 from rewindmq.namesrv.kv_config import KVConfigManager
+from rewindmq.namesrv.profile import CONNECTION_IDLE_SECONDS, RULES
 from rewindmq.namesrv.route_info import RouteInfoManager
-from rewindmq.namesrv.rules import CONNECTION_IDLE_SECONDS, RULES
 from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime

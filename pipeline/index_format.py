@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from rewindmq.broker.store.index_layout import HEADER, HEADER_BYTES
+from rewindmq.broker.store.layout.index import HEADER, HEADER_BYTES
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ReadableFiles
 

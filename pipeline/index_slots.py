@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from rewindmq.broker.store.index_layout import (
+from rewindmq.broker.store.layout.index import (
     ENTRY,
     ENTRY_BYTES,
     FIRST_ENTRY,

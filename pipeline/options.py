@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.tags_code import DelayLevels
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.moment import parse_duration, parse_moment
 from rewindmq.pipeline.pushdown.selection import EVERYTHING, Selection

@@ -45,7 +45,7 @@ TO_CLIENTS: Final = MappingProxyType(
         RequestCode.NOTIFY_QUEUE_RESET: "a queue was reset in fenced mode; to clients that know epochs.",
     }
 )
-# What the broker sends to name servers (``broker/registration.py``), and a slave to its master.
+# What the broker sends to name servers (``broker/background/registration.py``), and a slave to its master.
 TO_SERVERS: Final = MappingProxyType(
     {
         RequestCode.GET_ALL_TOPIC_CONFIG: "to its master: the topics.",

@@ -13,14 +13,14 @@ import logging
 import math
 from typing import Final
 
-from rewindmq.broker.delay.offsets import DelayOffsets
-from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.schedule import Schedule
-from rewindmq.broker.send import tags_code_of
+from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.offsets.delay_offsets import DelayOffsets
+from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.sender import tags_code_of
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.store.tags_code import DelayLevels
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.replica import Arrival
+from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.ha_frame import Transfer, TransferDecoder, encode_report

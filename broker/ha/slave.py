@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.ha.follower import Follower
 from rewindmq.broker.ha.synchronize import SlaveSynchronize
-from rewindmq.broker.schedule import Schedule
-from rewindmq.broker.store.replica import Arrival
+from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.address import parse_address

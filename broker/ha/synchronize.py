@@ -11,10 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from rewindmq.broker.delay.offsets import DelayOffsets
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
-from rewindmq.broker.subscription_group import SubscriptionGroupManager
-from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.offsets.delay_offsets import DelayOffsets
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.group import SubscriptionGroupWrapper
 from rewindmq.protocol.body.kv import KVTable

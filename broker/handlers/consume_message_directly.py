@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from rewindmq.broker.client_calls import find_client, forward
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.handlers.shared.client_calls import find_client, forward
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand

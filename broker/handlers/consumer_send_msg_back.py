@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.delay.diversion import readable_properties
+from rewindmq.broker.delay.hook import readable_properties
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.registration import TopicConfig

@@ -9,7 +9,7 @@ Changed: epochs of fenced resets go with the offsets. Refused with 1: a slave, a
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.master_only import check_master
+from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader

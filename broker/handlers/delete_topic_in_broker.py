@@ -8,7 +8,7 @@ Changed: nothing. Refused with 1: names no topic can have, system topics, a slav
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.master_only import check_master
+from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand

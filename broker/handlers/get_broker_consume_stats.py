@@ -8,7 +8,7 @@ group, are left out. Changed and refused: nothing.
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.group_progress import add_progress, is_consumed
+from rewindmq.broker.handlers.shared.group_progress import add_progress, is_consumed
 from rewindmq.protocol.body.stats import ConsumeStats, ConsumeStatsList
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand

@@ -8,7 +8,7 @@ group outside RocketMQ's character table, with 1 and without registering anythin
 
 from __future__ import annotations
 
-from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
 from rewindmq.protocol.body_codec import decode_body

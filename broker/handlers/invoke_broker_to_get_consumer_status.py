@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 from typing import Final
 
-from rewindmq.broker.client_channel import ClientChannel
+from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body_codec import decode_body

@@ -11,7 +11,7 @@ transaction bits without TRAN_MSG=true (v49, v53).
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.send_request import answer_send
+from rewindmq.broker.handlers.shared.send_request import answer_send
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection

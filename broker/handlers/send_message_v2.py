@@ -6,7 +6,7 @@ Kept, changed and refused: as 10, see ``send_message``.
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.send_request import answer_send
+from rewindmq.broker.handlers.shared.send_request import answer_send
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.remoting.connection import Connection

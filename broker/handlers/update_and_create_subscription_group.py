@@ -8,8 +8,8 @@ Refused with 1: a name no group can have, more retry queues than a topic may hav
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
-from rewindmq.broker.master_only import check_master
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode

@@ -10,9 +10,9 @@ filter type, which 4.9.4 takes; other attributes, and another ``cleanup.policy``
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
-from rewindmq.broker.master_only import check_master
-from rewindmq.broker.topic_attributes import altered_attributes
+from rewindmq.broker.tables.topic_attributes import altered_attributes
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand

@@ -10,8 +10,8 @@ they would end up in consumerOffset.json; more offsets than that file may hold, 
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.offset_commit import Commit
-from rewindmq.broker.store.consumer_offset import OffsetRecord
+from rewindmq.broker.offsets.committer import Commit
+from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError

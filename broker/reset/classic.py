@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from rewindmq.broker.consumer_manager import ConsumerGroup
+from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset.targets import refuse_fenced, tell_targets, time_target
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC

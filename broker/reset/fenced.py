@@ -9,7 +9,7 @@ offline group is reset in the same way.
 from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.offset_flush import ResetPlan
+from rewindmq.broker.offsets.flush import ResetPlan
 from rewindmq.broker.reset.targets import (
     known_topic,
     names_offset,
@@ -20,8 +20,8 @@ from rewindmq.broker.reset.targets import (
     time_target,
     unknown_group,
 )
-from rewindmq.broker.store.consumer_offset import OffsetRecord
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand

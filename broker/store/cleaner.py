@@ -11,11 +11,11 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from rewindmq.broker.store.commit_log import CommitLog
-from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
-from rewindmq.broker.store.disk import Disk
+from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.index_service import IndexService
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.index.service import IndexService
+from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 
 _log: Final = logging.getLogger(__name__)

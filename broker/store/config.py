@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.broker.store.compaction_layout import UNIT_BYTES
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.index_layout import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
+from rewindmq.broker.store.layout.compaction import UNIT_BYTES
+from rewindmq.broker.store.layout.index import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
 
 CQ_UNIT_BYTES: Final = 20
 # 4.9.4: MessageStoreConfig.messageDelayLevel.

@@ -7,22 +7,25 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
-from rewindmq.broker.store.checkpoint import StoreCheckpoint
 from rewindmq.broker.store.cleaner import StoreCleaner
-from rewindmq.broker.store.commit_log import CommitLog
-from rewindmq.broker.store.compaction_queue import CompactionQueue
-from rewindmq.broker.store.compaction_store import CompactionStore
+from rewindmq.broker.store.compaction.queue import CompactionQueue
+from rewindmq.broker.store.compaction.store import CompactionStore
 from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
-from rewindmq.broker.store.consume_queue import ConsumeQueue
-from rewindmq.broker.store.consume_queue_table import ConsumeQueueTable
-from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.consume_queue.store_times import StoreTimes
+from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
+from rewindmq.broker.store.consume_queue.time_index import TimeIndex
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.index_service import IndexService
-from rewindmq.broker.store.layout import StoreLayout
-from rewindmq.broker.store.mapped_file import MapPool
-from rewindmq.broker.store.message_query import query_message
-from rewindmq.broker.store.message_reader import EMPTY_QUEUE, MessageReader
-from rewindmq.broker.store.message_writer import MessageWriter
+from rewindmq.broker.store.files.disk import Disk, OsDisk
+from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.index.service import IndexService
+from rewindmq.broker.store.layout.paths import StoreLayout
+from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.broker.store.messages.query import query_message
+from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader
+from rewindmq.broker.store.messages.replica import Arrival, ReplicaWriter
+from rewindmq.broker.store.messages.writer import MessageWriter
 from rewindmq.broker.store.model import (
     BatchEntries,
     Boundary,
@@ -33,11 +36,8 @@ from rewindmq.broker.store.model import (
     SearchMode,
     StoredMessage,
 )
-from rewindmq.broker.store.recovery import Recovery
-from rewindmq.broker.store.replica import Arrival, ReplicaWriter
-from rewindmq.broker.store.store_times import StoreTimes
-from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
-from rewindmq.broker.store.time_index import TimeIndex
+from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
+from rewindmq.broker.store.recovery.recovery import Recovery
 
 _log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()

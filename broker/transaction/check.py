@@ -14,12 +14,12 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.send.appender import MessagePutter
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.model import GetMessageStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.check_back import CheckBacks
 from rewindmq.broker.transaction.half import HALF_QUEUE
 from rewindmq.broker.transaction.immunity import own_immunity_ms

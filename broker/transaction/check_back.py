@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from rewindmq.broker.producer_manager import ProducerManager
-from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.clients.producer_manager import ProducerManager
+from rewindmq.broker.profile import BrokerRules
 from rewindmq.broker.store.model import PutResult, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.transaction.records import real_queue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from rewindmq.broker.schedule import Schedule
+from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.transaction.check import CheckParts, CheckRun
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
 from rewindmq.protocol.remoting.tasks import end_tasks

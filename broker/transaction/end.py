@@ -9,8 +9,8 @@ import logging
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.put import MessagePutter
-from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.send.appender import MessagePutter
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.transaction.immunity import ended_too_late
 from rewindmq.broker.transaction.records import copied, op_record, real_queue

@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.rules import BrokerRules
+from rewindmq.broker.profile import BrokerRules
 from rewindmq.broker.store.model import StoredMessage
-from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import TRANS_HALF_TOPIC

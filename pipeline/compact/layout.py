@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindmq.broker.store.compaction_layout import UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import UNIT_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.compact.topics import Kind
 from rewindmq.pipeline.decode.record_block import Int64s

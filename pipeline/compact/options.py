@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rewindmq.broker.store.compaction_layout import CQ_FILE_BYTES, LOG_FILE_BYTES, UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import CQ_FILE_BYTES, LOG_FILE_BYTES, UNIT_BYTES
 from rewindmq.pipeline.errors import PipelineError
 
 _MIN_FILE_BYTES = 4_096

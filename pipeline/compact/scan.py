@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
-from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.pipeline.compact.topics import Kind, TopicRules
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.gather import gather

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rewindmq.broker.store.compaction_layout import FOLDER, POSITION_FILE
+from rewindmq.broker.store.layout.compaction import FOLDER, POSITION_FILE
 from rewindmq.pipeline.compact import translate
 from rewindmq.pipeline.compact.former import carried_rows, load_files, offset_map_path, save_files
 from rewindmq.pipeline.compact.layout import FileShape, LayoutPlan, OutputFile, lay_out

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from rewindmq.broker.store.compaction_layout import CLEANUP_POLICY, COMPACTION
+from rewindmq.broker.store.layout.compaction import CLEANUP_POLICY, COMPACTION
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.names import (

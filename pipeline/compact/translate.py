@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
-from rewindmq.broker.store.compaction_layout import CLEANUP_POLICY, COMPACTION
+from rewindmq.broker.store.layout.compaction import CLEANUP_POLICY, COMPACTION
 from rewindmq.pipeline.snapshot import StoreSnapshot
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 

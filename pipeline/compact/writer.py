@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from rewindmq.broker.store.compaction_layout import (
+from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
+from rewindmq.broker.store.layout.compaction import (
     BATCH_SIZE,
     CQ_FOLDER,
     END_OF_FILE,
@@ -20,8 +22,6 @@ from rewindmq.broker.store.compaction_layout import (
     UNIT,
     UNIT_BYTES,
 )
-from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
-from rewindmq.broker.store.tags_code import DelayLevels
 from rewindmq.pipeline.compact.layout import WHOLE_STORE, OutputFile, Stream
 from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns

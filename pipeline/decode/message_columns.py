@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC, DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayLevels
 from rewindmq.pipeline.decode.gather import gather, texts
 from rewindmq.pipeline.decode.property_columns import PropertyColumns, split_keys
 from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock

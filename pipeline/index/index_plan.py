@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewindmq.broker.store.index_layout import FIRST_ENTRY
+from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.key_index import (
     INDEX_FOLDER,

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.layout import StoreLayout
-from rewindmq.broker.store.store_lock import StoreLock
+from rewindmq.broker.store.files.lock import StoreLock
+from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files, LocalFiles, open_files
 from rewindmq.pipeline.identity import RecordIdentity, check_same_log

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from rewindmq.broker.store.index_layout import (
+from rewindmq.broker.store.layout.index import (
     ENTRY_BYTES,
     FIRST_ENTRY,
     HEADER,

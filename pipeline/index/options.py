@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from rewindmq.broker.store.config import CQ_UNIT_BYTES, DEFAULT_DELAY_LEVELS
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.index_layout import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
-from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.broker.store.layout.index import MAX_HASH_SLOT_NUM, MAX_INDEX_NUM, file_bytes
 from rewindmq.pipeline.errors import PipelineError
 
 _INT32_MAX: Final = 0x7FFF_FFFF

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.pipeline.arrow_map import map_in_arrow
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.message_columns import MessageColumns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from rewindmq.broker.store.consume_queue.offset_search import search_boundary, search_nearest
 from rewindmq.broker.store.model import Boundary
-from rewindmq.broker.store.offset_search import search_boundary, search_nearest
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.moment import parse_moment
 from rewindmq.pipeline.queue_view import LogView, QueueView

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.queue_view import LogView, QueueView
 from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, QueueFiles, StoreSnapshot
 from rewindmq.pipeline.verify.report import Tally

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rewindmq.broker.store.index_layout import (
+from rewindmq.broker.store.layout.index import (
     ENTRY_BYTES,
     FIRST_ENTRY,
     HEADER_BYTES,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.verify.evidence import (
     EXPECTS_COPY,
     EXPECTS_ENTRIES,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
-from rewindmq.broker.store.index_layout import index_keys, key_hash
-from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
+from rewindmq.broker.store.layout.index import index_keys, key_hash
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock

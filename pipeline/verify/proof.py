@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.broker.store.compaction_layout import CQ_FOLDER, FOLDER, LOG_FOLDER
+from rewindmq.broker.store.layout.compaction import CQ_FOLDER, FOLDER, LOG_FOLDER
 from rewindmq.pipeline.decode.segment_reader import Segment
 from rewindmq.pipeline.snapshot import PositionedFile, StoreSnapshot, positioned_files
 from rewindmq.pipeline.verify.claim import Options, Proof

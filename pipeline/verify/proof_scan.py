@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindmq.broker.store.compaction_layout import UNIT_BYTES
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
-from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
+from rewindmq.broker.store.layout.compaction import UNIT_BYTES
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns

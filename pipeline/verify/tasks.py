@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from rewindmq.broker.store.index_layout import FIRST_ENTRY
-from rewindmq.broker.store.time_index import TIME_BYTES
+from rewindmq.broker.store.consume_queue.time_index import TIME_BYTES
+from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.queue_view import QueueView
 from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot

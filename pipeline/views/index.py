@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rewindmq.broker.store.index_layout import FIRST_ENTRY
+from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.pipeline.decode.message_columns import timestamps
 from rewindmq.pipeline.index_reader import Entries, IndexReader
 from rewindmq.pipeline.options import ReadOptions

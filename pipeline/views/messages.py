@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import Filter
 
-from rewindmq.broker.store.tags_code import DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.pipeline.decode.bodies import inflated_runs
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.message_columns import MessageColumns

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from rewindmq.broker.fencing import Fencing
-from rewindmq.broker.offset_commit import Commit, OffsetCommitter
-from rewindmq.broker.offset_flush import OffsetFlush, ResetPlan
-from rewindmq.broker.pull_fence import PullFence, Redirect
-from rewindmq.broker.store import consumer_offset
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable, OffsetRecord
+from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
+from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
+from rewindmq.broker.pull.reset_redirector import PullFence, Redirect
+from rewindmq.broker.store.tables import consumer_offset
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetRecord
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
 from rewindmq.client.offset_store import OffsetMemory
 from rewindmq.client.process_queue import ProcessQueue

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store import StoreError
-from rewindmq.broker.store.disk import DiskEntry
+from rewindmq.broker.store.files.disk import DiskEntry
 
 _MEMORY_BYTES: Final = 16 << 30
 _MAX_MAPPINGS: Final = 4_096

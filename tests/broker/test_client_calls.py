@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.broker.client_calls import forward
+from rewindmq.broker.handlers.shared.client_calls import forward
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import (
     CMResult,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker import consumer_manager, producer_manager, subscription_group, topic_config
+from rewindmq.broker.clients import consumer_manager, producer_manager
+from rewindmq.broker.tables import subscription_group, topic_config
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel, ProducerData

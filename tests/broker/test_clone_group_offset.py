@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.broker.store import consumer_offset
+from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.reset import CloneGroupOffsetRequestHeader

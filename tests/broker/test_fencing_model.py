@@ -21,11 +21,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rewindmq.broker.consumer_manager import ConsumerManager
-from rewindmq.broker.fenced_commits import FencedCommits
-from rewindmq.broker.fencing import Fencing
-from rewindmq.broker.offset_commit import Commit, OffsetCommitter
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.clients.consumer_manager import ConsumerManager
+from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
+from rewindmq.broker.offsets.fenced_commits import FencedCommits
+from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.runtime import system_runtime

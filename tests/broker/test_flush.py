@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from rewindmq.broker.background_flush import BackgroundFlush
+from rewindmq.broker.background.flush import BackgroundFlush
+from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.broker.sync_flush import SyncFlush
 from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.send import SendMessageResponseHeader

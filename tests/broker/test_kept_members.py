@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.delay.offsets import DelayOffsets
-from rewindmq.broker.store.config_file import ConfigFile
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.subscription_group import SubscriptionGroupManager
-from rewindmq.broker.topic_config import TopicConfigManager
+from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol import fastjson
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import TopicConfig

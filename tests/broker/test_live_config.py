@@ -139,6 +139,6 @@ def test_a_changed_permission_counts_at_once_and_is_registered(simulate: RunScen
 
 
 def test_every_kind_of_busy_has_its_words() -> None:
-    from rewindmq.broker.send_gate import BUSY_ANSWERS
+    from rewindmq.broker.send.validator import BUSY_ANSWERS
 
     assert set(BUSY_ANSWERS) == set(EmulatedBusy) - {EmulatedBusy.NONE}

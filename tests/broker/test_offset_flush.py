@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker.offset_flush import OffsetFlush, ResetPlan
+from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
 from rewindmq.broker.store import StoreError
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.points import Point
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker.store import consumer_offset
+from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ConnectionLostError
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker import queue_locks
-from rewindmq.broker.queue_locks import QueueLocks
+from rewindmq.broker.clients import queue_locks
+from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker import fencing, limits
-from rewindmq.broker.offset_flush import ResetPlan
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker import limits
+from rewindmq.broker.offsets import fencing
+from rewindmq.broker.offsets.flush import ResetPlan
+from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.body_codec import decode_body
@@ -676,7 +677,7 @@ def test_an_administrators_direct_write_is_fenced_with_a_word_about_what_to_do(s
 def test_fenced_commits_by_group_and_topic_the_newest_first_to_stay(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rewindmq.broker.fenced_commits.MAX_FENCED_COMMITS", 3)
+    monkeypatch.setattr("rewindmq.broker.offsets.fenced_commits.MAX_FENCED_COMMITS", 3)
 
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker.store import consumer_offset
+from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import SerializeType

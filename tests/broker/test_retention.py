@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.header.offset import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.broker.send import strip_wait, tags_code_of
+from rewindmq.broker.send.sender import strip_wait, tags_code_of
 from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body_codec import decode_body

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.namesrv import route_info
+from rewindmq.namesrv.profile import RULES
 from rewindmq.namesrv.route_info import Registration, RouteInfoManager
-from rewindmq.namesrv.rules import RULES
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
 from rewindmq.protocol.errors import RequestError

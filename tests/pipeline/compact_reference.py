@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindmq.broker.store.compaction_layout import UNIT, UNIT_BYTES
+from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Keyless
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record

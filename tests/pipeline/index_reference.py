@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC, DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayLevels
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import encode_record
 from rewindmq.protocol.text import java_hash

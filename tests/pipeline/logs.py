@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC, DelayLevels
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayLevels
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.text import java_hash
 

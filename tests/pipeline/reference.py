@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.record import RecordError, crc_ok, decode_record
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.broker.store.tags_code import SCHEDULE_TOPIC
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.errors import PipelineError

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.broker.store.config import DEFAULT_DELAY_LEVELS
-from rewindmq.broker.store.tags_code import DelayLevels, TagsCoder
+from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
 from rewindmq.pipeline.decode.bodies import inflated_runs
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.message_columns import FIRST_MOMENT_MS, LAST_MOMENT_MS

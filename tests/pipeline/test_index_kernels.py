@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import fs
 
-from rewindmq.broker.store.consume_queue import ConsumeQueue
-from rewindmq.broker.store.disk import OsDisk
-from rewindmq.broker.store.index_layout import index_keys, key_hash
-from rewindmq.broker.store.mapped_file import MapPool
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.layout.index import index_keys, key_hash
 from rewindmq.pipeline.decode.property_columns import split_keys
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ArrowFiles, LocalFiles

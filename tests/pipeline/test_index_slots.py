@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.broker.store.index_layout import HEADER_BYTES
+from rewindmq.broker.store.layout.index import HEADER_BYTES
 from rewindmq.pipeline.files import LocalFiles
 from rewindmq.pipeline.index_reader import IndexReader
 from tests.pipeline.index_reference import index_files

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig, StoredMessage
-from rewindmq.broker.store.commit_log import CommitLog
-from rewindmq.broker.store.index_layout import index_keys
+from rewindmq.broker.store.layout.index import index_keys
+from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions
 from rewindmq.pipeline.index.install import install_index

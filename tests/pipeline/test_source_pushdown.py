@@ -23,9 +23,10 @@ from pyspark.sql.datasource import (
 )
 
 from rewindmq.broker.store import MessageStore, StoreConfig
-from rewindmq.broker.store.disk import OsDisk
-from rewindmq.broker.store.index_file import IndexFile
-from rewindmq.broker.store.index_layout import (
+from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.index.file import IndexFile
+from rewindmq.broker.store.layout.index import (
     ENTRY,
     ENTRY_BYTES,
     HEADER,
@@ -35,7 +36,6 @@ from rewindmq.broker.store.index_layout import (
     index_keys,
     key_hash,
 )
-from rewindmq.broker.store.mapped_file import MapPool
 from rewindmq.pipeline.counters import read_counters
 from rewindmq.pipeline.pushdown import plan, queues, times
 from tests.pipeline.direct import rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.broker.store.index_layout import (
+from rewindmq.broker.store.layout.index import (
     ENTRY,
     HEADER,
     HEADER_BYTES,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.broker.store.compaction_layout import UNIT
+from rewindmq.broker.store.layout.compaction import UNIT
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Scope
 from rewindmq.pipeline.errors import PipelineError

@@ -13,7 +13,7 @@ from rewindmq.broker.store import (
     StoreConfig,
     StoredMessage,
 )
-from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.text import java_hash
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from rewindmq.broker.store import MessageStore, StoreConfig, StoredMessage
-from rewindmq.broker.store.disk import OsDisk
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.files.disk import OsDisk
 from tests.store.store_box import StoreBox
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)

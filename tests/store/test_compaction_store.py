@@ -24,8 +24,8 @@ from rewindmq.broker.store import (
     StoredMessage,
     StoreError,
 )
-from rewindmq.broker.store.compaction_layout import UNIT, UNIT_BYTES
-from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.files.disk import Disk, OsDisk
+from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import decode_records
 from tests.store.store_box import StoreBox, UnsyncedDisk

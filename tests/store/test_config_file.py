@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import StoreError
-from rewindmq.broker.store.config_file import ConfigFile
-from rewindmq.broker.store.config_json import format_config
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.config_json import format_config
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol import fastjson
 
 AS_ROCKETMQ_WRITES_IT = """{

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage, StoreError
-from rewindmq.broker.store.disk import OsDisk
-from rewindmq.broker.store.index_file import IndexFile
-from rewindmq.broker.store.index_layout import file_bytes, key_hash
-from rewindmq.broker.store.mapped_file import MapPool
+from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.index.file import IndexFile
+from rewindmq.broker.store.layout.index import file_bytes, key_hash
 from rewindmq.protocol.properties import format_properties
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.text import java_hash

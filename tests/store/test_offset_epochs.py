@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.broker.store import StoreError, consumer_offset
-from rewindmq.broker.store.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store import StoreError
+from rewindmq.broker.store.tables import consumer_offset
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol import fastjson
 
 

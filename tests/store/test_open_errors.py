@@ -11,7 +11,7 @@ from typing import Any, Never
 import pytest
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage, StoreError
-from rewindmq.broker.store.disk import Disk, OsDisk
+from rewindmq.broker.store.files.disk import Disk, OsDisk
 from tests.store.store_box import StoreBox
 
 HOLD_LOCK = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq.broker.store import GetMessageStatus, MessageStore, PutStatus, StoredMessage, StoreError
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.record import MAGIC_V2, decode_records, encode_record
 from rewindmq.protocol.text import java_hash
 from tests.store.store_box import StoreBox

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.broker.store.replica import Arrival
+from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.protocol.record import decode_records
 from tests.store.store_box import StoreBox, UnsyncedDisk
 

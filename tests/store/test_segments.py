@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq.broker.store import BatchEntry, GetMessageStatus, PutStatus, StoreConfig, StoredMessage
-from rewindmq.broker.store.disk import OsDisk
+from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.record import BLANK, MAGIC_BLANK
 from tests.store.store_box import StoreBox
 

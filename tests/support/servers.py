@@ -14,7 +14,7 @@ import msgspec
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
-from rewindmq.broker.store.disk import Disk
+from rewindmq.broker.store.files.disk import Disk
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.command import SerializeType

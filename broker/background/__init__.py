@@ -1,0 +1,1 @@
+"""What a broker does on a schedule: flush, registration, retention, statistics."""

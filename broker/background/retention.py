@@ -1,0 +1,114 @@
+"""Deleting what is too old, or what the disk has no room for (``behaviour.md`` B.11, ``store.md`` 11).
+
+RocketMQ 4.9.4 ``DefaultMessageStore``, its ``CleanCommitLogService`` and ``CleanConsumeQueueService``.
+Changed: a file in use needs no second attempt, since reads copy; log and queues are on one disk, so there is
+one ratio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+from typing import Final
+
+from rewindmq.broker.background.schedule import Schedule
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import end_tasks
+
+_log = logging.getLogger(__name__)
+
+FIRST_SECONDS: Final = 60.0
+_FILES_PER_RUN: Final = 10
+# Runs that delete at any hour after an administrator asked for it.
+_MANUAL_RUNS: Final = 20
+_HOUR_MS: Final = 3_600_000
+_MIN_RATIO, _MAX_RATIO = 10, 95
+
+
+class Retention:
+    """A ``BackgroundService``; one run at a time.
+
+    Args:
+        ends_idle: see ``ConsumeQueue.expire``.
+    """
+
+    def __init__(
+        self, runtime: Runtime, config: BrokerConfig, store: MessageStore, *, ends_idle: bool
+    ) -> None:
+        self._clock = runtime.clock
+        self._timers = runtime.timers
+        self._store = store
+        self._ends_idle = ends_idle
+        self._reserved_ms = config.file_reserved_time * _HOUR_MS
+        self._hours = frozenset(int(hour) for hour in config.delete_when.split(";") if hour.strip())
+        self._used = min(max(config.disk_max_used_space_ratio, _MIN_RATIO), _MAX_RATIO) / 100
+        self._forced = config.disk_space_clean_forcibly_ratio / 100
+        self._full = config.disk_space_warning_level_ratio / 100
+        self._may_force = config.clean_file_forcibly_enable
+        self._period = config.clean_resource_interval / 1_000
+        self._pause = config.delete_commit_log_files_interval / 1_000
+        self._manual_runs = 0
+        self._running: asyncio.Task[None] | None = None
+
+    def begin(self, schedule: Schedule) -> None:
+        """See ``BackgroundService``."""
+        schedule.every(FIRST_SECONDS, self._period, self._begin_run)
+
+    async def close(self) -> None:
+        """Stop where it is; every file is there or gone as a whole."""
+        if self._running is not None:
+            await end_tasks((self._running,))
+
+    def delete_soon(self) -> None:
+        """Have the next 20 runs delete what is too old, whatever the hour."""
+        self._manual_runs = _MANUAL_RUNS
+
+    def _begin_run(self) -> None:
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._delete_segments()
+            self._store.cleaner.expire_queues(ends_idle=self._ends_idle)
+        except StoreError as error:
+            _log.error("not cleaned up, trying again: %s", error)
+
+    async def _delete_segments(self) -> None:
+        ratio = self._disk_ratio()
+        is_short = ratio is None or ratio > self._used
+        is_time = datetime.fromtimestamp(self._clock.now_ms() / 1_000).astimezone().hour in self._hours
+        if not (is_time or is_short or self._manual_runs):
+            return
+        self._manual_runs = max(0, self._manual_runs - 1)
+        at_once = self._may_force and ratio is not None and ratio > self._forced
+        count = 0
+        while count < _FILES_PER_RUN and self._drop_segment(at_once=at_once):
+            count += 1
+            await self._timers.sleep(self._pause)
+        if is_short and not count:
+            _log.warning("disk space will be full soon, but there is no file to delete")
+
+    def _drop_segment(self, *, at_once: bool) -> bool:
+        expired_before = None if at_once else self._clock.now_ms() - self._reserved_ms
+        return self._store.cleaner.drop_segment(expired_before)
+
+    def _disk_ratio(self) -> float | None:
+        """How much of the disk is in use, None where nobody knows; says whether messages are still taken."""
+        try:
+            ratio = self._store.disk_used_ratio()
+        except OSError as error:
+            _log.error("cannot see how full the disk is: %s", error.strerror)
+            return None
+        # Between the two marks what was decided stays, as in 4.9.4.
+        if ratio > self._full and not self._store.is_disk_full:
+            _log.error("disk used %.2f, messages are refused", ratio)
+            self._store.is_disk_full = True
+        elif ratio <= self._forced and self._store.is_disk_full:
+            _log.info("disk used %.2f, messages are taken again", ratio)
+            self._store.is_disk_full = False
+        return ratio

@@ -1,0 +1,128 @@
+"""Writing consumerOffset.json: every 5 s, and for each fenced reset before it happens.
+
+One write at a time, on a worker thread; what has to wait for one is done in the order it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.protocol.points import Point, Probe
+from rewindmq.protocol.remoting.runtime import Workers
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """A fenced reset as it stands when its turn has come.
+
+    Attributes:
+        targets: queue to offset, of the queues to reset; empty where nothing is to be written.
+        apply: called when the targets are durable; the reset happens here.
+    """
+
+    group: str
+    topic: str
+    targets: dict[int, int]
+    apply: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    plan: Callable[[], ResetPlan]
+    done: asyncio.Future[None]
+
+
+class OffsetFlush:
+    """The only writer of consumerOffset.json while the broker runs."""
+
+    def __init__(self, workers: Workers, offsets: ConsumerOffsetTable, probe: Probe | None) -> None:
+        self._workers = workers
+        self._offsets = offsets
+        self._probe = probe
+        self._waiting: deque[_Waiting] = deque()
+        self._writing: asyncio.Future[None] | None = None
+
+    def flush(self) -> None:
+        """Write what changed since the last write, unless one is running."""
+        if self._writing is None and (text := self._offsets.take_text()) is not None:
+            self._write(text, self._flushed)
+
+    def reset(self, plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
+        """Write a reset, then let it happen. Whoever stops waiting does not stop it.
+
+        Args:
+            plan: asked once the writes before it have ended.
+
+        Raises (through the future):
+            StoreError: the disk refused, or there are too many offsets: nothing was reset.
+        """
+        waiting = _Waiting(plan, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._next()
+        return waiting.done
+
+    async def close(self) -> None:
+        """Wait for what runs and what waits."""
+        while self._writing is not None:
+            await asyncio.wait((self._writing,))
+
+    def _next(self) -> None:
+        while self._writing is None and self._waiting:
+            waiting = self._waiting.popleft()
+            try:
+                plan = waiting.plan()
+                if not plan.targets:
+                    _settle(waiting.done, None)
+                    continue
+                text = self._offsets.take_text_of_reset(plan.group, plan.topic, plan.targets)
+            except Exception as error:
+                _settle(waiting.done, error)
+                continue
+            self._write(text, partial(self._reset_written, plan, waiting.done))
+
+    def _write(self, text: str, then: Callable[[BaseException | None], None]) -> None:
+        writing = asyncio.ensure_future(self._workers.run(self._offsets.save_text, text))
+        self._writing = writing
+        writing.add_done_callback(partial(self._written, then))
+
+    def _written(self, then: Callable[[BaseException | None], None], writing: asyncio.Future[None]) -> None:
+        self._writing = None
+        if not writing.cancelled():
+            # First, as the next text has to hold what is written now.
+            then(writing.exception())
+        self._next()
+
+    def _flushed(self, error: BaseException | None) -> None:
+        if error is not None:
+            _log.error("consumer offsets not flushed, trying again: %s", error)
+        elif self._probe is not None:
+            self._probe(Point.OFFSETS_FLUSHED, {})
+
+    def _reset_written(
+        self, plan: ResetPlan, done: asyncio.Future[None], error: BaseException | None
+    ) -> None:
+        if error is None:
+            if self._probe is not None:
+                self._probe(Point.OFFSETS_FLUSHED, {"group": plan.group, "topic": plan.topic})
+            try:
+                plan.apply()
+            except Exception as failure:
+                error = failure
+        _settle(done, error)
+
+
+def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

@@ -1,0 +1,269 @@
+"""Answering a pull: gates, filter, read, hold (``behaviour.md`` B.4 to B.7).
+
+RocketMQ 4.9.4 ``PullMessageProcessor``.
+"""
+
+from __future__ import annotations
+
+import logging
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.broker.background.stats import BrokerStats
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.filter.property_filter import PropertyFilter
+from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
+from rewindmq.broker.pull.broker_suggester import PullPlacement
+from rewindmq.broker.pull.long_polling import HeldPull, LongPolling, MessageFilter
+from rewindmq.broker.pull.offset_moved import OffsetMovedEvent, OffsetMovedLog
+from rewindmq.broker.pull.reset_redirector import PullFence, Redirect
+from rewindmq.broker.pull.validator import PullGate
+from rewindmq.broker.store.model import GetMessageStatus, GetResult
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.limits import MAX_PULL_MESSAGES
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.dispatch import failure
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.sysflag import PullSysFlag
+
+_log = logging.getLogger(__name__)
+
+_SUSPEND: Final = int(PullSysFlag.SUSPEND)
+_COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
+_NOT_FOUND: Final = ResponseCode.PULL_NOT_FOUND
+_MOVED: Final = ResponseCode.PULL_OFFSET_MOVED
+_MASTER: Final = 0
+# GetMessageStatus of 5.x.
+_RESET: Final = "OFFSET_RESET"
+
+# An empty queue answers 21 instead when asked for anything but offset 0 (behaviour.md B.5).
+_CODES: Final = MappingProxyType(
+    {
+        GetMessageStatus.FOUND: ResponseCode.SUCCESS,
+        GetMessageStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+        GetMessageStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+        GetMessageStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+        GetMessageStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+        GetMessageStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+        GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+        GetMessageStatus.NO_MATCHED_LOGIC_QUEUE: ResponseCode.PULL_NOT_FOUND,
+        GetMessageStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_NOT_FOUND,
+    }
+)
+_EMPTY: Final = (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, GetMessageStatus.NO_MESSAGE_IN_QUEUE)
+
+
+class MessagePuller:
+    """Runs pulls, holds those that may wait, and runs the held ones again.
+
+    Args:
+        offset_moved: where each 21 leaves a message; None for releases that only log it.
+        placement: None where the answer is always the master's own.
+        takes_commits: whether a pull's commit flag is looked at.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: BrokerConfig,
+        store: MessageStore,
+        gate: PullGate,
+        fence: PullFence,
+        committer: OffsetCommitter,
+        long_polling: LongPolling,
+        offset_moved: OffsetMovedLog | None,
+        stats: BrokerStats,
+        placement: PullPlacement | None = None,
+        *,
+        takes_commits: bool = True,
+    ) -> None:
+        self._monotonic = runtime.clock.monotonic
+        self._probe = runtime.probe
+        self._broker_name = config.broker_name
+        # Without long polling a pull is still held, but briefly.
+        self._short_hold = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
+        self._store = store
+        self._get_message = store.get_message
+        self._admit = gate.admit
+        self._fence = fence
+        self._commit = committer.commit
+        self._long_polling = long_polling
+        self._offset_moved = offset_moved
+        self._stats = stats
+        self._placement = placement
+        self._commit_flag = _COMMIT_OFFSET if takes_commits else 0
+
+    def pull(
+        self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
+    ) -> RemotingCommand | None:
+        """The answer, or None when the pull is held.
+
+        Raises:
+            RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29), or the commit was refused (1).
+        """
+        wanted = self._admit(header, connection.remote_address)
+        epoch = self._fence.epoch(header)
+        redirect = self._fence.redirect(connection, header, epoch)
+        if redirect is None:
+            response, code = self._read(connection, header, wanted, epoch)
+        else:
+            response, code = self._redirected(connection, header, redirect), _MOVED
+        flags = header.sys_flag
+        # Applied whatever the read gave, and to a held pull on arrival only. A negative one is no offset.
+        if flags & self._commit_flag and header.commit_offset >= 0:
+            self._commit(
+                Commit(
+                    connection,
+                    header.consumer_group,
+                    header.topic,
+                    header.queue_id,
+                    header.commit_offset,
+                    header.epoch,
+                    RequestCode.PULL_MESSAGE,
+                )
+            )
+        # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
+        if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
+            self._hold(connection, request, header, wanted)
+            return None
+        # After the commit, which cannot stand for what this answer brings.
+        if epoch and redirect is None:
+            self._note_delivery(connection, header, epoch, response)
+        self._tell_answered(connection, header, response)
+        return response
+
+    def answer_held(self, held: HeldPull) -> None:
+        """Run a held pull again; it neither waits nor commits a second time."""
+        connection, request, header = held.connection, held.request, held.header
+        if connection.is_closed:
+            return
+        try:
+            response = self._answer_again(connection, header)
+        except Exception as error:
+            response = failure(request, error)
+        self._tell_answered(connection, header, response)
+        connection.reply(request, response)
+
+    def _answer_again(self, connection: Connection, header: PullMessageRequestHeader) -> RemotingCommand:
+        wanted = self._admit(header, connection.remote_address)
+        epoch = self._fence.epoch(header)
+        redirect = self._fence.redirect(connection, header, epoch)
+        if redirect is not None:
+            return self._redirected(connection, header, redirect)
+        response, _ = self._read(connection, header, wanted, epoch)
+        if epoch:
+            self._note_delivery(connection, header, epoch, response)
+        return response
+
+    def _redirected(
+        self, connection: Connection, header: PullMessageRequestHeader, redirect: Redirect
+    ) -> RemotingCommand:
+        """21 without a read: a reset says where to go on."""
+        if redirect.is_mark and self._probe is not None:
+            self._probe(Point.MARK_COLLECTED, {**_details(connection, header), "offset": redirect.offset})
+        topic, queue_id = header.topic, header.queue_id
+        response_header = PullMessageResponseHeader(
+            _MASTER,
+            redirect.offset,
+            self._store.min_offset(topic, queue_id),
+            self._store.max_offset(topic, queue_id),
+            epoch=redirect.epoch or None,
+        )
+        return RemotingCommand(_MOVED, response_header, remark=_RESET)
+
+    def _note_delivery(
+        self,
+        connection: Connection,
+        header: PullMessageRequestHeader,
+        epoch: int,
+        response: RemotingCommand,
+    ) -> None:
+        answer = response.header
+        assert isinstance(answer, PullMessageResponseHeader)
+        moved = response.code == _MOVED
+        self._fence.on_delivery(connection, header, epoch, answer.next_begin_offset, moved)
+
+    def _read(
+        self, connection: Connection, header: PullMessageRequestHeader, wanted: MessageFilter, epoch: int
+    ) -> tuple[RemotingCommand, ResponseCode]:
+        count = min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES)
+        topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
+        if isinstance(wanted, PropertyFilter):
+            result = self._get_message(topic, queue_id, offset, count, None, wanted.accepts_record)
+        else:
+            result = self._get_message(topic, queue_id, offset, count, wanted)
+        status = result.status
+        code = _CODES[status]
+        if status in _EMPTY and header.queue_offset:
+            code = _MOVED
+        broker_id, next_offset = _MASTER, result.next_begin_offset
+        if self._placement is not None:
+            broker_id, next_offset, code = self._placement.place(header, result, code)
+        if code is _MOVED:
+            self._on_moved(connection, header, result)
+        if result.message_count:
+            self._stats.count_get(header.topic, header.consumer_group, result.message_count)
+        else:
+            self._stats.missed_total += 1
+        response_header = PullMessageResponseHeader(
+            broker_id,
+            next_offset,
+            result.min_offset,
+            result.max_offset,
+            epoch=epoch or None,
+        )
+        return RemotingCommand(code, response_header, result.body or None, remark=status.name), code
+
+    def _hold(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        header: PullMessageRequestHeader,
+        wanted: MessageFilter,
+    ) -> None:
+        hold = header.suspend_timeout_millis / 1_000 if self._short_hold is None else self._short_hold
+        self._long_polling.hold(
+            HeldPull(connection, request, header, header.queue_offset, self._monotonic(), hold, wanted)
+        )
+        if self._probe is not None:
+            self._probe(Point.PULL_HELD, _details(connection, header))
+
+    def _tell_answered(
+        self, connection: Connection, header: PullMessageRequestHeader, response: RemotingCommand
+    ) -> None:
+        if self._probe is not None:
+            answer = response.header
+            next_offset = answer.next_begin_offset if isinstance(answer, PullMessageResponseHeader) else None
+            details = {**_details(connection, header), "code": int(response.code), "next": next_offset}
+            self._probe(Point.PULL_ANSWERED, details)
+
+    def _on_moved(self, connection: Connection, header: PullMessageRequestHeader, result: GetResult) -> None:
+        queue = MessageQueue(header.topic, self._broker_name, header.queue_id)
+        _log.warning(
+            "PULL_OFFSET_MOVED: %s of group %s asked %s for %d, next is %d",
+            connection.remote_address,
+            header.consumer_group,
+            queue,
+            header.queue_offset,
+            result.next_begin_offset,
+        )
+        if self._offset_moved is not None:
+            event = OffsetMovedEvent(
+                header.consumer_group, queue, header.queue_offset, result.next_begin_offset
+            )
+            self._offset_moved.record(event, connection.remote_address)
+
+
+def _details(connection: Connection, header: PullMessageRequestHeader) -> dict[str, object]:
+    return {
+        "client": connection.remote_address,
+        "group": header.consumer_group,
+        "topic": header.topic,
+        "queue_id": header.queue_id,
+        "offset": header.queue_offset,
+    }

@@ -1,0 +1,94 @@
+"""What a pull is told of a reset: the mark of a server reset, or the epoch of a fenced one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rewindmq.broker.clients.consumer_manager import ConsumerManager
+from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.reset_offset_table import ResetMarks
+from rewindmq.broker.pull.reset_notifier import ResetNotices
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.protocol.body.heartbeat import MessageModel
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.remoting.connection import Connection
+
+
+class Redirect(NamedTuple):
+    """Where a pull has to go on instead.
+
+    Attributes:
+        epoch: the queue's, 0 when it was never reset in fenced mode.
+        is_mark: a mark was collected.
+    """
+
+    offset: int
+    epoch: int
+    is_mark: bool
+
+
+class PullFence:
+    """Asked once for every pull, first pass or wake-up."""
+
+    def __init__(
+        self,
+        offsets: ConsumerOffsetTable,
+        marks: ResetMarks,
+        fencing: Fencing,
+        notices: ResetNotices,
+        consumers: ConsumerManager,
+    ) -> None:
+        self._offsets = offsets
+        self._marks = marks
+        self._fencing = fencing
+        self._notices = notices
+        self._consumers = consumers
+
+    def epoch(self, header: PullMessageRequestHeader) -> int:
+        """The queue's, for the answer."""
+        return self._offsets.epoch(header.consumer_group, header.topic, header.queue_id)
+
+    def redirect(
+        self, connection: Connection, header: PullMessageRequestHeader, epoch: int
+    ) -> Redirect | None:
+        """Where the pull has to go on; None when it may read.
+
+        Args:
+            epoch: the queue's.
+        """
+        if not epoch and header.epoch is None and not self._marks:
+            return None
+        queue = header.consumer_group, header.topic, header.queue_id
+        if header.epoch is not None:
+            self._notices.on_pull(connection, queue)
+        target = self._marks.collect(*queue)
+        if target is not None:
+            return Redirect(target, epoch, is_mark=True)
+        if (epoch or header.epoch is not None) and not self._is_broadcasting(header.consumer_group):
+            record = self._offsets.record(*queue)
+            if not self._fencing.admits_pull(connection, queue, header.queue_offset, header.epoch, record):
+                return Redirect(record.offset, epoch, is_mark=False)
+        return None
+
+    def _is_broadcasting(self, group: str) -> bool:
+        """Whether its members keep their offsets themselves; what is stored here is not theirs to go to."""
+        online = self._consumers.find(group)
+        return online is not None and online.message_model is MessageModel.BROADCASTING
+
+    def on_delivery(
+        self,
+        connection: Connection,
+        header: PullMessageRequestHeader,
+        epoch: int,
+        next_offset: int,
+        moved: bool,
+    ) -> None:
+        """A pull that was not redirected is answered.
+
+        Args:
+            epoch: the queue's.
+            moved: with 21, its offset being out of range.
+        """
+        if epoch and header.epoch is None:
+            queue = header.consumer_group, header.topic, header.queue_id
+            self._fencing.on_delivery(connection, queue, next_offset, epoch, moved=moved)

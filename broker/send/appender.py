@@ -1,0 +1,186 @@
+"""The last steps every stored message shares: the put, who is woken by it, and when it counts as done."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.broker.background.stats import BrokerStats
+from rewindmq.broker.background.sync_flush import SyncFlush
+from rewindmq.broker.ha.sync_replica import SyncReplica
+from rewindmq.broker.pull.long_polling import LongPolling
+from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
+from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.remoting.connection import Connection
+
+# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult; whatever is refused stored nothing.
+_REFUSALS: Final = MappingProxyType(
+    {
+        PutStatus.MESSAGE_ILLEGAL: (
+            ResponseCode.MESSAGE_ILLEGAL,
+            "the message is illegal: its body, topic or properties are longer than the broker accepts",
+        ),
+        PutStatus.CREATE_MAPPED_FILE_FAILED: (
+            ResponseCode.SYSTEM_ERROR,
+            "create mapped file failed, server is busy or broken.",
+        ),
+    }
+)
+_LATE: Final = MappingProxyType(
+    {
+        ResponseCode.FLUSH_DISK_TIMEOUT: "stored, but the disk did not confirm it in time",
+        ResponseCode.FLUSH_SLAVE_TIMEOUT: "stored, but no slave confirmed it in time",
+        ResponseCode.SLAVE_NOT_AVAILABLE: "stored, but no slave is there or near enough",
+    }
+)
+_PUT_OK: Final = PutStatus.PUT_OK
+
+
+class MessagePutter:
+    """Puts messages and wakes the pulls that wait for them.
+
+    Args:
+        sync_flush: None under ASYNC_FLUSH.
+        sync_replica: None unless sends wait for a slave.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        stats: BrokerStats,
+        long_polling: LongPolling,
+        sync_flush: SyncFlush | None,
+        sync_replica: SyncReplica | None = None,
+    ) -> None:
+        self._put_message = store.put_message
+        self._put_batch = store.put_batch
+        self._stats = stats
+        self._on_arrival = long_polling.on_arrival
+        self._is_awaited = long_polling.is_awaited
+        self._sync_flush = sync_flush
+        self._sync_replica = sync_replica
+        self._answers_at_once = sync_flush is None and sync_replica is None
+        self._disk_used_ratio = store.disk_used_ratio
+
+    def put(self, message: StoredMessage) -> PutResult:
+        """Store one message.
+
+        Raises:
+            RequestError: 13, 14 or 1; nothing was stored.
+        """
+        result = self._put_message(message)
+        if result.status is not _PUT_OK:
+            raise self._refusal(result.status)
+        self._stats.put_total += 1
+        self._stats.put_bytes += result.size
+        self._on_arrival(
+            message.topic,
+            message.queue_id,
+            result.queue_offset + 1,
+            (message.tags_code,),
+            (message.properties,),
+        )
+        return result
+
+    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
+        """Store all entries, or none.
+
+        Raises:
+            RequestError: 13, 14 or 1; nothing was stored.
+        """
+        result = self._put_batch(message, entries)
+        if result.status is not _PUT_OK:
+            raise self._refusal(result.status)
+        count = len(entries)
+        self._stats.put_total += count
+        self._stats.put_bytes += result.size
+        if self._is_awaited(message.topic, message.queue_id):
+            tag_codes = tuple({tags_code for _, _, tags_code, _ in entries})
+            self._on_arrival(
+                message.topic,
+                message.queue_id,
+                result.queue_offset + count,
+                tag_codes,
+                [properties for _, properties, _, _ in entries],
+            )
+        return result
+
+    def _refusal(self, status: PutStatus) -> RequestError:
+        if status is not PutStatus.SERVICE_NOT_AVAILABLE:
+            return RequestError(*_REFUSALS[status])
+        try:
+            used = f"{self._disk_used_ratio():5.2f}"
+        except OSError:
+            used = "unknown"
+        return RequestError(
+            ResponseCode.SERVICE_NOT_AVAILABLE,
+            "service not available now. It may be caused by one of the following reasons: the broker's disk"
+            f" is full [CL: {used} CQ: {used} INDEX: {used}], messages are put to the slave, message store"
+            " has been shut down, etc.",
+        )
+
+    def answer_when_durable(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        response: RemotingCommand,
+        result: PutResult,
+        *,
+        waits: bool,
+    ) -> RemotingCommand | None:
+        """The answer at once, or None when it follows once the message is on disk.
+
+        Args:
+            waits: the message's WAIT property; False only sees to it that a flush begins.
+        """
+        if self._answers_at_once:
+            return response
+        sync_flush, sync_replica = self._sync_flush, self._sync_replica
+        if not waits:
+            if sync_flush is not None:
+                sync_flush.begin()
+            return response
+        end = result.physical_offset + result.size
+        answer = _Answer(connection, request, response, (sync_flush is not None) + (sync_replica is not None))
+        if sync_replica is not None:
+            sync_replica.wait(end, answer.on_replicated)
+        if sync_flush is not None:
+            sync_flush.wait(end, answer.on_flushed)
+        return None
+
+
+class _Answer:
+    """The answer to a stored message, which leaves when all it waits for has happened or timed out."""
+
+    __slots__ = ("_connection", "_request", "_response", "_steps")
+
+    def __init__(
+        self, connection: Connection, request: RemotingCommand, response: RemotingCommand, steps: int
+    ) -> None:
+        self._connection = connection
+        self._request = request
+        self._response = response
+        self._steps = steps
+
+    def on_flushed(self, is_durable: bool) -> None:
+        # What a slave did weighs more, as in RocketMQ.
+        if not is_durable and self._response.code == ResponseCode.SUCCESS:
+            self._set(ResponseCode.FLUSH_DISK_TIMEOUT)
+        self._done()
+
+    def on_replicated(self, failure: ResponseCode | None) -> None:
+        if failure is not None:
+            self._set(failure)
+        self._done()
+
+    def _set(self, code: ResponseCode) -> None:
+        self._response.code = code
+        self._response.remark = _LATE[code]
+
+    def _done(self) -> None:
+        self._steps -= 1
+        if not self._steps:
+            self._connection.reply(self._request, self._response)

@@ -1,0 +1,189 @@
+"""Storing a batch: the core of 320 (``wire.md`` 6.6).
+
+RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rewindmq.broker.send.answer import SendAnswers
+from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.host import pack_host
+from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
+from rewindmq.broker.send.validator import SendGate
+from rewindmq.broker.store.model import BatchEntries, StoredMessage
+from rewindmq.protocol.batch import decode_batch
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.properties import (
+    DELAY,
+    PROPERTY_SEPARATOR,
+    TRAN_MSG,
+    UNIQ_KEY,
+    WAIT,
+    find_property,
+    format_properties,
+    parse_properties,
+)
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.sysflag import TRANSACTION_MASK
+
+_SEPARATOR: Final = b"\x02"
+_ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()
+_ID_MARK_BYTES: Final = len(_ID_MARK)
+_DELAY_MARK: Final = "DELAY\x01"
+_TRAN_MARK: Final = "TRAN_MSG\x01"
+_TAGS_MARK: Final = "TAGS\x01"
+
+
+class BatchSender:
+    """Answers a batch send: each message becomes a record of its own, with consecutive queue offsets.
+
+    Args:
+        added: properties that every message gets, see ``added_properties``.
+        names_batch: the answer names the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
+    """
+
+    def __init__(
+        self,
+        added: Mapping[str, str],
+        gate: SendGate,
+        putter: MessagePutter,
+        answers: SendAnswers,
+        *,
+        names_batch: bool = False,
+    ) -> None:
+        self._admit = gate.admit
+        self._create = gate.create
+        self._put_batch = putter.put_batch
+        self._answer_when_durable = putter.answer_when_durable
+        self._answers = answers
+        self._added = added
+        self._names_batch = names_batch
+
+    def send(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> RemotingCommand | None:
+        """Store every message of the body, or none; None when the answer has to wait for the disk."""
+        remote_address = connection.remote_address
+        try:
+            target, queue_id = self._admit(header, request.version, remote_address)
+            if target.is_retry:
+                raise RequestError(
+                    ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}"
+                )
+            text = header.properties or ""
+            _refuse_special(header.sys_flag, text)
+            shared = parse_properties(text)
+            waits = shared.get(WAIT) != "false"
+            name = shared.get(UNIQ_KEY) if self._names_batch else None
+            shared |= self._added
+            # A received body is bytes.
+            body: Any = request.body or b""
+            entries = _entries(body, shared)
+            if target.needs_keys:
+                for _, properties, _, _ in entries:
+                    require_keys(properties.decode("utf-8", "replace"))
+            result = self._put_batch(
+                StoredMessage(
+                    target.topic,
+                    queue_id,
+                    b"",
+                    sys_flag=header.sys_flag | target.extra_sys_flag,
+                    born_timestamp=header.born_timestamp,
+                    born_host=pack_host(remote_address),
+                    reconsume_times=header.reconsume_times or 0,
+                ),
+                entries,
+            )
+            if target.planned is not None:
+                self._create(target.planned)
+        except RequestError as error:
+            return self._answers.refused(error)
+        response = self._answers.stored(queue_id, result, result.physical_offsets, name)
+        return self._answer_when_durable(connection, request, response, result, waits=waits)
+
+
+def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
+    """The messages with the batch's own properties added; a message's own value wins (``wire.md`` 6.6).
+
+    Raises:
+        RequestError: 13, the batch does not decode, or a delayed or transaction message is in it.
+    """
+    messages = decode_batch(batch)
+    # What is nowhere in the batch need not be looked for in each message. Searching is much faster in str.
+    everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
+    additions = _Additions(shared, everything)
+    may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
+    has_tags = _TAGS_MARK in everything
+    # Messages of one batch mostly differ in nothing but the id that comes first: by what follows it, what
+    # was found out about one of them.
+    known: dict[bytes, tuple[bytes, int]] = {}
+    id_mark = _ID_MARK if UNIQ_KEY not in shared else None
+    entries: list[tuple[bytes, bytes, int, int]] = []
+    for body, properties, flag in messages:
+        first, separator, rest = properties.partition(_SEPARATOR)
+        if not separator or first[:_ID_MARK_BYTES] != id_mark:
+            rest = properties
+        found = known.get(rest)
+        if found is None:
+            text = properties.decode("utf-8", "replace")
+            if may_be_refused:
+                _refuse_special(0, text)
+            found = known[rest] = additions.to(text), tags_code_of(text) if has_tags else 0
+        addition, tags_code = found
+        entries.append((body, properties + addition, tags_code, flag))
+    return entries
+
+
+class _Additions:
+    """What a batch adds to the properties of its messages.
+
+    Args:
+        shared: the batch's own properties.
+        everything: the properties texts of all messages.
+    """
+
+    def __init__(self, shared: Mapping[str, str], everything: str) -> None:
+        self._shared = shared
+        names = [(1 << index, f"{name}\x01") for index, name in enumerate(shared)]
+        self._marks = [
+            (bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first in everything
+        ]
+        # By which of the shared properties a message has itself, one bit each.
+        self._known: dict[int, bytes] = {}
+
+    def to(self, text: str) -> bytes:
+        """What follows a message's own properties; a separator first where one is needed."""
+        own = 0
+        for bit, first, inside in self._marks:
+            if text.startswith(first) or inside in text:
+                own |= bit
+        addition = self._known.get(own)
+        if addition is None:
+            addition = self._known[own] = self._missing(own)
+        if text and addition and text[-1] != PROPERTY_SEPARATOR:
+            return _SEPARATOR + addition
+        return addition
+
+    def _missing(self, own: int) -> bytes:
+        shared = self._shared.items()
+        missing = {name: value for index, (name, value) in enumerate(shared) if not own >> index & 1}
+        return format_properties(missing).encode()
+
+
+def _refuse_special(sys_flag: int, text: str) -> None:
+    """Refuse what is not stored under the batch's own topic."""
+    fault = None
+    if sys_flag & TRANSACTION_MASK or (find_property(text, TRAN_MSG) or "").lower() == "true":
+        fault = "a batch holds no transaction messages"
+    elif sys_flag & INNER_BATCH_FLAGS:
+        fault = "this broker does not take inner batches (5.x)"
+    elif (level := find_property(text, DELAY)) is not None and level != "0":
+        fault = f"a batch cannot be delayed (DELAY {level})"
+    if fault is not None:
+        raise RequestError(ResponseCode.MESSAGE_ILLEGAL, f"{fault}; nothing was stored")

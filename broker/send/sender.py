@@ -1,0 +1,186 @@
+"""Storing one message: the core of 10 and 310 (``behaviour.md`` B.2, ``wire.md`` 3.3, 3.4, 6.5).
+
+RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest path of the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rewindmq.broker.send.answer import SendAnswers
+from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.host import pack_host
+from rewindmq.broker.send.put_message_hook import Diversions
+from rewindmq.broker.send.validator import SendGate
+from rewindmq.broker.store.model import StoredMessage
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.properties import (
+    DELAY,
+    KEYS,
+    PROPERTY_SEPARATOR,
+    UNIQ_KEY,
+    WAIT,
+    find_property,
+    format_properties,
+    with_property,
+)
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.text import java_hash
+
+_WAIT_MARK: Final = "WAIT\x01"
+_WAIT_TRUE_LAST: Final = "\x02WAIT\x01true"
+_WAIT_TRUE_INSIDE: Final = "\x02WAIT\x01true\x02"
+_TAGS_FIRST: Final = "TAGS\x01"
+_TAGS_INSIDE: Final = "\x02TAGS\x01"
+_DELAY_MARK: Final = "DELAY\x01"
+_TRAN_MARK: Final = "TRAN_MSG\x01"
+# TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS.
+_TIMER_MARK: Final = "TIMER_DE"
+# A plain int: the enum's own operators cost more than everything else here.
+INNER_BATCH_FLAGS: Final = int(MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
+_SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
+
+
+class MessageSender:
+    """Answers a send, whichever names its header came under.
+
+    Args:
+        added: properties that every message gets, see ``added_properties``.
+        stores_wait: they keep their WAIT; else only those of internal topics do.
+        unique_ids: makes the UNIQ_KEY of messages without (5.3.3 ``SendMessageProcessor#sendMessage``).
+    """
+
+    def __init__(
+        self,
+        added: Mapping[str, str],
+        gate: SendGate,
+        putter: MessagePutter,
+        answers: SendAnswers,
+        diversions: Diversions,
+        *,
+        stores_wait: bool,
+        unique_ids: UniqueIdGenerator | None = None,
+    ) -> None:
+        self._admit = gate.admit
+        self._create = gate.create
+        self._divert = diversions.divert
+        self._put = putter.put
+        self._answer_when_durable = putter.answer_when_durable
+        self._answers = answers
+        self._added = format_properties(added)
+        self._stores_wait = stores_wait
+        self._unique_ids = unique_ids
+
+    def send(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> RemotingCommand | None:
+        """Store the request's body; None when the answer has to wait for the disk."""
+        remote_address = connection.remote_address
+        try:
+            target, queue_id = self._admit(header, request.version, remote_address)
+            # A received body is bytes.
+            body: Any = request.body or b""
+            text = header.properties or ""
+            is_special = (
+                header.sys_flag & _SPECIAL_FLAGS
+                or _DELAY_MARK in text
+                or _TRAN_MARK in text
+                or _TIMER_MARK in text
+            )
+            unique_key = None
+            if self._unique_ids is not None:
+                unique_key = find_property(text, UNIQ_KEY)
+                if unique_key is None:
+                    unique_key = self._unique_ids.next()
+                    text = with_property(text, UNIQ_KEY, unique_key)
+            if target.needs_keys:
+                require_keys(text)
+            if is_special or self._stores_wait:
+                # Internal topics keep WAIT in every release.
+                waits = find_property(text, WAIT) != "false"
+                if target.drops_delay:
+                    text = with_property(text, DELAY, "-1")
+            else:
+                text, waits = strip_wait(text)
+            tags_code = tags_code_of(text)
+            if text and text[-1] != PROPERTY_SEPARATOR:
+                text += PROPERTY_SEPARATOR
+            text += self._added
+            message = StoredMessage(
+                target.topic,
+                queue_id,
+                body,
+                text.encode(),
+                tags_code,
+                header.flag,
+                header.sys_flag | target.extra_sys_flag,
+                header.born_timestamp,
+                pack_host(remote_address),
+                header.reconsume_times or 0,
+            )
+            if is_special:
+                message = self._divert(message, text)
+            result = self._put(message)
+            if target.planned is not None:
+                self._create(target.planned)
+        except RequestError as error:
+            return self._answers.refused(error)
+        response = self._answers.stored(queue_id, result, (result.physical_offset,), unique_key)
+        return self._answer_when_durable(connection, request, response, result, waits=waits)
+
+
+def strip_wait(text: str) -> tuple[str, bool]:
+    """The properties text without WAIT, which ordinary records do not keep, and what it said."""
+    given = text
+    if text.endswith(_WAIT_TRUE_LAST):
+        text = text[: -len(_WAIT_TRUE_LAST)]
+    else:
+        text = text.replace(_WAIT_TRUE_INSIDE, PROPERTY_SEPARATOR)
+    if _WAIT_MARK not in text:
+        return text, True
+    waits = find_property(given, WAIT) != "false"
+    kept = [piece for piece in text.split(PROPERTY_SEPARATOR) if not piece.startswith(_WAIT_MARK)]
+    return PROPERTY_SEPARATOR.join(kept), waits
+
+
+def tags_code_of(text: str) -> int:
+    """The hash of the last TAGS of a properties text, 0 without one."""
+    at = text.rfind(_TAGS_INSIDE)
+    if at >= 0:
+        start = at + len(_TAGS_INSIDE)
+    elif text.startswith(_TAGS_FIRST):
+        start = len(_TAGS_FIRST)
+    else:
+        return 0
+    end = text.find(PROPERTY_SEPARATOR, start)
+    tags = text[start:] if end < 0 else text[start:end]
+    return java_hash(tags) if tags else 0
+
+
+def refuse_inner_batch(message: StoredMessage, text: str) -> StoredMessage:
+    """A diversion: what 5.x packs into one record would be stored as something else than was meant.
+
+    Raises:
+        RequestError: 13.
+    """
+    if message.sys_flag & INNER_BATCH_FLAGS:
+        raise RequestError(
+            ResponseCode.MESSAGE_ILLEGAL, "this broker does not take inner batches (5.x); nothing was stored"
+        )
+    return message
+
+
+def require_keys(text: str) -> None:
+    """Refuse a message that a compaction topic could not tell from others (5.3.3).
+
+    Raises:
+        RequestError: 13, the properties text has no KEYS.
+    """
+    if not (find_property(text, KEYS) or "").strip():
+        raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")

@@ -1,0 +1,219 @@
+"""What a send must pass before anything is stored (``behaviour.md`` B.2, steps 2 to 7).
+
+RocketMQ 4.9.4 ``AbstractSendMessageProcessor#msgCheck`` and ``SendMessageProcessor#handleRetryAndDLQ``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from rewindmq.broker.config import BrokerConfig, EmulatedBusy
+from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
+from rewindmq.broker.tables.topic_attributes import is_compacted
+from rewindmq.broker.tables.topic_config import TopicConfigManager
+from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.names import (
+    RETRY_GROUP_TOPIC_PREFIX,
+    check_sendable,
+    check_topic,
+    dlq_topic,
+    faq_suffix,
+    topic_not_exist_remark,
+)
+from rewindmq.protocol.sysflag import MessageSysFlag, Perm, TopicSysFlag
+from rewindmq.protocol.version import MQVersion
+
+_QUEUED: Final = "broker busy, start flow control for a while, period in queue: 0ms, size of queue: 0"
+# 4.9.4 NettyRemotingAbstract, SendMessageProcessor#handlePutMessageResult and BrokerFastFailure.
+BUSY_ANSWERS: Final = MappingProxyType(
+    {
+        EmulatedBusy.REJECTREQUEST: (
+            ResponseCode.SYSTEM_BUSY,
+            "[REJECTREQUEST]system busy, start flow control for a while",
+        ),
+        EmulatedBusy.PC_SYNCHRONIZED: (
+            ResponseCode.SYSTEM_ERROR,
+            "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+        ),
+        EmulatedBusy.PCBUSY_CLEAN_QUEUE: (ResponseCode.SYSTEM_BUSY, f"[PCBUSY_CLEAN_QUEUE]{_QUEUED}"),
+        EmulatedBusy.TIMEOUT_CLEAN_QUEUE: (ResponseCode.SYSTEM_BUSY, f"[TIMEOUT_CLEAN_QUEUE]{_QUEUED}"),
+    }
+)
+
+
+class SendTarget(NamedTuple):
+    """What has to be known of a topic to accept a message for it.
+
+    Attributes:
+        queue_limit: queue ids below it are accepted.
+        write_queue_nums: a negative queue id becomes one of so many.
+        extra_sys_flag: bits every message of the topic gets.
+        is_retry: a group's retry topic, whose messages may end in its dead-letter topic.
+        needs_keys: a compaction topic, whose messages are known by their KEYS.
+        drops_delay: a dead letter whose delay counts no longer (5.x).
+        planned: a topic to be created once the message is stored, so that a refused send leaves nothing.
+    """
+
+    topic: str
+    queue_limit: int
+    write_queue_nums: int
+    extra_sys_flag: int
+    is_retry: bool
+    needs_keys: bool = False
+    drops_delay: bool = False
+    planned: TopicConfig | None = None
+
+
+class SendGate:
+    """Decides on a topic once and remembers it until the topic table changes.
+
+    Args:
+        host: the broker's own, as registered, for remarks.
+        holds_locks: whether a member of a group holds a queue now.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: BrokerRules,
+        topics: TopicConfigManager,
+        groups: SubscriptionGroupManager,
+        chance: random.Random,
+        host: str,
+        holds_locks: Callable[[str], bool],
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._groups = groups
+        self._chance = chance
+        self._host = host
+        self._holds_locks = holds_locks if rules.retry_send_of_locked_ends else _holds_none
+        self._dead_letter_perm = rules.dead_letter_perm
+        self._limit_is_reached_beyond = rules.retry_send_limit_is_exceeded
+        self._drops_delay = not rules.retry_send_keeps_delay
+        self._faq_url = rules.faq_url
+        self._bad_code = rules.bad_queue_code
+        self._targets: dict[str, SendTarget] = {}
+        self._version = topics.data_version
+
+    def admit(
+        self, header: SendMessageRequestHeader, client_version: int, remote_address: str
+    ) -> tuple[SendTarget, int]:
+        """The topic and queue a message goes to; a topic that has to be created for it is only planned.
+
+        Raises:
+            RequestError: 16, 1 (v53: 29), 17, 26 as listed in ``behaviour.md`` B.2.
+        """
+        if self._topics.data_version is not self._version:
+            self._targets.clear()
+            self._version = self._topics.data_version
+        target = self._targets.get(header.topic)
+        if target is None:
+            target = self._examine(header)
+        queue_id = header.queue_id
+        if queue_id >= target.queue_limit:
+            raise RequestError(
+                self._bad_code,
+                f"request queueId[{queue_id}] is illegal, [{target.topic}] has {target.queue_limit} queues,"
+                f" Producer: {remote_address}",
+            )
+        if queue_id < 0:
+            queue_id = self._any_queue(target)
+        if target.is_retry:
+            return self._dead_letter_target(target, queue_id, header, client_version)
+        return target, queue_id
+
+    def _any_queue(self, target: SendTarget) -> int:
+        if not target.write_queue_nums:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, f"topic[{target.topic}] has no queue to write to")
+        return self._chance.randrange(target.write_queue_nums)
+
+    def _examine(self, header: SendMessageRequestHeader) -> SendTarget:
+        busy = BUSY_ANSWERS.get(self._config.emulated_busy)
+        if busy is not None:
+            raise RequestError(*busy)
+        name = header.topic
+        known = self._topics.find(name)
+        if not self._config.broker_permission & Perm.WRITE and known is not None and known.order:
+            raise RequestError(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._host}] sending message is forbidden",
+            )
+        check_topic(name, self._bad_code)
+        check_sendable(name)
+        if known is None:
+            return _planned_target(self._plan(header))
+        target = self._targets[name] = _target(known)
+        return target
+
+    def _plan(self, header: SendMessageRequestHeader) -> TopicConfig:
+        name = header.topic
+        is_retry = name.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        unit_flag = int(TopicSysFlag.UNIT_SUB if is_retry else TopicSysFlag.UNIT) if header.unit_mode else 0
+        planned = self._topics.plan_for_send(
+            name, header.default_topic, header.default_topic_queue_nums, unit_flag
+        )
+        if planned is None and is_retry:
+            planned = self._topics.plan(name, 1, topic_sys_flag=unit_flag)
+        if planned is None:
+            raise RequestError(ResponseCode.TOPIC_NOT_EXIST, topic_not_exist_remark(name, self._faq_url))
+        return planned
+
+    def create(self, planned: TopicConfig) -> None:
+        """Create the topic of a message that was stored, and announce it.
+
+        Raises:
+            RequestError: 1, the topics' file cannot be written.
+        """
+        self._topics.update(planned)
+
+    def _dead_letter_target(
+        self, target: SendTarget, queue_id: int, header: SendMessageRequestHeader, client_version: int
+    ) -> tuple[SendTarget, int]:
+        """A message that was retried often enough goes to the group's dead-letter topic instead."""
+        name = target.topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+        group = self._groups.find(name)
+        if group is None:
+            raise RequestError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group not exist, {name} {faq_suffix(self._faq_url)}",
+            )
+        limit = group.retry_max_times
+        if client_version >= MQVersion.V3_4_9 and header.max_reconsume_times is not None:
+            limit = header.max_reconsume_times
+        is_exhausted = (header.reconsume_times or 0) >= limit + self._limit_is_reached_beyond
+        if not is_exhausted and not self._holds_locks(name):
+            return target, queue_id
+        name = dlq_topic(name)
+        known = self._topics.find(name)
+        if known is not None:
+            dead_letter = _target(known)
+        else:
+            dead_letter = _planned_target(self._topics.plan(name, 1, self._dead_letter_perm))
+        return dead_letter._replace(drops_delay=self._drops_delay), 0
+
+
+def _holds_none(group: str) -> bool:
+    return False
+
+
+def _target(topic: TopicConfig) -> SendTarget:
+    return SendTarget(
+        topic.topic_name,
+        max(topic.write_queue_nums, topic.read_queue_nums),
+        topic.write_queue_nums,
+        int(MessageSysFlag.MULTI_TAGS) if topic.topic_filter_type is TopicFilterType.MULTI_TAG else 0,
+        topic.topic_name.startswith(RETRY_GROUP_TOPIC_PREFIX),
+        is_compacted(topic),
+    )
+
+
+def _planned_target(planned: TopicConfig) -> SendTarget:
+    return _target(planned)._replace(planned=planned)

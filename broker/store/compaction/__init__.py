@@ -1,0 +1,1 @@
+"""The compaction store: topics that keep the newest message of each key."""

@@ -1,0 +1,270 @@
+"""One queue of the compaction store: messages by queue offset, with gaps (``store.md`` 14.2)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from bisect import bisect_left
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rewindmq.broker.store.compaction.file import CompactionFile, CompactionUnit
+from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
+from rewindmq.broker.store.consume_queue.offset_search import search_by_time
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool, file_name
+from rewindmq.broker.store.model import Boundary, GetMessageStatus, GetResult, SearchMode
+from rewindmq.protocol.record import BLANK_BYTES
+
+_log = logging.getLogger(__name__)
+
+_NAME: Final = re.compile(r"[0-9]{20}")
+# After a crash this many files are checked record by record; older ones were durable long before.
+_FILES_CHECKED: Final = 2
+_NEVER_TOO_OLD: Final = 0x7FFF_FFFF_FFFF_FFFF
+
+
+class CompactionQueue:
+    """Records in files of fixed size, whose names may leave gaps where a compaction has replaced some.
+
+    Attributes:
+        max_offset: queue offset that no message here reaches; the next one gets it, or a higher one.
+        seen_offset: every message of the ordinary queue below it is here, or not meant to be.
+    """
+
+    def __init__(
+        self, folders: tuple[Path, Path], last_compacted: int, config: StoreConfig, disk: Disk, pool: MapPool
+    ) -> None:
+        """
+        Args:
+            folders: of the records, and of the units.
+            last_compacted: queue offset up to which a compaction has removed messages, -1 for none.
+        """
+        self._log_folder, self._unit_folder = folders
+        self._log_bytes = config.compaction_log_file_bytes
+        self._unit_bytes = config.compaction_cq_file_bytes
+        self._hot_bytes = config.max_transfer_bytes_on_message_in_memory
+        self._hot_count = config.max_transfer_count_on_message_in_memory
+        self._disk = disk
+        self._pool = pool
+        self._files: list[CompactionFile] = []
+        self._flushed: tuple[str, int] = ("", 0)
+        self.max_offset = self.seen_offset = last_compacted + 1
+
+    # Opening
+
+    def load(self, *, clean: bool) -> None:
+        """Find the files, and after a crash the end of what is intact.
+
+        Raises:
+            StoreError: a stray file, one of another size, or one without its counterpart.
+            OSError: the disk refuses.
+        """
+        logs = self._find(self._log_folder, self._log_bytes, "compactionMappedFileSize")
+        units = self._find(self._unit_folder, self._unit_bytes, "compactionCqMappedFileSize")
+        if len(logs) == len(units) + 1 and max(logs) not in units:
+            # A crash between making the one and making the other.
+            self._disk.remove(logs.pop(max(logs)).path)
+        if logs.keys() != units.keys():
+            raise StoreError(f"{self._log_folder} and {self._unit_folder} must hold files of the same names")
+        self._files = [CompactionFile(logs[base], units[base], self._disk) for base in sorted(logs)]
+        for file in self._files:
+            file.count_units()
+        if not clean:
+            self._cut_damage()
+        self.max_offset = max(self.max_offset, *(file.last_queue_offset + 1 for file in self._files), 0)
+        self.seen_offset = self.max_offset
+
+    def _find(self, folder: Path, size: int, key: str) -> dict[int, MappedFile]:
+        found: dict[int, MappedFile] = {}
+        entries = [entry for entry in self._disk.list_folder(folder) if entry.is_file]
+        for entry in entries:
+            name = entry.path.name
+            if _NAME.fullmatch(name) is None or int(name) % self._log_bytes:
+                raise StoreError(
+                    f"{entry.path} does not belong here: names are multiples of {self._log_bytes}, which"
+                    " follows from compactionMappedFileSize"
+                )
+            if entry.size == 0 and entry is entries[-1]:
+                self._disk.remove(entry.path)
+                continue
+            if entry.size != size:
+                raise StoreError(
+                    f"{entry.path} has {entry.size} bytes, but with this {key} it must have {size}"
+                )
+            mtime = self._disk.mtime_ms(entry.path)
+            found[int(name)] = MappedFile(self._pool, entry.path, int(name), size, mtime)
+        return found
+
+    def _cut_damage(self) -> None:
+        for number in range(max(0, len(self._files) - _FILES_CHECKED), len(self._files)):
+            if self._files[number].cut_damage():
+                _log.warning(
+                    "%s cut behind its last intact message, as a crash left it", self._files[number].log.path
+                )
+                while len(self._files) > number + 1:
+                    self._drop_last()
+                return
+
+    def _drop_last(self) -> None:
+        file = self._files.pop()
+        for part in (file.log, file.units):
+            self._pool.release(part)
+            self._disk.remove(part.path)
+
+    # Writing
+
+    def append(self, record: bytes, tags_code: int, store_timestamp: int, queue_offset: int) -> None:
+        """Add a message; one below ``max_offset`` is there already, or was removed.
+
+        Raises:
+            OSError: the disk gives no room; nothing was added.
+        """
+        if queue_offset < self.max_offset:
+            return
+        if len(record) + BLANK_BYTES > self._log_bytes:
+            _log.error("message %d of %s does not fit into a file", queue_offset, self._log_folder)
+            return
+        if not self._files or not self._files[-1].has_room(len(record)):
+            self._roll()
+        self._files[-1].append(record, tags_code, store_timestamp, queue_offset)
+        self.max_offset = queue_offset + 1
+
+    def _roll(self) -> None:
+        base = self._files[-1].log.base + self._log_bytes if self._files else 0
+        log = MappedFile(self._pool, self._log_folder / file_name(base), base, self._log_bytes, 0)
+        units = MappedFile(self._pool, self._unit_folder / file_name(base), base, self._unit_bytes, 0)
+        self._disk.create(log.path, log.size)
+        try:
+            self._disk.create(units.path, units.size)
+        except OSError:
+            self._disk.remove(log.path)
+            raise
+        if self._files:
+            self._files[-1].seal()
+        self._files.append(CompactionFile(log, units, self._disk))
+
+    def flush(self) -> None:
+        """Make what was written durable; may run on a worker thread. OSError when the disk refuses."""
+        files = list(self._files)
+        if not files:
+            return
+        name, count = self._flushed
+        end = (files[-1].log.path.name, files[-1].count)
+        for file in files:
+            if file.log.path.name > name or (file.log.path.name == name and file.count != count):
+                file.flush()
+        self._flushed = end
+
+    # Reading
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message; ``max_offset`` when there is none."""
+        for file in self._files:
+            if file.count:
+                return file.unit(0).queue_offset
+        return self.max_offset
+
+    def _file_with(self, queue_offset: int) -> CompactionFile | None:
+        """The file with the first message at ``queue_offset`` or later."""
+        files = [file for file in self._files if file.count]
+        number = bisect_left(files, queue_offset, key=lambda file: file.last_queue_offset)
+        return files[number] if number < len(files) else None
+
+    def read(self, offset: int, max_count: int) -> GetResult:
+        """At most ``max_count`` messages from the first one at ``offset`` or later, out of one file.
+
+        5.3.3 ``CompactionLog#getMessage``: tags are left to the client, and there is no "too small". Beyond
+        the last message that is left of a compacted queue the next offset is its max.
+        """
+        minimum, maximum = self.min_offset, self.max_offset
+        if maximum == 0:
+            return GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, minimum, maximum)
+        if offset == maximum:
+            return GetResult(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, minimum, maximum)
+        if offset > maximum:
+            goes_to = minimum if minimum == 0 else maximum
+            return GetResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, goes_to, minimum, maximum)
+        file = self._file_with(offset)
+        if file is None:
+            return GetResult(GetMessageStatus.NO_MATCHED_MESSAGE, maximum, minimum, maximum)
+        return self._collect(file, offset, max_count, minimum, maximum)
+
+    def _collect(
+        self, file: CompactionFile, offset: int, max_count: int, minimum: int, maximum: int
+    ) -> GetResult:
+        records: list[bytes] = []
+        total = 0
+        status, next_offset = GetMessageStatus.NO_MATCHED_MESSAGE, offset
+        limit = min(max_count, self._hot_count)
+        for number in range(file.first_at_or_after(offset), file.count):
+            unit = file.unit(number)
+            if records and (len(records) >= limit or total + unit.size > self._hot_bytes):
+                break
+            next_offset = unit.queue_offset + 1
+            record = file.record(unit)
+            if record is None:
+                if not records:
+                    status = GetMessageStatus.MESSAGE_WAS_REMOVING
+                continue
+            status = GetMessageStatus.FOUND
+            records.append(record)
+            total += unit.size
+        return GetResult(status, next_offset, minimum, maximum, b"".join(records), len(records))
+
+    def store_time(self, offset: int) -> int:
+        """Store timestamp of the message at ``offset``, ms; -1 when there is none."""
+        file = self._file_with(offset)
+        if file is None:
+            return -1
+        unit = file.unit(file.first_at_or_after(offset))
+        return unit.store_timestamp if unit.queue_offset == offset else -1
+
+    def search(self, timestamp: int, boundary: Boundary, mode: SearchMode) -> int:
+        """Queue offset of the message stored at ``timestamp`` ms, by the rules of ``mode``; max if empty."""
+        timeline = CompactionTimeline(self._files)
+        place = search_by_time(timeline, timeline, timestamp, boundary, mode)
+        return timeline.queue_offset(place) if place < timeline.max_offset else self.max_offset
+
+
+class _WholeQueue(NamedTuple):
+    """All of a timeline as one file of a consume queue."""
+
+    base: int
+    size: int
+    mtime_ms: int
+
+
+class _Files(NamedTuple):
+    files: tuple[_WholeQueue, ...]
+
+
+class CompactionTimeline:
+    """The messages of a queue numbered without gaps: both sides of a search by time (``offset_search``)."""
+
+    min_offset: Final = 0
+
+    def __init__(self, files: list[CompactionFile]) -> None:
+        self._files = [file for file in files if file.count]
+        self._ends = list(accumulate(file.count for file in self._files))
+        self.max_offset = self._ends[-1] if self._ends else 0
+        self.files = _Files((_WholeQueue(0, self.max_offset * CQ_UNIT_BYTES, _NEVER_TOO_OLD),))
+
+    def _unit(self, place: int) -> CompactionUnit:
+        number = bisect_left(self._ends, place + 1)
+        return self._files[number].unit(place - self._ends[number] + self._files[number].count)
+
+    def unit(self, index: int) -> tuple[int, int, int]:
+        """The place itself stands for a log position."""
+        return index, 1, 0
+
+    def store_time(self, offset: int) -> int:
+        """Store timestamp of the message at a place, ms."""
+        return self._unit(offset).store_timestamp
+
+    def queue_offset(self, place: int) -> int:
+        """Queue offset of the message at a place."""
+        return self._unit(place).queue_offset

@@ -1,0 +1,364 @@
+"""A consume queue: for each message of one (topic, queue) its place in the log (``store.md`` 4)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.config import CQ_UNIT_BYTES
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MapPool
+from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
+
+# Log position, record size, tagsCode.
+UNIT: Final = struct.Struct(">qiq")
+_NUMBERS: Final = 3
+# Units of a batch written at a time: RocketMQ's clients send batches of about this size.
+_RUN: Final = 64
+# Size in units that only fill the front of a queue's first file; they stand for no message.
+FILLER_SIZE: Final = 0x7FFF_FFFF
+_FILLER: Final = UNIT.pack(0, FILLER_SIZE, 0)
+_POSITION_AND_SIZE: Final = struct.Struct(">qi8x")
+_ALLOCATION_BYTES: Final = 16_384
+# RocketMQ looks no further back when it checks a queue's files (ConsumeQueue#recover).
+_FILES_CHECKED: Final = 3
+
+
+@lru_cache(maxsize=_RUN)
+def _unit_run(count: int) -> struct.Struct:
+    """So many units one after the other, at most ``_RUN``."""
+    return struct.Struct(">" + UNIT.format.removeprefix(">") * count)
+
+
+class ConsumeQueue:
+    """Units by index. The index of a unit is the message's queue offset.
+
+    Attributes:
+        topic_field: the topic as records hold it, length byte and name; empty if V1 cannot hold it.
+        min_offset: index of the first message kept.
+        max_offset: index the next message gets.
+        max_physical_offset: log position behind the newest record with a unit here, -1 when there is none.
+        room_end: index up to which units may be appended without ``make_room``.
+    """
+
+    __slots__ = (
+        "_disk",
+        "_flushed_index",
+        "active",
+        "active_index",
+        "files",
+        "max_offset",
+        "max_physical_offset",
+        "min_offset",
+        "queue_id",
+        "room_end",
+        "topic",
+        "topic_field",
+    )
+
+    def __init__(
+        self, topic: str, queue_id: int, folder: Path, file_bytes: int, disk: Disk, pool: MapPool
+    ) -> None:
+        name = topic.encode()
+        self.topic = topic
+        self.queue_id = queue_id
+        self.topic_field = bytes((len(name),)) + name if len(name) <= MAX_TOPIC_LENGTH else b""
+        self.files = MappedFileQueue(folder, file_bytes, disk, pool)
+        self._disk = disk
+        self.active: MappedFile | None = None
+        # Index of the first unit of the active file.
+        self.active_index = 0
+        self.min_offset = 0
+        self.max_offset = 0
+        self.max_physical_offset = -1
+        self.room_end = 0
+        self._flushed_index = 0
+
+    # Writing
+
+    def make_room(self, count: int, now_ms: int) -> None:
+        """See to it that ``count`` units can be appended.
+
+        Raises:
+            OSError: the disk gives no room, or the system no mapping; no unit has been written.
+        """
+        end = self.max_offset + count
+        files = self.files.files
+        if not files:
+            self._use(self.files.append_file(0, now_ms))
+        while files[-1].base + files[-1].size < end * CQ_UNIT_BYTES:
+            full = files[-1]
+            self._claim(full, full.size)
+            self.files.append_file(full.base + full.size, now_ms)
+        last = files[-1]
+        self._claim(last, end * CQ_UNIT_BYTES - last.base)
+        # Here, where it may fail: once its record is in the log, a unit has to follow.
+        for file in files[files.index(self.active or last) :]:
+            file.open_map()
+        self.room_end = (last.base + last.allocated) // CQ_UNIT_BYTES
+
+    def _claim(self, file: MappedFile, end: int) -> None:
+        if file.allocated < end:
+            claim_to = min(max(end, file.allocated + _ALLOCATION_BYTES), file.size)
+            self._disk.allocate(file.path, file.allocated, claim_to - file.allocated)
+            file.allocated = claim_to
+
+    def _use(self, file: MappedFile) -> None:
+        self.active = file
+        self.active_index = file.base // CQ_UNIT_BYTES
+        file.on_map_given_up = self._forget_room
+
+    def _forget_room(self) -> None:
+        self.room_end = 0
+
+    def append(self, physical_offset: int, size: int, tags_code: int, now_ms: int) -> None:
+        """Write the unit of the next message; there must be room."""
+        file = self.active
+        assert file is not None
+        at = (self.max_offset - self.active_index) * CQ_UNIT_BYTES
+        if at == file.size:
+            file = self._next_file(file)
+            at = 0
+        UNIT.pack_into(file.map or file.open_map(), at, physical_offset, size, tags_code)
+        file.mtime_ms = now_ms
+        self.max_offset += 1
+        self.max_physical_offset = physical_offset + size
+
+    def append_all(self, units: Sequence[int], size: int, now_ms: int) -> None:
+        """Write the units of a batch in one go; there must be room.
+
+        Args:
+            units: log position, size and tagsCode of each, one after the other.
+            size: bytes of all records together.
+        """
+        file = self.active
+        assert file is not None
+        at = (self.max_offset - self.active_index) * CQ_UNIT_BYTES
+        count = len(units) // _NUMBERS
+        if at + count * CQ_UNIT_BYTES > file.size:
+            for first in range(0, len(units), _NUMBERS):
+                self.append(units[first], units[first + 1], units[first + 2], now_ms)
+            return
+        mapping = file.map or file.open_map()
+        for first in range(0, len(units), _NUMBERS * _RUN):
+            run = units[first : first + _NUMBERS * _RUN]
+            _unit_run(len(run) // _NUMBERS).pack_into(mapping, at, *run)
+            at += CQ_UNIT_BYTES * _RUN
+        file.mtime_ms = now_ms
+        self.max_offset += count
+        self.max_physical_offset = units[0] + size
+
+    def _next_file(self, full: MappedFile) -> MappedFile:
+        file = self.files.find(full.base + full.size)
+        assert file is not None
+        self._use(file)
+        return file
+
+    def build(self, physical_offset: int, size: int, tags_code: int, queue_offset: int, now_ms: int) -> None:
+        """Add the unit of a record found in the log, by the rules of ``store.md`` 4.4.
+
+        What is there already is left alone. A record beyond the next index is appended at the next one
+        all the same, as RocketMQ does.
+        """
+        if physical_offset + size <= self.max_physical_offset:
+            return
+        if queue_offset < self.max_offset and queue_offset:
+            return
+        if not self.files.files and queue_offset:
+            self._start_at(queue_offset, now_ms)
+        if self.max_offset >= self.room_end:
+            self.make_room(1, now_ms)
+        self.append(physical_offset, size, tags_code, now_ms)
+
+    def _start_at(self, queue_offset: int, now_ms: int) -> None:
+        position = queue_offset * CQ_UNIT_BYTES
+        file = self.files.append_file(position - position % self.files.file_bytes, now_ms)
+        self._claim(file, position - file.base)
+        file.open_map()[: position - file.base] = _FILLER * ((position - file.base) // CQ_UNIT_BYTES)
+        self._use(file)
+        self.min_offset = self.max_offset = queue_offset
+        self.room_end = 0
+
+    def skip_to(self, queue_offset: int, now_ms: int) -> None:
+        """Let the next message be the one at ``queue_offset``; those before it are none of this queue.
+
+        Raises:
+            OSError: the disk gives no room; the queue is a queue, but may not have come that far.
+        """
+        if not self.files.files:
+            self._start_at(queue_offset, now_ms)
+            return
+        newest_end = self.max_physical_offset
+        while self.max_offset < queue_offset:
+            if self.max_offset >= self.room_end:
+                self.make_room(1, now_ms)
+            self.append(0, FILLER_SIZE, 0, now_ms)
+            self.max_physical_offset = newest_end
+
+    # Reading
+
+    def unit(self, index: int) -> tuple[int, int, int] | None:
+        """Log position, size, tagsCode; None outside of [min, max)."""
+        if not self.min_offset <= index < self.max_offset:
+            return None
+        position = index * CQ_UNIT_BYTES
+        file = self.files.find(position)
+        if file is None:
+            return None
+        return UNIT.unpack_from(file.map or file.open_map(), position - file.base)
+
+    def units(self, index: int, max_bytes: int) -> bytes:
+        """Units from ``index`` on, at most ``max_bytes``, none beyond the file that holds the first."""
+        position = index * CQ_UNIT_BYTES
+        file = self.files.find(position)
+        if file is None:
+            return b""
+        start = position - file.base
+        end = min(start + max_bytes, file.size, self.max_offset * CQ_UNIT_BYTES - file.base)
+        return (file.map or file.open_map())[start:end]
+
+    # Recovery
+
+    def recover(self, *, is_durable: bool) -> None:
+        """Find the end of what was written (``store.md`` 9.2); later files are deleted."""
+        files = self.files.files
+        for number in range(max(0, len(files) - _FILES_CHECKED), len(files)):
+            file = files[number]
+            count = self._count_valid(file)
+            if count < file.size // CQ_UNIT_BYTES:
+                self._end_at(file, count)
+                break
+        else:
+            if files:
+                self._end_at(files[-1], files[-1].size // CQ_UNIT_BYTES)
+        if is_durable:
+            self._flushed_index = self.max_offset
+
+    @staticmethod
+    def _count_valid(file: MappedFile) -> int:
+        count = 0
+        for physical_offset, size in _POSITION_AND_SIZE.iter_unpack(file.open_map()[:]):
+            if physical_offset < 0 or size <= 0:
+                break
+            count += 1
+        return count
+
+    def _end_at(self, last: MappedFile, count: int) -> None:
+        files = self.files.files
+        while files[-1] is not last:
+            self.files.drop_last()
+        self._use(last)
+        self.max_offset = self.active_index + count
+        self._flushed_index = min(self._flushed_index, self.max_offset)
+        self.room_end = 0
+        last.allocated = 0
+        self.files.clear_beyond(self.max_offset * CQ_UNIT_BYTES)
+        self.min_offset = min(self.min_offset, self.max_offset)
+        self.max_physical_offset = self._newest_end()
+
+    def _newest_end(self) -> int:
+        """Log position behind the newest record, -1 when the units only fill."""
+        for index in range(self.max_offset - 1, self.files.files[0].base // CQ_UNIT_BYTES - 1, -1):
+            position = index * CQ_UNIT_BYTES
+            file = self.files.find(position)
+            assert file is not None
+            physical_offset, size, _ = UNIT.unpack_from(file.open_map(), position - file.base)
+            if size != FILLER_SIZE:
+                return int(physical_offset + size)
+        return -1
+
+    def truncate(self, log_end: int) -> None:
+        """Drop the units of records at or beyond ``log_end`` (``store.md`` 9.5)."""
+        files = self.files.files
+        if self.max_physical_offset <= log_end or not files:
+            return
+        first = files[0].base // CQ_UNIT_BYTES
+        keep = self._first_unit_at(log_end, first)
+        position = keep * CQ_UNIT_BYTES
+        # A queue whose front files have expired must not start over at 0: its first file stays.
+        if keep == first and first == 0:
+            self.destroy()
+            return
+        last = self.files.find(position) if keep == first else self.files.find(position - 1)
+        assert last is not None
+        self._end_at(last, keep - last.base // CQ_UNIT_BYTES)
+
+    def destroy(self) -> None:
+        """Delete every file; the queue starts over at 0."""
+        while self.files.files:
+            self.files.drop_last()
+        self.active = None
+        self.active_index = self.min_offset = self.max_offset = self.room_end = self._flushed_index = 0
+        self.max_physical_offset = -1
+
+    def correct_min_offset(self, log_min: int) -> None:
+        """Move ``min_offset`` to the first message whose record the log still holds; max when none is left.
+
+        RocketMQ 5's rule (ConsumeQueue#correctMinOffset); 4.9.4 keeps the old value when none is left,
+        which a restart turns into 0 (``store.md`` 11.3).
+        """
+        files = self.files.files
+        first = files[0].base // CQ_UNIT_BYTES if files else 0
+        self.min_offset = self._first_unit_at(log_min, first)
+
+    def expire(self, log_min: int, *, ends_idle: bool) -> None:
+        """Drop files in front whose records are all gone, and correct ``min_offset`` (``store.md`` 11.3).
+
+        The last file stays.
+
+        Args:
+            ends_idle: without any record left ``min_offset`` becomes the maximum, as in 5.x; 4.9.4 leaves it.
+
+        Raises:
+            OSError: the disk refuses; what is gone is gone.
+        """
+        files = self.files.files
+        while len(files) > 1 and files[0] is not self.active and self._last_position(files[0]) < log_min:
+            self.files.drop_first()
+        before = self.min_offset
+        self.correct_min_offset(log_min)
+        if not ends_idle and self.min_offset == self.max_offset:
+            self.min_offset = before
+
+    @staticmethod
+    def _last_position(file: MappedFile) -> int:
+        return int(UNIT.unpack_from(file.open_map(), file.size - CQ_UNIT_BYTES)[0])
+
+    def _first_unit_at(self, physical_offset: int, first: int) -> int:
+        low, high = first, self.max_offset
+        while low < high:
+            middle = (low + high) // 2
+            position = middle * CQ_UNIT_BYTES
+            file = self.files.find(position)
+            assert file is not None
+            at, size, _ = UNIT.unpack_from(file.open_map(), position - file.base)
+            if size == FILLER_SIZE or at < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def flush(self) -> None:
+        """Make the units written so far durable; may run on a worker thread. Raises OSError."""
+        end = self.max_offset
+        if end == self._flushed_index:
+            return
+        for file in list(self.files.files):
+            if (
+                file.base < end * CQ_UNIT_BYTES
+                and file.base + file.size > self._flushed_index * CQ_UNIT_BYTES
+            ):
+                self._sync(file)
+        self._flushed_index = end
+
+    def _sync(self, file: MappedFile) -> None:
+        try:
+            self._disk.sync(file.path)
+        except FileNotFoundError:
+            # Retention was quicker; nobody needs it any more.
+            if file in self.files.files:
+                raise
+        file.save_mtime(self._disk)

@@ -1,0 +1,80 @@
+"""All consume queues of a store, by topic and queue id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import MapPool
+
+_MAX_QUEUE_ID: Final = 0x7FFF_FFFF
+_MAX_FOLDER_NAME_BYTES: Final = 255
+
+
+class ConsumeQueueTable:
+    """Loads queues from ``consumequeue/<topic>/<queueId>`` and makes new ones on their first message."""
+
+    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MapPool) -> None:
+        self._folder = folder
+        self._file_bytes = config.consume_queue_file_bytes
+        self._disk = disk
+        self._pool = pool
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self.get = self._queues.get
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        return iter(list(self._queues.values()))
+
+    @property
+    def max_physical_offset(self) -> int:
+        """Log position behind the newest record with a unit anywhere, -1 when there is none."""
+        return max((queue.max_physical_offset for queue in self._queues.values()), default=-1)
+
+    def load(self) -> None:
+        """Find every queue on disk; folders that are no queue id are passed over, as RocketMQ does.
+
+        Raises:
+            StoreError: a file that does not belong there, or of the wrong size.
+        """
+        for topic_folder in self._disk.list_folder(self._folder):
+            topic = topic_folder.path.name
+            if topic_folder.is_file or not names_a_queue(topic, 0):
+                continue
+            for queue_folder in self._disk.list_folder(topic_folder.path):
+                name = queue_folder.path.name
+                if not (name.isascii() and name.isdigit()) or str(int(name)) != name:
+                    continue
+                queue = self._new(topic, int(name))
+                queue.files.load()
+                self._queues[queue.topic, queue.queue_id] = queue
+
+    def create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """A queue that has no files yet; None when topic or id can name no folder of RocketMQ's layout."""
+        if not names_a_queue(topic, queue_id):
+            return None
+        queue = self._new(topic, queue_id)
+        self._queues[topic, queue_id] = queue
+        return queue
+
+    def remove(self, topic: str, queue_id: int) -> None:
+        """Delete a queue with its files. OSError when the disk refuses: it may be there without messages."""
+        self._queues[topic, queue_id].destroy()
+        del self._queues[topic, queue_id]
+
+    def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
+        folder = self._folder / topic / str(queue_id)
+        return ConsumeQueue(topic, queue_id, folder, self._file_bytes, self._disk, self._pool)
+
+
+def names_a_queue(topic: str, queue_id: int) -> bool:
+    """Whether topic and id can be folders of RocketMQ's layout."""
+    if not 0 <= queue_id <= _MAX_QUEUE_ID or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
+        return False
+    try:
+        return len(topic.encode()) <= _MAX_FOLDER_NAME_BYTES
+    except UnicodeEncodeError:
+        return False

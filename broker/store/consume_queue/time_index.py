@@ -1,0 +1,150 @@
+"""The time index: store times by queue offset, so that searches by time need not read the log. Our own.
+
+The pipeline writes it beside the store's other folders; a broker reads it and never writes one. A broker
+without it, or RocketMQ's, answers the same from the commit log.
+
+``timeindex/<topic>/<queueId>/<20 digits>``: positional like the consume queue. One number of 8 bytes,
+big-endian, for each unit: the store timestamp in ms, 0 where none is known. A file has as many numbers as a
+consume queue file has units, and is named after 8 * the queue offset of its first unit, so its bounds are
+those of a consume queue file. Files of units that are gone, and of none, may be missing.
+
+``timeindex/position``: one JSON object that says which part of the log the index was made from, written
+last and durably, so that there is no index without it::
+
+    {"begin": 0, "end": 4711, "last": 4400, "lastStoreTimestamp": 1700000000000}
+
+``begin`` is the log position of the first record read. ``last`` is that of the last one, ``end`` the position
+right behind it (not behind a blank record that may follow), ``lastStoreTimestamp`` its store timestamp. A
+number counts only for a unit whose record begins in [begin, end). The members about the last record prove
+that the log still is the one the index was made from: recovery may have cut it, and other messages have taken
+the same positions and queue offsets. Where the proof fails, the position file is removed and the index with
+it. Without any record ``begin`` and ``end`` are 0, ``last`` and ``lastStoreTimestamp`` -1.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool, file_name
+from rewindmq.broker.store.log.commit_log import CommitLog
+
+_log = logging.getLogger(__name__)
+
+FOLDER: Final = "timeindex"
+POSITION_FILE: Final = "position"
+TIME: Final = struct.Struct(">q")
+TIME_BYTES: Final = 8
+NOT_KNOWN: Final = 0
+
+
+class TimeIndexPosition(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Content of ``timeindex/position``; log positions in bytes, the time in ms."""
+
+    begin: int
+    end: int
+    last: int
+    last_store_timestamp: int
+
+    def to_json(self) -> bytes:
+        """The file's content."""
+        return msgspec.json.encode(self)
+
+
+def file_bytes(units_per_file: int) -> int:
+    """Size of a file, given the units of a consume queue file."""
+    return units_per_file * TIME_BYTES
+
+
+class TimeIndex:
+    """The index of one store, as far as there is one and it belongs to the store's log."""
+
+    def __init__(self, folder: Path, units_per_file: int, disk: Disk, pool: MapPool) -> None:
+        self._folder = folder
+        self._units_per_file = units_per_file
+        self._file_bytes = file_bytes(units_per_file)
+        self._disk = disk
+        self._pool = pool
+        self._begin = self._end = 0
+        # None: there is no such file, or none that can be used.
+        self._files: dict[tuple[str, int, int], MappedFile | None] = {}
+
+    def load(self, log: CommitLog) -> None:
+        """See whether there is an index, and whether it was made from this log; after recovery.
+
+        Raises:
+            OSError: a wrong index cannot be removed.
+        """
+        path = self._folder / POSITION_FILE
+        data = self._disk.read(path)
+        if data is None:
+            return
+        try:
+            position = msgspec.json.decode(data, type=TimeIndexPosition)
+        except msgspec.MsgspecError as error:
+            _log.error("time index not used: %s: %s", path, error)
+            return
+        if position.end <= position.begin:
+            return
+        record = log.record_at(position.last)
+        if (
+            record is None
+            or record.physical_offset + record.size != position.end
+            or record.store_timestamp != position.last_store_timestamp
+        ):
+            _log.warning("time index dropped: the log up to %d is not what %s tells of", position.end, path)
+            self._disk.remove(path)
+            return
+        self._begin, self._end = position.begin, position.end
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it knows no time at all, as where no job made one."""
+        return self._begin >= self._end
+
+    def store_time(self, topic: str, queue_id: int, index: int, physical_offset: int) -> int:
+        """Store timestamp, ms, of the message whose unit is ``index``; 0 when it is not known here.
+
+        Args:
+            physical_offset: the unit's log position.
+        """
+        if not self._begin <= physical_offset < self._end:
+            return NOT_KNOWN
+        number, place = divmod(index, self._units_per_file)
+        key = (topic, queue_id, number)
+        try:
+            file = self._files[key]
+        except KeyError:
+            file = self._files[key] = self._find(topic, queue_id, number)
+        if file is None:
+            return NOT_KNOWN
+        (timestamp,) = TIME.unpack_from(file.map or file.open_map(), place * TIME_BYTES)
+        return max(int(timestamp), NOT_KNOWN)
+
+    def _find(self, topic: str, queue_id: int, number: int) -> MappedFile | None:
+        base = number * self._file_bytes
+        folder = self._folder / topic / str(queue_id)
+        path = folder / file_name(base)
+        try:
+            sizes = {entry.path: entry.size for entry in self._disk.list_folder(folder) if entry.is_file}
+            if path not in sizes:
+                return None
+            if sizes[path] != self._file_bytes:
+                _log.error(
+                    "%s not used: it has %d bytes, %d are needed for the units of a consume queue file",
+                    path,
+                    sizes[path],
+                    self._file_bytes,
+                )
+                return None
+            file = MappedFile(self._pool, path, base, self._file_bytes, 0)
+            file.open_map()
+        except OSError as error:
+            _log.error("%s not used: %s", path, error.strerror)
+            return None
+        return file

@@ -1,0 +1,1 @@
+"""Files of a store: the disk seam, memory-mapped files, the lock."""

@@ -1,0 +1,194 @@
+"""The disk seam: all the store asks of the operating system, in one place where tests can make it fail."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from rewindmq.broker.store.files.lock import StoreLock
+
+# Linux gives a process 65,530 mappings (vm.max_map_count); libraries and memory need some of them.
+_MAX_MAPPINGS: Final = 16_384
+
+
+class DiskEntry(NamedTuple):
+    """What a folder holds.
+
+    Attributes:
+        size: bytes of a file.
+    """
+
+    path: Path
+    is_file: bool
+    size: int
+
+
+class Disk(Protocol):
+    """Every method raises OSError as the system does."""
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        """Keep every other store away from the folder of this file until the result is called.
+
+        Raises:
+            StoreError: another store has it, or the file cannot be made.
+        """
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder and those above it; one that is there is no error."""
+
+    def list_folder(self, path: Path) -> list[DiskEntry]:
+        """What is in a folder, by name; nothing when there is no such folder."""
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file of this name."""
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether there is a folder of this name."""
+
+    def read(self, path: Path) -> bytes | None:
+        """A small file as a whole; None when there is none."""
+
+    def touch(self, path: Path) -> None:
+        """An empty file, unless there is one."""
+
+    def create(self, path: Path, size: int) -> None:
+        """A new sparse file of exactly ``size`` bytes; missing folders are made."""
+
+    def map(self, path: Path, size: int) -> mmap.mmap:
+        """A shared, writable mapping of the whole file."""
+
+    def allocate(self, path: Path, offset: int, length: int) -> None:
+        """Claim disk blocks: writing to a mapping of a full disk would kill the process (SIGBUS)."""
+
+    def sync(self, path: Path) -> None:
+        """Make the file durable, with what was written through mappings. Called on worker threads."""
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Write a small file as a whole, durably."""
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Atomic rename, durable as well."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; a missing one is no error."""
+
+    def mtime_ms(self, path: Path) -> int:
+        """Modification time."""
+
+    def set_mtime_ms(self, path: Path, mtime_ms: int) -> None:
+        """Set the modification time."""
+
+    def data_beyond(self, path: Path, offset: int) -> int:
+        """Offset of the first byte at or after ``offset`` that is not in a hole, -1 when there is none."""
+
+    def used_ratio(self, path: Path) -> float:
+        """Part of the file system that is in use, 0 to 1."""
+
+    def physical_memory(self) -> int:
+        """Bytes of memory of the machine."""
+
+    def max_mappings(self) -> int:
+        """How many files the store may keep mapped at once; each holds a descriptor."""
+
+
+class OsDisk:
+    """The real one."""
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        lock = StoreLock(path)
+        lock.acquire()
+        return lock.release
+
+    def make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def list_folder(self, path: Path) -> list[DiskEntry]:
+        if not path.exists():
+            return []
+        entries = []
+        for entry in sorted(path.iterdir()):
+            is_file = entry.is_file()
+            entries.append(DiskEntry(entry, is_file, entry.stat().st_size if is_file else 0))
+        return entries
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def is_folder(self, path: Path) -> bool:
+        return path.is_dir()
+
+    def read(self, path: Path) -> bytes | None:
+        return path.read_bytes() if path.exists() else None
+
+    def touch(self, path: Path) -> None:
+        path.touch()
+
+    def create(self, path: Path, size: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.truncate(size)
+
+    def map(self, path: Path, size: int) -> mmap.mmap:
+        with path.open("r+b") as file:
+            return mmap.mmap(file.fileno(), size)
+
+    def allocate(self, path: Path, offset: int, length: int) -> None:
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), offset, length)
+
+    def sync(self, path: Path) -> None:
+        with path.open("rb") as file:
+            os.fdatasync(file.fileno())
+
+    def write(self, path: Path, data: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def replace(self, source: Path, target: Path) -> None:
+        source.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def mtime_ms(self, path: Path) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def set_mtime_ms(self, path: Path, mtime_ms: int) -> None:
+        os.utime(path, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
+
+    def data_beyond(self, path: Path, offset: int) -> int:
+        with path.open("rb") as file:
+            try:
+                return os.lseek(file.fileno(), offset, os.SEEK_DATA)
+            except OSError as error:
+                # Where holes cannot be asked for, every byte counts as data.
+                return -1 if error.errno == errno.ENXIO else offset
+
+    def used_ratio(self, path: Path) -> float:
+        usage = shutil.disk_usage(path)
+        # What is reserved for the system's administrator counts on neither side, as df and RocketMQ see it.
+        entire = usage.used + usage.free
+        return usage.used / entire if entire else 0.0
+
+    def physical_memory(self) -> int:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    def max_mappings(self) -> int:
+        soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft_limit == resource.RLIM_INFINITY:
+            return _MAX_MAPPINGS
+        # Connections need the larger part of the descriptors.
+        return max(16, min(_MAX_MAPPINGS, soft_limit // 4))

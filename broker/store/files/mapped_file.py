@@ -1,0 +1,229 @@
+"""Fixed-size files named after the position of their first byte (``store.md`` 1.2), mapped on first use."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.files.disk import Disk
+
+_NAME: Final = re.compile(r"[0-9]{20}")
+# Of a full pool, the part that is kept for files that may not be used any more: one in so many.
+_IDLE_SHARE: Final = 4
+
+
+def file_name(base: int) -> str:
+    """Twenty decimal digits."""
+    return f"{base:020d}"
+
+
+class MapPool:
+    """Bounds how many files are mapped at once: one that was not used for long makes room.
+
+    Reads and writes use ``MappedFile.map`` without asking the pool, so the pool does not see them. When the
+    pool is full, the files mapped longest ago lose ``map``, but the pool keeps their mappings for a while. A
+    file that is used again gets its mapping back for the price of two dictionary entries, and counts as the
+    newest; one that is not used is unmapped. That comes close to least recently used, and costs nothing
+    until the pool is full.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._limit = disk.max_mappings()
+        # Both in the order in which files came; ordered dictionaries find their first entry at once.
+        self._in_use: OrderedDict[MappedFile, mmap.mmap] = OrderedDict()
+        self._idle: OrderedDict[MappedFile, mmap.mmap] = OrderedDict()
+
+    def map(self, file: MappedFile) -> mmap.mmap:
+        """Map ``file``; a mapping given up stays valid for the code that still holds it."""
+        mapping = self._idle.pop(file, None)
+        if mapping is None:
+            if len(self._in_use) + len(self._idle) >= self._limit:
+                self._make_room()
+            mapping = self._disk.map(file.path, file.size)
+        self._in_use[file] = mapping
+        return mapping
+
+    def _make_room(self) -> None:
+        while self._in_use and len(self._idle) <= self._limit // _IDLE_SHARE:
+            file, mapping = self._in_use.popitem(last=False)
+            file.map = None
+            self._idle[file] = mapping
+        file, _ = self._idle.popitem(last=False)
+        file.give_up_map()
+
+    def release(self, file: MappedFile) -> None:
+        """Let go of one file's mapping."""
+        file.map = None
+        self._in_use.pop(file, None)
+        self._idle.pop(file, None)
+
+    def release_all(self) -> None:
+        """Let go of every mapping."""
+        for file in self._in_use:
+            file.map = None
+        self._in_use.clear()
+        self._idle.clear()
+
+
+class MappedFile:
+    """One file of a queue of files.
+
+    Attributes:
+        base: position of its first byte in the queue of files.
+        map: the mapping, or None: ``open_map`` gives it.
+        allocated: bytes from the front known to have disk blocks.
+        mtime_ms: time of the last write, ms; ``save_mtime`` tells the file system.
+        on_map_given_up: called when the pool takes the mapping away.
+    """
+
+    __slots__ = (
+        "_pool",
+        "_saved_mtime_ms",
+        "allocated",
+        "base",
+        "map",
+        "mtime_ms",
+        "on_map_given_up",
+        "path",
+        "size",
+    )
+
+    def __init__(self, pool: MapPool, path: Path, base: int, size: int, mtime_ms: int) -> None:
+        self._pool = pool
+        self.path = path
+        self.base = base
+        self.size = size
+        self.mtime_ms = mtime_ms
+        self.map: mmap.mmap | None = None
+        self.allocated = 0
+        self.on_map_given_up: Callable[[], None] | None = None
+        self._saved_mtime_ms = -1
+
+    def open_map(self) -> mmap.mmap:
+        """The mapping, made on first use. OSError when the system gives none."""
+        if self.map is None:
+            self.map = self._pool.map(self)
+        return self.map
+
+    def give_up_map(self) -> None:
+        """Let go of the mapping to make room for another."""
+        self.map = None
+        if self.on_map_given_up is not None:
+            self.on_map_given_up()
+
+    def end_at(self, mtime_ms: int) -> None:
+        """Nothing more is written; the last write made the file system forget what it was told before."""
+        self.mtime_ms = mtime_ms
+        self._saved_mtime_ms = -1
+
+    def save_mtime(self, disk: Disk) -> None:
+        """Give the file the time of its last write, which reads by time and retention go by."""
+        if self.mtime_ms != self._saved_mtime_ms:
+            # On a worker thread retention may have been quicker.
+            with suppress(FileNotFoundError):
+                disk.set_mtime_ms(self.path, self.mtime_ms)
+            self._saved_mtime_ms = self.mtime_ms
+
+
+class MappedFileQueue:
+    """The files of one folder, in the order of their bases, without a hole between them."""
+
+    def __init__(self, folder: Path, file_bytes: int, disk: Disk, pool: MapPool) -> None:
+        self.folder = folder
+        self.file_bytes = file_bytes
+        self.files: list[MappedFile] = []
+        self._disk = disk
+        self._pool = pool
+
+    def load(self) -> None:
+        """Find the files.
+
+        A last file of no bytes is what a crash between creating and sizing it leaves; 5.x removes it, too.
+
+        Raises:
+            StoreError: a stray file, one of another size, or a hole in the sequence.
+        """
+        entries = self._disk.list_folder(self.folder)
+        for index, (path, is_file, size) in enumerate(entries):
+            if _NAME.fullmatch(path.name) is None or not is_file:
+                raise StoreError(f"{path} does not belong here: only files named by 20 digits do")
+            if size == 0 and index == len(entries) - 1:
+                self._disk.remove(path)
+                continue
+            if size != self.file_bytes:
+                raise StoreError(
+                    f"{path} has {size} bytes, but files of this folder must have {self.file_bytes}"
+                )
+            base = int(path.name)
+            if base % self.file_bytes:
+                raise StoreError(f"{path} is not named after a multiple of {self.file_bytes}")
+            if self.files and base != self.files[-1].base + self.file_bytes:
+                raise StoreError(
+                    f"{self.folder} lacks the file {file_name(self.files[-1].base + self.file_bytes)}"
+                )
+            self.files.append(MappedFile(self._pool, path, base, self.file_bytes, self._disk.mtime_ms(path)))
+
+    def find(self, position: int) -> MappedFile | None:
+        """The file that holds ``position``."""
+        files = self.files
+        if not files or position < files[0].base:
+            return None
+        index = (position - files[0].base) // self.file_bytes
+        return files[index] if index < len(files) else None
+
+    def append_file(self, base: int, now_ms: int) -> MappedFile:
+        """Create the next file (the first one: at ``base``). OSError when the disk refuses."""
+        path = self.folder / file_name(base)
+        try:
+            self._disk.create(path, self.file_bytes)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Sizing failed: an empty file would be taken for one of the wrong size.
+            with suppress(OSError):
+                self._disk.remove(path)
+            raise
+        file = MappedFile(self._pool, path, base, self.file_bytes, now_ms)
+        self.files.append(file)
+        return file
+
+    def drop_last(self) -> None:
+        """Delete the last file."""
+        file = self.files.pop()
+        self._pool.release(file)
+        self._disk.remove(file.path)
+
+    def drop_first(self) -> None:
+        """Delete the first file; whoever still holds its mapping may read on. OSError: it is still there."""
+        # First out of the list: a flush that misses its file sees by that why.
+        file = self.files.pop(0)
+        try:
+            self._disk.remove(file.path)
+        except OSError:
+            self.files.insert(0, file)
+            raise
+        self._pool.release(file)
+
+    def clear_beyond(self, position: int) -> None:
+        """Zero what the file of ``position`` holds from there on, or a later crash could bring it back."""
+        file = self.find(position)
+        if file is not None:
+            clear_file_beyond(self._disk, file, position - file.base)
+
+
+def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:
+    """Zero a file from its byte ``at`` on; holes stay holes."""
+    mapping = file.open_map()
+    while 0 <= (at := disk.data_beyond(file.path, at)) < file.size:
+        end = min(at + 1_048_576, file.size)
+        chunk = mapping[at:end]
+        if chunk.strip(b"\0"):
+            mapping[at:end] = bytes(end - at)
+        at = end

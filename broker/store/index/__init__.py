@@ -1,0 +1,1 @@
+"""The key index: which messages were sent under a key."""

@@ -1,0 +1,153 @@
+"""One key index file, mapped (``store.md`` 5.1 to 5.5; 4.9.4 IndexFile)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool
+from rewindmq.broker.store.layout.index import (
+    ENTRY,
+    ENTRY_BYTES,
+    FIRST_ENTRY,
+    HEADER,
+    HEADER_BYTES,
+    SLOT,
+    SLOT_BYTES,
+    file_bytes,
+    time_diff,
+)
+
+# Disk blocks of entries are claimed ahead in steps of this many bytes; slots are written all over their part.
+_ALLOCATION_BYTES: Final = 1_048_576
+
+
+class IndexFile:
+    """Header, slots and entries. Times are ms; an entry's time is kept in whole seconds since the first one.
+
+    Attributes:
+        begin_timestamp, end_timestamp: store times of the first and the last message in it.
+        begin_phy_offset, end_phy_offset: log positions of the same.
+        index_count: number of the next entry; ``FIRST_ENTRY`` in an empty file.
+    """
+
+    def __init__(self, path: Path, slots: int, entries: int, disk: Disk, pool: MapPool) -> None:
+        self.path = path
+        self._slots = slots
+        self._entries = entries
+        self._entries_at = HEADER_BYTES + slots * SLOT_BYTES
+        self._disk = disk
+        self._pool = pool
+        self._file = MappedFile(pool, path, 0, file_bytes(slots, entries), 0)
+        self.begin_timestamp = self.end_timestamp = 0
+        self.begin_phy_offset = self.end_phy_offset = 0
+        self.index_count = FIRST_ENTRY
+        self._hash_slot_count = 0
+
+    def read_header(self) -> bool:
+        """Take over what the file says; False when that cannot be. OSError when it cannot be mapped."""
+        fields = HEADER.unpack_from(self._file.open_map())
+        self.begin_timestamp, self.end_timestamp, self.begin_phy_offset, self.end_phy_offset = fields[:4]
+        self._hash_slot_count, count = fields[4:]
+        # Zeros are a file that a crash left before the first entry.
+        self.index_count = max(count, FIRST_ENTRY)
+        return 0 <= count <= self._entries and 0 <= self._hash_slot_count <= self._slots
+
+    def begin_after(self, previous: IndexFile) -> None:
+        """Start where the file before ended; the first entry puts its own values in place of these."""
+        self.begin_timestamp = self.end_timestamp = previous.end_timestamp
+        self.begin_phy_offset = self.end_phy_offset = previous.end_phy_offset
+
+    @property
+    def is_full(self) -> bool:
+        return self.index_count >= self._entries
+
+    @property
+    def is_empty(self) -> bool:
+        return self.index_count <= FIRST_ENTRY
+
+    def put(self, key_hash: int, physical_offset: int, store_timestamp: int) -> None:
+        """Add one entry; the file must not be full. OSError when the disk gives no room."""
+        assert not self.is_full
+        number = self.index_count
+        at = self._entries_at + number * ENTRY_BYTES
+        mapping = self._file.map or self._file.open_map()
+        if self._file.allocated < at + ENTRY_BYTES:
+            self._claim(at + ENTRY_BYTES)
+        slot_at = HEADER_BYTES + key_hash % self._slots * SLOT_BYTES
+        (newest,) = SLOT.unpack_from(mapping, slot_at)
+        if not 0 < newest <= number:
+            newest = 0
+            self._hash_slot_count += 1
+        seconds = time_diff(store_timestamp, self.begin_timestamp)
+        ENTRY.pack_into(mapping, at, key_hash, physical_offset, seconds, newest)
+        SLOT.pack_into(mapping, slot_at, number)
+        if number <= FIRST_ENTRY:
+            self.begin_phy_offset = physical_offset
+            self.begin_timestamp = store_timestamp
+        self.end_phy_offset = physical_offset
+        self.end_timestamp = store_timestamp
+        self.index_count = number + 1
+        HEADER.pack_into(
+            mapping,
+            0,
+            self.begin_timestamp,
+            store_timestamp,
+            self.begin_phy_offset,
+            physical_offset,
+            self._hash_slot_count,
+            self.index_count,
+        )
+        self._file.mtime_ms = store_timestamp
+
+    def _claim(self, end: int) -> None:
+        file = self._file
+        end = min(max(end, self._entries_at) + _ALLOCATION_BYTES, file.size)
+        self._disk.allocate(file.path, file.allocated, end - file.allocated)
+        file.allocated = end
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        """Whether a message stored in [begin, end] can be in the file."""
+        return begin <= self.end_timestamp and end >= self.begin_timestamp
+
+    def select(self, key_hash: int, max_count: int, begin: int, end: int) -> list[int]:
+        """Log positions under a hash with a time in [begin, end], newest first."""
+        found: list[int] = []
+        mapping = self._file.map or self._file.open_map()
+        (number,) = SLOT.unpack_from(mapping, HEADER_BYTES + key_hash % self._slots * SLOT_BYTES)
+        # A chain goes from newer to older entries; anything else is damage and ends it.
+        bound = self.index_count
+        while len(found) < max_count and 0 < number < bound:
+            bound = number
+            entry = ENTRY.unpack_from(mapping, self._entries_at + number * ENTRY_BYTES)
+            entry_hash, physical_offset, seconds, number = entry
+            if seconds < 0:
+                break
+            time = self.begin_timestamp + seconds * 1_000
+            if entry_hash == key_hash and begin <= time <= end:
+                found.append(physical_offset)
+            if time < begin:
+                break
+        return found
+
+    def entries_of_last(self) -> int:
+        """How many entries the last message in it has."""
+        mapping = self._file.map or self._file.open_map()
+        number = self.index_count
+        while number > FIRST_ENTRY:
+            entry = ENTRY.unpack_from(mapping, self._entries_at + (number - 1) * ENTRY_BYTES)
+            if entry[1] != self.end_phy_offset:
+                break
+            number -= 1
+        return self.index_count - number
+
+    def flush(self) -> None:
+        """Make the file durable; may run on a worker thread. OSError when the disk refuses."""
+        self._disk.sync(self.path)
+        self._file.save_mtime(self._disk)
+
+    def remove(self) -> None:
+        """Delete the file. OSError when the disk refuses."""
+        self._pool.release(self._file)
+        self._disk.remove(self.path)

@@ -1,0 +1,1 @@
+"""Names and byte layouts of a store's files."""

@@ -1,0 +1,243 @@
+"""The commit log: segments of fixed size that hold every message in the order of arrival (``store.md`` 3)."""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import struct
+import threading
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.files.disk import Disk
+from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MapPool
+from rewindmq.broker.store.log.record_check import StoredRecord, check_record, is_blank
+from rewindmq.protocol.record import (
+    BLANK,
+    BLANK_BYTES,
+    MAGIC_BLANK,
+    STORE_TIMESTAMP_AT_V4,
+    STORE_TIMESTAMP_AT_V6,
+    SYS_FLAG_AT,
+)
+from rewindmq.protocol.sysflag import MessageSysFlag
+
+_log = logging.getLogger(__name__)
+_INT64: Final = struct.Struct(">q")
+_BORN_V6: Final = int(MessageSysFlag.BORNHOST_V6)
+# Blocks are claimed ahead in steps of this many bytes.
+_ALLOCATION_BYTES: Final = 4_194_304
+_MAGIC_END: Final = 8
+
+
+class CommitLog:
+    """Appends and reads by position. The writer fills ``buffer`` itself and then moves ``max_offset`` on.
+
+    Attributes:
+        buffer: mapping of the last segment.
+        base: log position of its first byte.
+        max_offset: log position of the next record. One attribute, so that a flushing thread sees it whole.
+        room_end: up to which log position records may be written without ``make_room``.
+        last_store_timestamp: of the newest record, ms; 0 in an empty log.
+        flushed_offset: everything before this position is durable.
+    """
+
+    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MapPool) -> None:
+        self.segments = MappedFileQueue(folder, config.mapped_file_size_commit_log, disk, pool)
+        self.segment_bytes = config.mapped_file_size_commit_log
+        self._disk = disk
+        self._flush_lock = threading.Lock()
+        self.buffer: mmap.mmap = mmap.mmap(-1, 1)
+        self.base = 0
+        self.max_offset = 0
+        self.room_end = 0
+        self.last_store_timestamp = 0
+        self.flushed_offset = 0
+
+    @property
+    def min_offset(self) -> int:
+        """Position of the first byte kept."""
+        files = self.segments.files
+        return files[0].base if files else 0
+
+    def set_end(self, offset: int) -> None:
+        """Declare what was found on disk: records end at ``offset``; later segments are deleted."""
+        segments = self.segments
+        while segments.files and segments.files[-1].base > offset:
+            segments.drop_last()
+        if segments.files:
+            segments.clear_beyond(offset)
+            self._activate(segments.files[-1])
+        self.max_offset = offset
+
+    def _activate(self, segment: MappedFile) -> None:
+        self.buffer = segment.open_map()
+        self.base = segment.base
+        self.room_end = 0
+
+    def make_room(self, size: int) -> None:
+        """See to it that ``size`` bytes, at most a segment less its blank record, can be written.
+
+        Raises:
+            OSError: the disk gives no room; nothing has changed.
+        """
+        files = self.segments.files
+        if not files or self.base + self.segment_bytes - self.max_offset < size + BLANK_BYTES:
+            self._roll()
+        segment = files[-1]
+        self._claim(segment, self.max_offset - self.base + size + BLANK_BYTES)
+        self.room_end = self.base + segment.allocated - BLANK_BYTES
+
+    def _claim(self, segment: MappedFile, end: int) -> None:
+        if segment.allocated >= end:
+            return
+        start = max(segment.allocated, self.max_offset - segment.base)
+        end = min(max(end, segment.allocated + _ALLOCATION_BYTES), self.segment_bytes)
+        self._disk.allocate(segment.path, start, end - start)
+        segment.allocated = end
+
+    def _roll(self) -> None:
+        files = self.segments.files
+        if not files:
+            self._activate(self.segments.append_file(0, self.last_store_timestamp))
+            return
+        full = files[-1]
+        left = full.base + self.segment_bytes - self.max_offset
+        if left >= BLANK_BYTES:
+            self._claim(full, self.max_offset - full.base + BLANK_BYTES)
+        segment = self.segments.append_file(full.base + self.segment_bytes, self.last_store_timestamp)
+        try:
+            segment.open_map()
+        except OSError:
+            self.segments.drop_last()
+            raise
+        if left >= BLANK_BYTES:
+            BLANK.pack_into(self.buffer, self.max_offset - full.base, left, MAGIC_BLANK)
+        full.end_at(self.last_store_timestamp)
+        self._activate(segment)
+        self.max_offset = segment.base
+
+    def begin_at(self, base: int) -> None:
+        """Let an empty log begin with the segment of this base: a slave's, whose master's first are gone.
+
+        Raises:
+            OSError: the disk gives no room; the log is still empty.
+        """
+        self._activate(self.segments.append_file(base, self.last_store_timestamp))
+        self.max_offset = self.flushed_offset = base
+
+    def end_segment(self) -> None:
+        """Write the blank record that says that the rest of the segment is unused; the next one is there.
+
+        Raises:
+            OSError: the disk gives no room; nothing has changed.
+        """
+        self._roll()
+
+    def append_record(self, record: bytes, timestamp: int) -> None:
+        """Write a record as it is, which has to fit into the segment.
+
+        Raises:
+            OSError: the disk gives no room; nothing has changed.
+        """
+        start = self.max_offset - self.base
+        end = start + len(record)
+        self._claim(self.segments.files[-1], end)
+        buffer = self.buffer
+        # Size and magic come last: a torn record is none.
+        buffer[start + _MAGIC_END : end] = memoryview(record)[_MAGIC_END:]
+        buffer[start : start + _MAGIC_END] = record[:_MAGIC_END]
+        self.last_store_timestamp = max(self.last_store_timestamp, timestamp)
+        self.max_offset += len(record)
+
+    def chunk(self, offset: int, max_bytes: int) -> bytes:
+        """What stands at ``offset``, at most so many bytes of one segment; nothing outside of the log."""
+        segment = self.segments.find(offset)
+        if segment is None or offset >= self.max_offset:
+            return b""
+        start = offset - segment.base
+        end = min(start + max_bytes, segment.size, self.max_offset - segment.base)
+        return (segment.map or segment.open_map())[start:end]
+
+    def read(self, offset: int, size: int) -> bytes | None:
+        """``size`` bytes at ``offset``; None when they do not lie within one segment and the log."""
+        segment = self.segments.find(offset)
+        if segment is None or size < 0:
+            return None
+        start = offset - segment.base
+        if start + size > self.segment_bytes or offset + size > self.max_offset:
+            return None
+        return (segment.map or segment.open_map())[start : start + size]
+
+    def record_at(self, offset: int) -> StoredRecord | None:
+        """The intact record that starts at ``offset``; None for any other position."""
+        segment = self.segments.find(offset)
+        if segment is None:
+            return None
+        end = min(self.segment_bytes, self.max_offset - segment.base)
+        return check_record(segment.open_map(), offset - segment.base, end, offset, check_crc=False)
+
+    def next_record(self, offset: int) -> StoredRecord | None:
+        """The record at ``offset``, where a record or the blank behind the last one of a segment stands.
+
+        Damage costs the rest of its segment. None at the end of the log.
+        """
+        while (segment := self.segments.find(offset)) is not None and offset < self.max_offset:
+            record = self.record_at(offset)
+            if record is not None:
+                return record
+            if not is_blank(segment.open_map(), offset - segment.base, segment.size):
+                _log.error(
+                    "no intact record at log position %d, the rest of its segment is passed over", offset
+                )
+            offset = self.next_segment_base(offset)
+        return None
+
+    def properties_of(self, record: StoredRecord) -> bytes:
+        """The properties text of a record of this log."""
+        segment = self.segments.find(record.physical_offset)
+        assert segment is not None
+        return record.properties(segment.open_map(), segment.base)
+
+    def store_time(self, offset: int) -> int:
+        """Store timestamp of the record at ``offset``, -1 when the position is not in the log."""
+        segment = self.segments.find(offset)
+        if segment is None or offset + STORE_TIMESTAMP_AT_V6 + 8 > self.max_offset:
+            return -1
+        start = offset - segment.base
+        if start + STORE_TIMESTAMP_AT_V6 + 8 > self.segment_bytes:
+            return -1
+        mapping = segment.map or segment.open_map()
+        at = STORE_TIMESTAMP_AT_V6 if mapping[start + SYS_FLAG_AT + 3] & _BORN_V6 else STORE_TIMESTAMP_AT_V4
+        return int(_INT64.unpack_from(mapping, start + at)[0])
+
+    def next_segment_base(self, offset: int) -> int:
+        """Base of the segment behind the one that holds ``offset``."""
+        return offset - offset % self.segment_bytes + self.segment_bytes
+
+    def flush(self) -> int:
+        """Make everything written so far durable; may run on a worker thread while records are appended.
+
+        Returns:
+            The position up to which the log is durable.
+
+        Raises:
+            OSError: the disk refuses; what is durable is then unknown and ``flushed_offset`` stays.
+        """
+        with self._flush_lock:
+            end = self.max_offset
+            if end > self.flushed_offset:
+                for segment in list(self.segments.files):
+                    if segment.base < end and segment.base + segment.size > self.flushed_offset:
+                        self._disk.sync(segment.path)
+                self.flushed_offset = end
+            return self.flushed_offset
+
+    def save_mtimes(self, timestamp: int) -> None:
+        """Tell the file system when the segments were last written to, the last one at ``timestamp``."""
+        files = list(self.segments.files)
+        if files:
+            files[-1].mtime_ms = timestamp
+        for file in files:
+            file.save_mtime(self._disk)

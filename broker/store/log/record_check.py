@@ -1,0 +1,148 @@
+"""Records as recovery and reads by position meet them: possibly torn, stale, or no record at all."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from rewindmq.broker.store.files.mapped_file import MappedFile
+from rewindmq.protocol.record import BLANK, BLANK_BYTES, FIXED_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from rewindmq.protocol.sysflag import MessageSysFlag
+
+
+class RecordHead(NamedTuple):
+    """How the fields before the body are packed, which depends on the sizes of the two hosts."""
+
+    layout: struct.Struct
+    body_at: int
+
+
+HOST_FLAGS: Final = int(MessageSysFlag.BORNHOST_V6 | MessageSysFlag.STOREHOST_V6)
+_BORN_V6: Final = int(MessageSysFlag.BORNHOST_V6)
+_STORE_V6: Final = int(MessageSysFlag.STOREHOST_V6)
+
+
+def _head(born_bytes: int, store_bytes: int) -> RecordHead:
+    layout = struct.Struct(f">iIiiiqqiq{born_bytes}sq{store_bytes}siqi")
+    return RecordHead(layout, layout.size)
+
+
+# By the host bits of sysFlag.
+RECORD_HEADS: Final = {
+    0: RecordHead(FIXED_V4, FIXED_V4.size),
+    _BORN_V6: _head(20, 8),
+    _STORE_V6: _head(8, 20),
+    HOST_FLAGS: _head(20, 20),
+}
+
+# The same with only what says what a record is and where it belongs: size, magic, CRC, queue id, queue
+# offset, log position, sysFlag, store timestamp, body length.
+_CHECKED_FIELDS: Final = {
+    flags: struct.Struct(f">iIii4xqqi{28 if flags & _BORN_V6 else 16}xq{32 if flags & _STORE_V6 else 20}xi")
+    for flags in RECORD_HEADS
+}
+_INT16: Final = struct.Struct(">h")
+# The byte of sysFlag that holds the host bits.
+_HOST_FLAGS_AT: Final = 39
+
+
+class StoredRecord(NamedTuple):
+    """What consume queues and the index need to know of a record."""
+
+    physical_offset: int
+    size: int
+    topic: bytes
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    store_timestamp: int
+    properties_bytes: int
+
+    def properties(self, mapping: mmap.mmap | bytes, base: int) -> bytes:
+        """The properties text, given the mapping of the segment and the segment's base."""
+        end = self.physical_offset - base + self.size
+        return mapping[end - self.properties_bytes : end]
+
+
+def check_record(
+    mapping: mmap.mmap | bytes, position: int, end: int, physical_offset: int, check_crc: bool
+) -> StoredRecord | None:
+    """The record at ``position`` of a segment, or None when there is no intact one.
+
+    Intact means: a known magic, its own log position in it, lengths that add up and stay before ``end``, and
+    the body's CRC if asked for. V2 records (5.x, topics above 127 bytes) are read too.
+    """
+    if not 0 <= position <= end - FIXED_V4.size:
+        return None
+    fields = _CHECKED_FIELDS[mapping[position + _HOST_FLAGS_AT] & HOST_FLAGS]
+    body_at = position + fields.size
+    if body_at > end:
+        return None
+    size, magic, crc, queue_id, queue_offset, physical, sys_flag, store_timestamp, body_bytes = (
+        fields.unpack_from(mapping, position)
+    )
+    if magic == MAGIC_V1:
+        topic_at = body_at + body_bytes + 1
+    elif magic == MAGIC_V2:
+        topic_at = body_at + body_bytes + 2
+    else:
+        return None
+    if physical != physical_offset or body_bytes < 0 or topic_at > end:
+        return None
+    topic_bytes = mapping[topic_at - 1]
+    if magic == MAGIC_V2:
+        topic_bytes |= mapping[topic_at - 2] << 8
+    properties_at = topic_at + topic_bytes + 2
+    if properties_at > end:
+        return None
+    (properties_bytes,) = _INT16.unpack_from(mapping, properties_at - 2)
+    record_end = properties_at + properties_bytes
+    if properties_bytes < 0 or record_end > end or record_end - position != size:
+        return None
+    if check_crc and crc32(mapping[body_at : body_at + body_bytes]) & 0x7FFFFFFF != crc:
+        return None
+    return StoredRecord(
+        physical_offset,
+        size,
+        mapping[topic_at : topic_at + topic_bytes],
+        queue_id,
+        queue_offset,
+        sys_flag,
+        store_timestamp,
+        properties_bytes,
+    )
+
+
+def is_blank(mapping: mmap.mmap, position: int, end: int) -> bool:
+    """Whether the record at ``position`` says that the rest of the segment is unused."""
+    return position <= end - BLANK_BYTES and BLANK.unpack_from(mapping, position)[1] == MAGIC_BLANK
+
+
+class SegmentScan:
+    """Walks the records of one segment in order.
+
+    Attributes:
+        position: after the walk, where in the segment the first thing stands that is no intact record.
+        is_complete: the walk ended at the blank record (or exactly at the segment's end).
+        mapping: of the segment.
+    """
+
+    def __init__(self, segment: MappedFile, check_crc: bool) -> None:
+        self.segment = segment
+        self.mapping = segment.open_map()
+        self._check_crc = check_crc
+        self.position = 0
+        self.is_complete = False
+
+    def __iter__(self) -> Iterator[StoredRecord]:
+        mapping, base, end = self.mapping, self.segment.base, self.segment.size
+        check_crc = self._check_crc
+        position = 0
+        while (record := check_record(mapping, position, end, base + position, check_crc)) is not None:
+            position += record.size
+            yield record
+        self.position = position
+        self.is_complete = position == end or is_blank(mapping, position, end)

@@ -1,0 +1,190 @@
+"""Reading messages by queue offset: the hot path of every pull (``store.md`` 4.5, ``behaviour.md`` B.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
+from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE, UNIT, ConsumeQueue
+from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.broker.store.model import GetMessageStatus, GetResult
+
+# One read looks at no more than this many bytes of units, or 20 for each message asked for.
+_SCAN_BYTES: Final = 16_000
+
+_FOUND: Final = GetMessageStatus.FOUND
+_NO_MATCHED_MESSAGE: Final = GetMessageStatus.NO_MATCHED_MESSAGE
+_MESSAGE_WAS_REMOVING: Final = GetMessageStatus.MESSAGE_WAS_REMOVING
+
+
+class MessageReader:
+    """DefaultMessageStore#getMessage of 4.9.4."""
+
+    def __init__(self, log: CommitLog, config: StoreConfig, physical_memory: int) -> None:
+        self._log = log
+        self._cold_distance = physical_memory * config.access_message_in_memory_max_ratio // 100
+        self._hot_bytes = config.max_transfer_bytes_on_message_in_memory
+        self._hot_count = config.max_transfer_count_on_message_in_memory
+        self._cold_bytes = config.max_transfer_bytes_on_message_in_disk
+        self._cold_count = config.max_transfer_count_on_message_in_disk
+
+    def is_cold(self, physical_offset: int) -> bool:
+        """Whether the position lies too far behind the log's tail to be in memory."""
+        return self._log.max_offset - physical_offset > self._cold_distance
+
+    def read(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        tag_codes: frozenset[int] | None,
+        accepts: Callable[[bytes], bool] | None = None,
+    ) -> GetResult:
+        """At most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all).
+
+        Args:
+            accepts: asked about each record besides; None takes all.
+        """
+        min_offset = queue.min_offset
+        max_offset = queue.max_offset
+        if offset < min_offset or offset >= max_offset:
+            return _out_of_range(offset, min_offset, max_offset)
+        units = queue.units(offset, max(_SCAN_BYTES, max_count * CQ_UNIT_BYTES))
+        if not units:
+            file_units = queue.files.file_bytes // CQ_UNIT_BYTES
+            return GetResult(
+                GetMessageStatus.OFFSET_FOUND_NULL,
+                offset - offset % file_units + file_units,
+                min_offset,
+                max_offset,
+            )
+        if accepts is not None:
+            return self._collect_accepted(units, offset, max_count, accepts, min_offset, max_offset)
+        return self._collect(units, offset, max_count, tag_codes, min_offset, max_offset)
+
+    def _collect(
+        self,
+        units: bytes,
+        offset: int,
+        max_count: int,
+        tag_codes: frozenset[int] | None,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        log = self._log
+        cold_before = log.max_offset - self._cold_distance
+        hot_count = min(self._hot_count, max_count)
+        cold_count = min(self._cold_count, max_count)
+        hot_bytes = self._hot_bytes
+        cold_bytes = self._cold_bytes
+        status = _NO_MATCHED_MESSAGE
+        chunks: list[bytes] = []
+        # The segment of the last record; records next to each other are copied in one piece.
+        base = limit = 0
+        mapping = log.buffer
+        run_start = run_end = -1
+        skip_before = -1
+        total = count = scanned = 0
+        for physical, size, tags_code in UNIT.iter_unpack(units):
+            if physical < skip_before:
+                scanned += 1
+                continue
+            if count:
+                if physical < cold_before:
+                    if count >= cold_count or total + size > cold_bytes:
+                        break
+                elif count >= hot_count or total + size > hot_bytes:
+                    break
+            scanned += 1
+            if tag_codes is not None and tags_code not in tag_codes:
+                continue
+            end = physical + size
+            if physical != run_end or end > limit:
+                if run_start >= 0:
+                    chunks.append(mapping[run_start - base : run_end - base])
+                    run_start = run_end = -1
+                if physical < base or end > limit or size <= 0:
+                    segment = log.segments.find(physical)
+                    base = 0 if segment is None else segment.base
+                    limit = 0 if segment is None else min(base + segment.size, log.max_offset)
+                    if segment is None or end > limit or size <= 0:
+                        if not count:
+                            status = _MESSAGE_WAS_REMOVING
+                        if size != FILLER_SIZE:
+                            skip_before = log.next_segment_base(physical)
+                        continue
+                    mapping = segment.map or segment.open_map()
+                run_start = physical
+            run_end = end
+            total += size
+            count += 1
+        if count:
+            status = _FOUND
+        if run_start >= 0:
+            chunks.append(mapping[run_start - base : run_end - base])
+        return GetResult(
+            status,
+            offset + scanned,
+            min_offset,
+            max_offset,
+            chunks[0] if len(chunks) == 1 else b"".join(chunks),
+            count,
+        )
+
+    def _collect_accepted(
+        self,
+        units: bytes,
+        offset: int,
+        max_count: int,
+        accepts: Callable[[bytes], bool],
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        """The same, record by record: each has to be looked into."""
+        log = self._log
+        cold_before = log.max_offset - self._cold_distance
+        status = _NO_MATCHED_MESSAGE
+        chunks: list[bytes] = []
+        total = scanned = 0
+        skip_before = -1
+        for physical, size, _ in UNIT.iter_unpack(units):
+            if chunks and self._is_full(len(chunks), total + size, max_count, is_cold=physical < cold_before):
+                break
+            scanned += 1
+            if physical < skip_before:
+                continue
+            record = log.read(physical, size)
+            if not record:
+                if not chunks:
+                    status = _MESSAGE_WAS_REMOVING
+                if size != FILLER_SIZE:
+                    skip_before = log.next_segment_base(physical)
+            elif accepts(record):
+                chunks.append(record)
+                total += size
+            elif not chunks:
+                status = _NO_MATCHED_MESSAGE
+        if chunks:
+            status = _FOUND
+        return GetResult(status, offset + scanned, min_offset, max_offset, b"".join(chunks), len(chunks))
+
+    def _is_full(self, count: int, total: int, max_count: int, *, is_cold: bool) -> bool:
+        if count >= max_count:
+            return True
+        if is_cold:
+            return count >= self._cold_count or total > self._cold_bytes
+        return count >= self._hot_count or total > self._hot_bytes
+
+
+def _out_of_range(offset: int, min_offset: int, max_offset: int) -> GetResult:
+    if max_offset == 0:
+        return GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
+    if offset < min_offset:
+        return GetResult(GetMessageStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
+    if offset == max_offset:
+        return GetResult(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
+    return GetResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+
+
+EMPTY_QUEUE: Final = GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)

@@ -1,0 +1,185 @@
+"""A slave's log: bytes of its master's, put at the same positions.
+
+4.9.4 ``CommitLog#appendData`` and ``ReputMessageService``. Changed: bytes become part of the log by whole
+records. The front of one whose rest is yet to come is kept in memory, so what is on disk is a log at any
+time, and what a slave acknowledges are messages. A queue that starts over at the master, since its topic was
+deleted or it had no message left, does so here: a slave of 4.9.4 finds its messages only when there are more
+than before. And bytes that are no record where one has to stand are refused: 4.9.4 stores them, and
+dispatches nothing from there on.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
+from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.broker.store.log.record_check import StoredRecord, check_record
+from rewindmq.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
+_MAGICS: Final = frozenset((MAGIC_V1, MAGIC_V2))
+_HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
+# Of a record besides its body: fixed fields, topic, properties.
+_MAX_OVERHEAD_BYTES: Final = 131_072
+# Queue offsets without a message, as a master's compaction topic has them, are filled up to this many.
+_MAX_GAP: Final = 1_000_000
+
+
+class Arrival(NamedTuple):
+    """A message that can be read now.
+
+    Attributes:
+        max_offset: one past it.
+    """
+
+    topic: str
+    queue_id: int
+    max_offset: int
+    tags_code: int
+    properties: bytes
+
+
+class ReplicaWriter:
+    """Takes the log as it comes, in pieces of any size; positions are the master's."""
+
+    def __init__(
+        self, log: CommitLog, queues: ConsumeQueueTable, coder: TagsCoder, config: StoreConfig
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._coder = coder
+        self._max_record_bytes = config.max_message_size + _MAX_OVERHEAD_BYTES
+        # The front of a record, not yet in the log.
+        self._front = bytearray()
+        # How much of the unused rest of a segment is still to come, when the log is in the next one already.
+        self._unused = 0
+
+    @property
+    def position(self) -> int:
+        """The log position that has to come next."""
+        return self._log.max_offset - self._unused + len(self._front)
+
+    def restart(self) -> None:
+        """Forget what came of an unfinished record; the log position to go on from is its end."""
+        self._front.clear()
+        self._unused = 0
+
+    def append(self, position: int, data: bytes) -> list[Arrival]:
+        """Put the records that are complete now into log and queues.
+
+        Args:
+            position: of the first byte; an empty log begins where a segment does.
+
+        Raises:
+            StoreError: not what has to follow here: another position, or no record. What came before it is in
+                the log.
+            OSError: the disk refuses, likewise.
+        """
+        log = self._log
+        if not log.segments.files:
+            self._begin(position)
+        if position != self.position:
+            raise StoreError(f"log position {self.position} is next, not {position}")
+        if self._unused:
+            passed = min(self._unused, len(data))
+            self._unused -= passed
+            data = data[passed:]
+        self._front += data
+        if not self._has_record(self._front):
+            return []
+        block = bytes(self._front)
+        arrivals: list[Arrival] = []
+        at = 0
+        try:
+            while at < len(block) and (size := self._next(block, at, arrivals)):
+                at += size
+        finally:
+            del self._front[:at]
+        return arrivals
+
+    def _begin(self, position: int) -> None:
+        if position < 0 or position % self._log.segment_bytes:
+            raise StoreError(
+                f"log position {position} is no segment's begin: the master needs the same"
+                f" mappedFileSizeCommitLog, {self._log.segment_bytes}"
+            )
+        self._log.begin_at(position)
+
+    def _has_record(self, front: bytearray) -> bool:
+        """Whether it is worth a look: a record, or something that is none."""
+        if len(front) < _SIZE_AND_MAGIC.size:
+            return False
+        size: int
+        size, magic = _SIZE_AND_MAGIC.unpack_from(front)
+        return magic not in _MAGICS or len(front) >= size or size > self._max_record_bytes
+
+    def _next(self, block: bytes, at: int, arrivals: list[Arrival]) -> int:
+        """How many bytes the record at ``at`` took; 0 when its rest is yet to come."""
+        if len(block) - at < _SIZE_AND_MAGIC.size:
+            return 0
+        log = self._log
+        size: int
+        size, magic = _SIZE_AND_MAGIC.unpack_from(block, at)
+        left = log.base + log.segment_bytes - log.max_offset
+        if magic == MAGIC_BLANK and size == left:
+            log.end_segment()
+            passed = min(size, len(block) - at)
+            self._unused = size - passed
+            return passed
+        if magic not in _MAGICS or not 0 < size <= min(left, self._max_record_bytes):
+            raise self._no_record()
+        if len(block) - at < size:
+            return 0
+        record = check_record(block, at, at + size, log.max_offset, check_crc=False)
+        if record is None:
+            raise self._no_record()
+        self._apply(record, block[at : at + size], arrivals)
+        return size
+
+    def _no_record(self) -> StoreError:
+        return StoreError(
+            f"what the master has at log position {self._log.max_offset} is no record that can follow here:"
+            " its log is another one, or mappedFileSizeCommitLog or maxMessageSize differ"
+        )
+
+    def _apply(self, record: StoredRecord, data: bytes, arrivals: list[Arrival]) -> None:
+        log = self._log
+        queue = None
+        if record.sys_flag & TRANSACTION_MASK not in _HALF:
+            queue = self._queue_with_room(record)
+        log.append_record(data, record.store_timestamp)
+        if queue is not None:
+            properties = record.properties(data, record.physical_offset)
+            tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
+            queue.append(record.physical_offset, record.size, tags_code, record.store_timestamp)
+            arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code, properties))
+
+    def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue | None:
+        """The record's queue; None where no folder can be named so, as in recovery."""
+        topic = record.topic.decode("utf-8", "replace")
+        queue = self._queues.get((topic, record.queue_id))
+        if queue is not None and record.queue_offset < queue.max_offset:
+            # Every record comes once: the master has removed the queue, which starts over there.
+            self._queues.remove(topic, record.queue_id)
+            queue = None
+        queue = queue or self._queues.create(topic, record.queue_id)
+        if queue is None:
+            return None
+        gap = record.queue_offset - queue.max_offset
+        if gap > 0:
+            if gap > _MAX_GAP and queue.files.files:
+                raise StoreError(
+                    f"the master has message {record.queue_offset} of queue {queue.queue_id} of {topic} where"
+                    f" {queue.max_offset} is next"
+                )
+            queue.skip_to(record.queue_offset, record.store_timestamp)
+        if queue.max_offset >= queue.room_end:
+            queue.make_room(1, record.store_timestamp)
+        return queue

@@ -1,0 +1,280 @@
+"""Appending messages: the hot path of every send (``store.md`` 3, 4.4, 10.1)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
+from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, TagsCoder
+from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.broker.store.log.record_check import HOST_FLAGS, RECORD_HEADS
+from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
+from rewindmq.protocol.properties import PROPERTY_SEPARATOR
+from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+_INT16: Final = struct.Struct(">H")
+_SEPARATOR: Final = PROPERTY_SEPARATOR.encode()
+_SEPARATOR_BYTE: Final = _SEPARATOR[0]
+_CRC_MASK: Final = 0x7FFF_FFFF
+_OTHER_FLAGS: Final = ~HOST_FLAGS
+# Prepared and rollback records are no messages of their queue: no unit, queue offset 0.
+_HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
+# The size and the magic of a record are written last, so a torn record is none.
+_MAGIC_END: Final = 8
+_BODY_LENGTH_BYTES: Final = 4
+
+_PUT_OK: Final = PutStatus.PUT_OK
+_ILLEGAL: Final = PutResult(PutStatus.MESSAGE_ILLEGAL)
+_NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+
+
+class _Head(NamedTuple):
+    layout: struct.Struct
+    body_at: int
+    host_flags: int
+
+
+class MessageWriter:
+    """Writes a record, then its unit. The queue offset is the next one of the queue."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueueTable,
+        config: StoreConfig,
+        coder: TagsCoder,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._coder = coder
+        self._now_ms = now_ms
+        self._max_message_bytes = config.max_message_size
+        self._max_record_bytes = config.mapped_file_size_commit_log - BLANK_BYTES
+        self._heads: dict[int, _Head] = {}
+        self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
+
+    def set_store_host(self, store_host: bytes) -> None:
+        """The address that records name as their broker: 8 or 20 bytes."""
+        store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
+        self.store_host = store_host
+        for born_bytes, born_flag in ((8, 0), (20, MessageSysFlag.BORNHOST_V6)):
+            flags = int(store_flag | born_flag)
+            head = RECORD_HEADS[flags]
+            self._heads[born_bytes] = _Head(head.layout, head.body_at, flags)
+
+    def put(self, message: StoredMessage) -> PutResult:
+        """Append one message; a refused one leaves no trace."""
+        queue_id = message.queue_id
+        queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
+        born_host = message.born_host
+        head = self._heads.get(len(born_host))
+        body = message.body
+        properties = message.properties
+        body_bytes = len(body)
+        if (
+            queue is None
+            or head is None
+            or not queue.topic_field
+            or body_bytes > self._max_message_bytes
+            or len(properties) > MAX_PROPERTIES_BYTES
+        ):
+            return _ILLEGAL
+        layout, body_at, host_flags = head
+        tail = queue.topic_field + _INT16.pack(len(properties)) + properties
+        size = body_at + body_bytes + len(tail)
+        log = self._log
+        timestamp = self._now_ms()
+        if timestamp < log.last_store_timestamp:
+            timestamp = log.last_store_timestamp
+        sys_flag = message.sys_flag & _OTHER_FLAGS | host_flags
+        has_unit = sys_flag & TRANSACTION_MASK not in _HALF
+        if log.max_offset + size > log.room_end or queue.max_offset >= queue.room_end:
+            if size > self._max_record_bytes:
+                return _ILLEGAL
+            if not self._make_room(queue, size, 1 if has_unit else 0, timestamp):
+                return _NO_ROOM
+        physical_offset = log.max_offset
+        queue_offset = queue.max_offset if has_unit else 0
+        try:
+            fields = layout.pack(
+                size,
+                MAGIC_V1,
+                crc32(body) & _CRC_MASK,
+                queue_id,
+                message.flag,
+                queue_offset,
+                physical_offset,
+                sys_flag,
+                message.born_timestamp,
+                born_host,
+                timestamp,
+                self.store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                body_bytes,
+            )
+        except struct.error:
+            # A number beyond its field.
+            return _ILLEGAL
+        buffer = log.buffer
+        start = physical_offset - log.base
+        body_start = start + body_at
+        body_end = body_start + body_bytes
+        buffer[body_start:body_end] = body
+        buffer[body_end : start + size] = tail
+        buffer[start:body_start] = fields
+        log.max_offset = physical_offset + size
+        log.last_store_timestamp = timestamp
+        if has_unit:
+            tags_code = message.tags_code
+            if message.topic == SCHEDULE_TOPIC:
+                tags_code = self._coder.tags_code(SCHEDULE_TOPIC, properties, timestamp)
+            queue.append(physical_offset, size, tags_code, timestamp)
+        return PutResult(_PUT_OK, physical_offset, queue_offset, size, timestamp, 1)
+
+    def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
+        """Append the inner messages next to each other with one store timestamp: all of them, or none."""
+        queue_id = message.queue_id
+        queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
+        head = self._heads.get(len(message.born_host))
+        if queue is None or head is None or not entries or message.topic == SCHEDULE_TOPIC:
+            return _ILLEGAL
+        if message.sys_flag & TRANSACTION_MASK in _HALF or not queue.topic_field:
+            return _ILLEGAL
+        shared = message.properties
+        overhead = head.body_at + len(queue.topic_field) + _INT16.size
+        if shared:
+            entries = [
+                (body, _with_shared(own, shared), tags_code, flag) for body, own, tags_code, flag in entries
+            ]
+        sizes = [overhead + len(body) + len(properties) for body, properties, _, _ in entries]
+        # Nearly always the whole messages are smaller than what properties may have.
+        if max(sizes) > MAX_PROPERTIES_BYTES and any(
+            len(properties) > MAX_PROPERTIES_BYTES for _, properties, _, _ in entries
+        ):
+            return _ILLEGAL
+        total = sum(sizes)
+        if total > self._max_message_bytes or total > self._max_record_bytes:
+            return _ILLEGAL
+        log = self._log
+        timestamp = max(self._now_ms(), log.last_store_timestamp)
+        if (log.max_offset + total > log.room_end or queue.max_offset + len(entries) > queue.room_end) and (
+            not self._make_room(queue, total, len(entries), timestamp)
+        ):
+            return _NO_ROOM
+        try:
+            data, units = self._encode_batch(message, head, queue, entries, sizes, timestamp)
+        except struct.error:
+            return _ILLEGAL
+        start = log.max_offset - log.base
+        # The first record's magic comes last: a torn batch is none.
+        log.buffer[start + _MAGIC_END : start + total] = memoryview(data)[_MAGIC_END:]
+        log.buffer[start : start + _MAGIC_END] = data[:_MAGIC_END]
+        log.max_offset += total
+        log.last_store_timestamp = timestamp
+        queue_offset = queue.max_offset
+        queue.append_all(units, total, timestamp)
+        return PutResult(_PUT_OK, units[0], queue_offset, total, timestamp, len(entries), units[::3])
+
+    def _make_room(self, queue: ConsumeQueue, size: int, units: int, timestamp: int) -> bool:
+        log = self._log
+        try:
+            # The queue's file last: a new segment may cost it the mapping it is written through.
+            if log.max_offset + size > log.room_end:
+                log.make_room(size)
+            if queue.max_offset + units > queue.room_end:
+                queue.make_room(units, timestamp)
+        except OSError:
+            return False
+        return True
+
+    def _encode_batch(
+        self,
+        message: StoredMessage,
+        head: _Head,
+        queue: ConsumeQueue,
+        entries: BatchEntries,
+        sizes: list[int],
+        timestamp: int,
+    ) -> tuple[bytes, list[int]]:
+        """The records, and the numbers of their consume-queue units one after the other."""
+        shared = _shared_fields(message, head, timestamp, self.store_host)
+        pack = _batch_head(len(shared)).pack
+        pack_length = _INT16.pack
+        queue_id = message.queue_id
+        topic_field = queue.topic_field
+        queue_offset = queue.max_offset
+        physical_offset = self._log.max_offset
+        # The topic, and the length of the properties: few lengths occur in one batch.
+        between: dict[int, bytes] = {}
+        parts: list[bytes | memoryview] = []
+        units: list[int] = []
+        for (body, properties, tags_code, flag), size in zip(entries, sizes, strict=True):
+            length = len(properties)
+            topic_and_length = between.get(length)
+            if topic_and_length is None:
+                topic_and_length = between[length] = topic_field + pack_length(length)
+            parts += (
+                pack(
+                    size,
+                    MAGIC_V1,
+                    crc32(body) & _CRC_MASK,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    physical_offset,
+                    shared,
+                    len(body),
+                ),
+                body,
+                topic_and_length,
+                properties,
+            )
+            units += (physical_offset, size, tags_code)
+            physical_offset += size
+            queue_offset += 1
+        return b"".join(parts), units
+
+
+@cache
+def _batch_head(shared_bytes: int) -> struct.Struct:
+    """A record up to its body, the fields that all records of a batch share being so many bytes in one."""
+    return struct.Struct(f">iIiiiqq{shared_bytes}si")
+
+
+def _shared_fields(message: StoredMessage, head: _Head, timestamp: int, store_host: bytes) -> bytes:
+    """What lies between the log position and the length of the body."""
+    fields = head.layout.pack(
+        0,
+        MAGIC_V1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        message.sys_flag & _OTHER_FLAGS | head.host_flags,
+        message.born_timestamp,
+        message.born_host,
+        timestamp,
+        store_host,
+        message.reconsume_times,
+        0,
+        0,
+    )
+    return fields[SYS_FLAG_AT:-_BODY_LENGTH_BYTES]
+
+
+def _with_shared(own: bytes, shared: bytes) -> bytes:
+    """An inner message's properties with the batch's behind them."""
+    if own and own[-1] != _SEPARATOR_BYTE:
+        own += _SEPARATOR
+    return own + shared

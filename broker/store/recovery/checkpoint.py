@@ -1,0 +1,43 @@
+"""The ``checkpoint`` file: up to which store time the files are known to be durable (``store.md`` 6)."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Final
+
+from rewindmq.broker.store.files.disk import Disk
+
+_BYTES: Final = 4_096
+_FIELDS: Final = struct.Struct(">qqq")
+# Recovery starts this much earlier than the file says.
+_MARGIN_MS: Final = 3_000
+
+
+class StoreCheckpoint:
+    """Three store times, ms: of the newest durable log record, queue unit and index entry."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self._path = path
+        self._disk = disk
+        self.physic_msg_timestamp = 0
+        self.logics_msg_timestamp = 0
+        self.index_msg_timestamp = 0
+
+    def load(self) -> None:
+        """Read the file; a missing or short one counts as zeros. OSError when it cannot be read."""
+        data = self._disk.read(self._path) or b""
+        if len(data) >= _FIELDS.size:
+            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = (
+                _FIELDS.unpack_from(data)
+            )
+
+    @property
+    def min_timestamp(self) -> int:
+        """Messages stored up to then are complete on disk, ms."""
+        return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - _MARGIN_MS)
+
+    def save(self) -> None:
+        """Write the file durably. OSError when the disk refuses."""
+        fields = _FIELDS.pack(self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
+        self._disk.write(self._path, fields.ljust(_BYTES, b"\0"))

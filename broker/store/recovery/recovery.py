@@ -1,0 +1,153 @@
+"""Bringing log and queues to one consistent end when a store is opened (``store.md`` 9)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
+from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
+from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
+from rewindmq.broker.store.log.commit_log import CommitLog
+from rewindmq.broker.store.log.record_check import SegmentScan, StoredRecord, check_record
+from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
+from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+
+_LOG: Final = logging.getLogger("rewindmq.store")
+# After a clean stop RocketMQ verifies no more than this many segments (CommitLog#recoverNormally).
+_SEGMENTS_CHECKED: Final = 3
+_HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
+
+
+class _UnitsMissingError(Exception):
+    """A record was met whose queue lacks units of earlier records."""
+
+
+class Recovery:
+    """What 4.9.4 does on load and on its first dispatch, in one pass.
+
+    The log is cut behind the last intact record, units beyond are dropped, missing units are rebuilt.
+    Better than 4.9.4 in two ways. It rebuilds from an earlier segment where units are missing, instead
+    of leaving holes (``store.md`` 9.6). And units of delayed messages always carry their delivery time (9.7).
+    A queue whose folder is gone is rebuilt once a record that no queue has a unit of names it; messages of a
+    deleted folder that only older segments hold stay out of sight, as nothing tells that there were any.
+
+    Attributes:
+        rebuilt_units: how many units were missing and have been made from the log.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueueTable,
+        checkpoint: StoreCheckpoint,
+        coder: TagsCoder,
+        check_crc: bool,
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._checkpoint = checkpoint
+        self._coder = coder
+        self._check_crc = check_crc
+        self.rebuilt_units = 0
+        self._found: dict[tuple[bytes, int], ConsumeQueue | None] = {}
+
+    def run(self, clean: bool) -> None:
+        """Recover after a clean stop, or after a crash."""
+        for queue in self._queues:
+            queue.recover(is_durable=clean)
+        segments = self._log.segments.files
+        if not segments:
+            for queue in self._queues:
+                queue.destroy()
+            return
+        verify_from = max(0, len(segments) - _SEGMENTS_CHECKED) if clean else self._checkpoint_segment()
+        try:
+            end = self._scan(min(verify_from, self._rebuild_segment()), verify_from)
+        except _UnitsMissingError:
+            end = self._scan(0, verify_from)
+        self._log.set_end(end)
+        self._log.flushed_offset = end if clean else self._log.min_offset
+        for queue in self._queues:
+            queue.truncate(end)
+            queue.correct_min_offset(self._log.min_offset)
+        if self.rebuilt_units:
+            _LOG.info("%d consume queue entries rebuilt from the commit log", self.rebuilt_units)
+
+    def _checkpoint_segment(self) -> int:
+        """Number of the newest segment that starts with a record the checkpoint covers."""
+        segments = self._log.segments.files
+        for number in range(len(segments) - 1, 0, -1):
+            segment = segments[number]
+            first = check_record(segment.open_map(), 0, segment.size, segment.base, check_crc=False)
+            if first is not None and 0 < first.store_timestamp <= self._checkpoint.min_timestamp:
+                return number
+        return 0
+
+    def _rebuild_segment(self) -> int:
+        """Number of the segment with the first record that no queue has a unit of."""
+        segments = self._log.segments.files
+        number = (self._queues.max_physical_offset - segments[0].base) // self._log.segment_bytes
+        return min(max(number, 0), len(segments) - 1)
+
+    def _scan(self, start: int, verify_from: int) -> int:
+        """Walk the segments from ``start`` on and return where the log ends.
+
+        Segments before ``verify_from`` are walked only to rebuild units: damage there costs the rest of that
+        segment's units, not the log behind it.
+        """
+        segments = self._log.segments.files
+        for number in range(start, len(segments)):
+            verify = number >= verify_from
+            scan = SegmentScan(segments[number], self._check_crc and verify)
+            newest = self._log.last_store_timestamp
+            for record in scan:
+                self._dispatch(record, scan, may_restart=start > 0)
+                if record.store_timestamp > newest:
+                    newest = record.store_timestamp
+            self._log.last_store_timestamp = newest
+            if not scan.is_complete:
+                end = segments[number].base + scan.position
+                if verify:
+                    return end
+                _LOG.error("no intact record at log position %d, rebuild goes on with the next segment", end)
+        return segments[-1].base + self._log.segment_bytes
+
+    def _dispatch(self, record: StoredRecord, scan: SegmentScan, *, may_restart: bool) -> None:
+        if record.sys_flag & TRANSACTION_MASK in _HALF:
+            return
+        key = (record.topic, record.queue_id)
+        try:
+            queue = self._found[key]
+        except KeyError:
+            queue = self._find(key)
+        if queue is None or record.physical_offset + record.size <= queue.max_physical_offset:
+            return
+        if record.queue_offset > queue.max_offset:
+            if may_restart:
+                raise _UnitsMissingError
+            if queue.max_offset:
+                _LOG.error(
+                    "queue %d of %s has no message %d, log position %d becomes it",
+                    queue.queue_id,
+                    queue.topic,
+                    queue.max_offset,
+                    record.physical_offset,
+                )
+        before = queue.max_offset
+        properties = record.properties(scan.mapping, scan.segment.base)
+        tags_code = self._coder.tags_code(queue.topic, properties, record.store_timestamp)
+        queue.build(
+            record.physical_offset, record.size, tags_code, record.queue_offset, record.store_timestamp
+        )
+        self.rebuilt_units += queue.max_offset != before
+
+    def _find(self, key: tuple[bytes, int]) -> ConsumeQueue | None:
+        topic = key[0].decode("utf-8", "replace")
+        queue = self._queues.get((topic, key[1])) or self._queues.create(topic, key[1])
+        if queue is None:
+            _LOG.error(
+                "queue %d of topic %r can have no consume queue, its messages are passed over", key[1], topic
+            )
+        self._found[key] = queue
+        return queue

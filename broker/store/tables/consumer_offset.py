@@ -1,0 +1,302 @@
+"""Consumer offsets: what each group has consumed of each queue (``behaviour.md`` B.8, ``store.md`` 8.4).
+
+Beside an offset stands an epoch: how often the queue was reset in fenced mode (``behaviour.md`` E.18, F12).
+Both are in one file, so no crash can part them. The epochs are a member of their own, ``epochTable``, which
+RocketMQ passes over when it reads the file, and which is not there while there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.store.files.disk import Disk, OsDisk
+from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.store.tables.config_json import format_config
+
+NO_OFFSET: Final = -1
+# RocketMQ has no bound, and takes any topic, group and queue id (4.x).
+MAX_OFFSETS: Final = 500_000
+_SEPARATOR: Final = "@"
+_MAX_EPOCH: Final = 2**63 - 1
+_OS_DISK: Final = OsDisk()
+
+# topic@group to queue to number.
+_Table = dict[str, dict[int, int]]
+
+
+class OffsetRecord(NamedTuple):
+    """What is stored for a group in a queue.
+
+    Attributes:
+        offset: the next one to consume, ``NO_OFFSET`` when there is none.
+        epoch: how often the queue was reset in fenced mode; 0 where there is no offset.
+    """
+
+    offset: int
+    epoch: int
+
+
+class ConsumerOffsetTable:
+    """``topic@group`` to queue to next offset to consume (ConsumerOffsetManager). The last writer wins."""
+
+    def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
+        self._file = ConfigFile(path, disk)
+        self._offsets: _Table = {}
+        # Only those above 0.
+        self._epochs: _Table = {}
+        # Written by 5.x, and of no use here but to it.
+        self._version: Any = None
+        self._count = 0
+        self._is_saved = True
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Store an offset, whatever was there.
+
+        Returns:
+            The offset before, ``NO_OFFSET`` when there was none; RocketMQ warns when it was greater.
+
+        Raises:
+            StoreError: there are ``MAX_OFFSETS`` and none for this queue; nothing has changed.
+        """
+        key = topic + _SEPARATOR + group
+        offsets = self._offsets.get(key)
+        previous = NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
+        if previous == offset:
+            return previous
+        if offsets is None or queue_id not in offsets:
+            if self._count >= MAX_OFFSETS:
+                raise StoreError(f"there are {MAX_OFFSETS} consumer offsets already")
+            self._count += 1
+            offsets = self._offsets.setdefault(key, {})
+        offsets[queue_id] = offset
+        self._is_saved = False
+        return previous
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The offset stored, ``NO_OFFSET`` when there is none."""
+        offsets = self._offsets.get(topic + _SEPARATOR + group)
+        return NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
+
+    def replace(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
+        """Put offsets in the place of all that a group has in some topics, none of which may have epochs.
+
+        Args:
+            offsets: topic to queue to offset.
+
+        Raises:
+            StoreError: there would be more than ``MAX_OFFSETS``; nothing has changed.
+        """
+        fresh = {topic + _SEPARATOR + group: dict(queues) for topic, queues in offsets.items()}
+        growth = sum(len(queues) - len(self._offsets.get(key, ())) for key, queues in fresh.items())
+        if growth > 0 and self._count + growth > MAX_OFFSETS:
+            raise StoreError(f"there are {self._count} consumer offsets already")
+        self._offsets.update(fresh)
+        self._count += growth
+        self._is_saved = self._is_saved and not fresh
+
+    def remove_group(self, group: str) -> None:
+        """Forget everything a group has stored, epochs included."""
+        for topic in self.topics_of(group):
+            key = topic + _SEPARATOR + group
+            self._count -= len(self._offsets.pop(key))
+            self._epochs.pop(key, None)
+            self._is_saved = False
+
+    def epoch(self, group: str, topic: str, queue_id: int) -> int:
+        """How often the queue was reset in fenced mode; asked for with every commit and pull."""
+        if not self._epochs:
+            return 0
+        epochs = self._epochs.get(topic + _SEPARATOR + group)
+        return 0 if epochs is None else epochs.get(queue_id, 0)
+
+    def record(self, group: str, topic: str, queue_id: int) -> OffsetRecord:
+        """Offset and epoch together."""
+        return OffsetRecord(self.query(group, topic, queue_id), self.epoch(group, topic, queue_id))
+
+    def has_epochs(self, group: str, topic: str) -> bool:
+        """Whether any of the group's queues in the topic was ever reset in fenced mode."""
+        return topic + _SEPARATOR + group in self._epochs
+
+    def offsets_of(self, group: str, topic: str) -> dict[int, int]:
+        """Queue to offset, a copy; empty when the group has none for the topic."""
+        return dict(self._offsets.get(topic + _SEPARATOR + group, ()))
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics the group has offsets for. A key with a second ``@`` belongs to nobody, as in RocketMQ."""
+        return [
+            parts[0]
+            for parts in (key.split(_SEPARATOR) for key in self._offsets)
+            if len(parts) == 2 and parts[1] == group
+        ]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have offsets for the topic."""
+        return [
+            parts[1]
+            for parts in (key.split(_SEPARATOR) for key in self._offsets)
+            if len(parts) == 2 and parts[0] == topic
+        ]
+
+    def load(self) -> None:
+        """Read the file, see ``ConfigFile.load``. StoreError when it cannot be read."""
+        self._offsets, self._epochs, self._version = self._file.load(_read_document) or ({}, {}, None)
+        self._count = sum(map(len, self._offsets.values()))
+        self._is_saved = True
+
+    def persist(self) -> bool:
+        """Write the file if anything changed since it was last written.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            StoreError: the disk refused; the next call tries again.
+        """
+        text = self.take_text()
+        if text is None:
+            return False
+        self.save_text(text)
+        return True
+
+    def take_text(self) -> str | None:
+        """What ``save_text`` is to write, None when nothing changed since this was last asked."""
+        if self._is_saved:
+            return None
+        self._is_saved = True
+        return self._format(self._offsets, self._epochs)
+
+    def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
+        """See whether offsets for all these queues can be stored.
+
+        Raises:
+            StoreError: some have none yet, and there would be more than ``MAX_OFFSETS``.
+        """
+        offsets = self._offsets.get(topic + _SEPARATOR + group, {})
+        if self._count + sum(queue_id not in offsets for queue_id in queue_ids) > MAX_OFFSETS:
+            raise StoreError(f"there are {self._count} consumer offsets already")
+
+    def take_text_of_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> str:
+        """What ``save_text`` is to write before ``reset`` with the same arguments; nothing is reset yet.
+
+        A reset has to be on disk before anybody is told of its epoch: after a crash the next reset would give
+        the same number to other deliveries.
+
+        Args:
+            targets: queue to offset.
+
+        Raises:
+            StoreError: see ``check_room``.
+        """
+        self.check_room(group, topic, targets)
+        key = topic + _SEPARATOR + group
+        offsets = self._offsets.get(key, {})
+        self._is_saved = True
+        return self._format(
+            {**self._offsets, key: {**offsets, **targets}},
+            {**self._epochs, key: {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}},
+        )
+
+    def reset(self, group: str, topic: str, targets: Mapping[int, int]) -> dict[int, int]:
+        """Store offsets and raise their epochs, once ``take_text_of_reset`` is on disk.
+
+        No other text may be taken in between.
+
+        Returns:
+            Queue to new epoch.
+        """
+        key = topic + _SEPARATOR + group
+        epochs = self._next_epochs(key, targets)
+        offsets = self._offsets.setdefault(key, {})
+        self._count += len(targets.keys() - offsets.keys())
+        offsets.update(targets)
+        self._epochs.setdefault(key, {}).update(epochs)
+        return epochs
+
+    def _format(self, offsets: _Table, epochs: _Table) -> str:
+        version = self._version
+        return format_config({"dataVersion": version, "offsetTable": offsets, "epochTable": epochs or None})
+
+    def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
+        known = self._epochs.get(key, {})
+        return {queue_id: known.get(queue_id, 0) + 1 for queue_id in targets}
+
+    def tables(self) -> tuple[dict[str, dict[int, int]], dict[str, dict[int, int]]]:
+        """Copies of all offsets and of all epochs: ``topic@group`` to queue to number."""
+        offsets = {key: dict(queues) for key, queues in self._offsets.items()}
+        return offsets, {key: dict(queues) for key, queues in self._epochs.items()}
+
+    def take_over(
+        self, offsets: Mapping[str, Mapping[int, int]], epochs: Mapping[str, Mapping[int, int]]
+    ) -> None:
+        """Lay a master's offsets over those here, each ``topic@group`` as a whole, its epochs with it.
+
+        Raises:
+            StoreError: there would be more than ``MAX_OFFSETS``, or an epoch cannot be; nothing has changed.
+        """
+        kept = sum(len(queues) for key, queues in self._offsets.items() if key not in offsets)
+        count = kept + sum(map(len, offsets.values()))
+        if count > MAX_OFFSETS:
+            raise StoreError(f"a master has {count} consumer offsets, the limit is {MAX_OFFSETS}")
+        for key, queues in epochs.items():
+            if not all(
+                0 < epoch <= _MAX_EPOCH and queue in offsets.get(key, {}) for queue, epoch in queues.items()
+            ):
+                raise StoreError(f"a master has epochs of {key} that cannot be")
+        for key, offsets_of_key in offsets.items():
+            epochs_of_key = dict(epochs.get(key, {}))
+            if self._offsets.get(key) != offsets_of_key or self._epochs.get(key, {}) != epochs_of_key:
+                self._offsets[key] = dict(offsets_of_key)
+                self._epochs.pop(key, None)
+                if epochs_of_key:
+                    self._epochs[key] = epochs_of_key
+                self._is_saved = False
+        self._count = count
+
+    def save_text(self, text: str) -> None:
+        """Write the file; may run on a worker thread while offsets are stored.
+
+        Raises:
+            StoreError: the disk refused; the offsets count as changed again.
+        """
+        try:
+            self._file.save_text(text)
+        except BaseException:
+            self._is_saved = False
+            raise
+
+
+def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
+    """Offsets, epochs and version of a parsed file; what else 5.x adds is made of the offsets."""
+    offsets = _read_table(document, "offsetTable", "offset")
+    epochs = _read_table(document, "epochTable", "epoch")
+    for key, queues in epochs.items():
+        for queue_id, epoch in queues.items():
+            if not 0 < epoch <= _MAX_EPOCH:
+                raise ValueError(f"epoch {epoch} of queue {queue_id} of {key} is out of range")
+            if offsets.get(key, {}).get(queue_id, NO_OFFSET) < 0:
+                raise ValueError(f"queue {queue_id} of {key} has an epoch and no offset")
+    return offsets, {key: queues for key, queues in epochs.items() if queues}, document.get("dataVersion")
+
+
+def _read_table(document: Any, member: str, what: str) -> _Table:
+    table = document.get(member)
+    if table is None:
+        return {}
+    if not isinstance(table, dict):
+        raise ValueError(f"{member} is no object")
+    for key, queues in table.items():
+        if not isinstance(queues, dict):
+            raise ValueError(f"{member}: {key} is no object of queues")
+    return {key: _read_queues(queues, what) for key, queues in table.items()}
+
+
+def _read_queues(queues: Mapping[Any, Any], what: str) -> dict[int, int]:
+    read = {}
+    for queue_id, number in queues.items():
+        if type(number) is not int:
+            raise ValueError(f"{what} {number!r} of queue {queue_id} is not a whole number")
+        read[int(queue_id)] = number
+    return read

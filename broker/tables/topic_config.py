@@ -1,0 +1,259 @@
+"""The broker's topics, in ``config/topics.json`` (``store.md`` 8.2, ``behaviour.md`` B.1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.limits import MAX_TOPICS, check_room
+from rewindmq.broker.store.tables.config_file import ConfigFile
+from rewindmq.broker.tables.saved_table import save_or_refuse
+from rewindmq.broker.tables.topic_attributes import is_compacted
+from rewindmq.broker.tables.unknown_fields import KeptMembers
+from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.names import (
+    BENCHMARK_TOPIC,
+    DEFAULT_TOPIC,
+    OFFSET_MOVED_EVENT,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+)
+from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
+
+_log = logging.getLogger(__name__)
+
+_PERM_TEMPLATE: Final = PERM_READ_WRITE | Perm.INHERIT
+_SCHEDULE_QUEUES: Final = 18
+
+
+class TopicConfigManager:
+    """RocketMQ 4.9.4 ``TopicConfigManager``; every change is on disk before it is announced.
+
+    Attributes:
+        on_change: called after each change, to register it at the name servers.
+        on_compacted: called with the topics of the compaction store, when they are known and when there is
+            another one.
+        data_version: another object after each change.
+    """
+
+    def __init__(self, config: BrokerConfig, file: ConfigFile, now_ms: Callable[[], int]) -> None:
+        self._config = config
+        self._file = file
+        self._now_ms = now_ms
+        self.on_change: Callable[[], None] = _nobody_to_tell
+        self.on_compacted: Callable[[Collection[str]], None] = _nobody_who_compacts
+        self._topics = {topic.topic_name: topic for topic in _built_in(config)}
+        self._built_in = frozenset(self._topics)
+        self._kept = KeptMembers("topicConfigTable", TopicConfig)
+        self.data_version = DataVersion(timestamp=now_ms())
+
+    def load(self) -> None:
+        """Lay the file over the built-in topics.
+
+        Raises:
+            StoreError: neither the file nor its backup can be read.
+        """
+        self._file.load(self._read)
+        self._tell_compacted()
+
+    def _tell_compacted(self) -> None:
+        self.on_compacted([name for name, topic in self._topics.items() if is_compacted(topic)])
+
+    def _read(self, content: Any) -> None:
+        table = msgspec.convert(content.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False)
+        version = content.get("dataVersion")
+        if version:
+            self.data_version = msgspec.convert(version, DataVersion, strict=False)
+        self._kept.note(content)
+        self._topics.update(table)
+
+    def find(self, topic: str) -> TopicConfig | None:
+        """The topic's settings; not to be changed in place."""
+        return self._topics.get(topic)
+
+    @property
+    def built_in(self) -> frozenset[str]:
+        """Names of the topics that the broker makes for itself."""
+        return self._built_in
+
+    def is_built_in(self, topic: str) -> bool:
+        """Whether the broker made the topic for itself; administrators may not change it."""
+        return topic in self._built_in
+
+    def plan_for_send(
+        self, topic: str, default_topic: str, default_queue_nums: int, topic_sys_flag: int
+    ) -> TopicConfig | None:
+        """A topic made after the template a producer names; None when there is none, or it may not be copied.
+
+        It has min(the producer's wish, the template's write queues) queues, at least 0, and the template's
+        permission without INHERIT. Nothing is stored before ``update``.
+
+        Raises:
+            RequestError: 1, there are too many topics.
+        """
+        template = self._topics.get(default_topic)
+        # The file may still hold the default topic of a start that had it.
+        is_off = default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable
+        if template is None or is_off or not template.perm & Perm.INHERIT:
+            _log.warning("topic %s is not created: no template %s to inherit from", topic, default_topic)
+            return None
+        check_room("topics", len(self._topics), MAX_TOPICS)
+        queue_nums = max(0, min(default_queue_nums, template.write_queue_nums))
+        return TopicConfig(
+            topic,
+            read_queue_nums=queue_nums,
+            write_queue_nums=queue_nums,
+            perm=template.perm & ~Perm.INHERIT,
+            topic_filter_type=template.topic_filter_type,
+            topic_sys_flag=topic_sys_flag,
+        )
+
+    def plan(
+        self, topic: str, queue_nums: int, perm: int = PERM_READ_WRITE, topic_sys_flag: int = 0
+    ) -> TopicConfig:
+        """A retry or dead-letter topic that is not there; nothing is stored before ``update``.
+
+        Raises:
+            RequestError: 1, there are too many topics.
+        """
+        check_room("topics", len(self._topics), MAX_TOPICS)
+        return TopicConfig(
+            topic,
+            read_queue_nums=queue_nums,
+            write_queue_nums=queue_nums,
+            perm=perm,
+            topic_sys_flag=topic_sys_flag,
+        )
+
+    def ensure(self, topic: str, queue_nums: int, topic_sys_flag: int = 0) -> TopicConfig:
+        """The retry topic of that name, created unless it is there."""
+        known = self._topics.get(topic)
+        if known is None:
+            known = self.plan(topic, queue_nums, topic_sys_flag=topic_sys_flag)
+            self.update(known)
+        return known
+
+    def update(self, topic: TopicConfig, *, announce: bool = True) -> None:
+        """Create or replace a topic.
+
+        Args:
+            announce: False leaves the registration to the caller.
+
+        Raises:
+            RequestError: 1, the topic is new and there are too many, or the file cannot be written; nothing
+                has changed.
+        """
+        if topic.topic_name not in self._topics:
+            check_room("topics", len(self._topics), MAX_TOPICS)
+        self._replace_all({**self._topics, topic.topic_name: topic})
+        if announce:
+            self.on_change()
+
+    def renew(self) -> None:
+        """Have everybody look again, the name servers too: what the topics are allowed has changed.
+
+        Raises:
+            RequestError: 1, the file cannot be written.
+        """
+        self._replace_all(self._topics)
+        self.on_change()
+
+    def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
+        """Have the topics of a master and nothing else, if its version is another.
+
+        Raises:
+            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+        """
+        if wrapper.data_version != self.data_version:
+            check_room("topics", len(wrapper.topic_config_table) - 1, MAX_TOPICS)
+            self._replace_all(dict(wrapper.topic_config_table), wrapper.data_version)
+            self._kept.forget()
+
+    def delete(self, topic: str) -> bool:
+        """Forget a topic; it is not unregistered, as in RocketMQ. False when there was none.
+
+        Raises:
+            RequestError: 1, the file cannot be written; nothing has changed.
+        """
+        if topic not in self._topics:
+            return False
+        self._replace_all({name: config for name, config in self._topics.items() if name != topic})
+        self._kept.drop(topic)
+        return True
+
+    @property
+    def names(self) -> Collection[str]:
+        """All topics."""
+        return self._topics.keys()
+
+    def mark_ordered(self, topics: Iterable[str]) -> None:
+        """Set ``order`` on the topics listed in ORDER_TOPIC_CONFIG and clear it on the others."""
+        ordered = set(topics)
+        wrong = [topic for name, topic in self._topics.items() if topic.order != (name in ordered)]
+        if wrong:
+            changed = {
+                topic.topic_name: msgspec.structs.replace(topic, order=not topic.order) for topic in wrong
+            }
+            self._replace_all({**self._topics, **changed})
+
+    def wrapper(self) -> TopicConfigSerializeWrapper:
+        """All topics as they are registered: a broker that may not be read or written says so for each."""
+        permission = self._config.broker_permission
+        topics = self._topics
+        if permission & PERM_READ_WRITE != PERM_READ_WRITE:
+            topics = {name: msgspec.structs.replace(topic, perm=permission) for name, topic in topics.items()}
+        return TopicConfigSerializeWrapper(dict(topics), self.data_version)
+
+    def table(self) -> TopicConfigSerializeWrapper:
+        """All topics as they are."""
+        return TopicConfigSerializeWrapper(dict(self._topics), self.data_version)
+
+    def _replace_all(self, topics: dict[str, TopicConfig], version: DataVersion | None = None) -> None:
+        is_own = version is None
+        if version is None:
+            version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
+        content: dict[str, Any] = {
+            "dataVersion": _to_file(version),
+            "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},
+        }
+        # What was kept is not a master's.
+        save_or_refuse(self._file, self._kept.added_to(content) if is_own else content)
+        self._topics = topics
+        self.data_version = version
+        self._tell_compacted()
+
+
+def _to_file(part: TopicConfig | DataVersion) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.to_builtins(part).items() if value is not None}
+
+
+def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
+    yield _topic(SELF_TEST_TOPIC, 1)
+    if config.auto_create_topic_enable:
+        yield _topic(DEFAULT_TOPIC, config.default_topic_queue_nums, _PERM_TEMPLATE)
+    yield _topic(BENCHMARK_TOPIC, 1_024)
+    cluster_perm = _PERM_TEMPLATE if config.cluster_topic_enable else int(Perm.INHERIT)
+    yield _topic(config.broker_cluster_name, 16, cluster_perm)
+    broker_perm = _PERM_TEMPLATE if config.broker_topic_enable else int(Perm.INHERIT)
+    yield _topic(config.broker_name, 1, broker_perm)
+    yield _topic(OFFSET_MOVED_EVENT, 1)
+    yield _topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES)
+    if config.trace_topic_enable:
+        yield _topic(config.msg_trace_topic_name, 1)
+    yield _topic(f"{config.broker_cluster_name}_REPLY_TOPIC", 1)
+
+
+def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+    return TopicConfig(name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=int(perm))
+
+
+def _nobody_who_compacts(topics: Collection[str]) -> None:
+    """Without a store."""
+
+
+def _nobody_to_tell() -> None:
+    """Until the broker registers."""
