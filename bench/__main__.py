@@ -34,7 +34,7 @@ from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row, render, write_json
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.process import raise_descriptor_limit
+from rewindmq.protocol.remoting.process.runner import raise_descriptor_limit
 from rewindmq.protocol.reset_mode import ResetMode
 
 _QUEUE_ENTRIES = 10_000_000

@@ -19,7 +19,6 @@ import uvloop
 
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -33,11 +32,12 @@ from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.message import Message
-from rewindmq.protocol.properties import format_properties
-from rewindmq.protocol.remoting.process import tune_collector
+from rewindmq.protocol.message.batch import encode_batch
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.sysflag import PullSysFlag
+from rewindmq.protocol.remoting.process.runner import tune_collector
 from rewindmq.protocol.remoting.runtime import Listener, TcpNetwork, system_runtime
 from rewindmq.protocol.subscription import build_subscription_data
-from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.protocol.version import LanguageCode
 
 _TOPIC: Final = "HotPathTopic"

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from rewindmq.protocol.properties import format_properties
-from rewindmq.protocol.record import (
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.record import (
     BLANK,
     BLANK_BYTES,
     BODY_OFFSET_V4,

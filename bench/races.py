@@ -6,11 +6,11 @@ import time
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
-from rewindmq.race.explore.pool import Setting
-from rewindmq.race.explore.search import Search
-from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging, play_simulated
-from rewindmq.race.run_many import play_many
+from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
+from rewindmq.race.explore.search.pool import Setting
+from rewindmq.race.explore.search.search import Search
+from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, Staging, play_simulated
+from rewindmq.race.play.run_many import play_many
 from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
 from rewindmq.race.scenario.choose import choose_case
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.remoting.process_options import (
+from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
     add_process_arguments,
     port_number,
@@ -72,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rewindmq.broker.broker import Broker
     from rewindmq.broker.config import read_broker_config
-    from rewindmq.protocol.remoting.point_log import PointLog
-    from rewindmq.protocol.remoting.process import configure_log, read_parent_line, run_process
+    from rewindmq.protocol.remoting.process.point_log import PointLog
+    from rewindmq.protocol.remoting.process.runner import configure_log, read_parent_line, run_process
     from rewindmq.protocol.remoting.runtime import SystemClock
 
     options = ProcessOptions.from_arguments(arguments)

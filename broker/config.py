@@ -13,13 +13,13 @@ import msgspec
 
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
+from rewindmq.protocol.config.property_file import property_fields
 from rewindmq.protocol.errors import ConfigError
 from rewindmq.protocol.ha_frame import MAX_TRANSFER_BYTES
+from rewindmq.protocol.message.sysflag import PERM_READ_WRITE
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.property_file import property_fields
-from rewindmq.protocol.remoting.property_loader import load_properties
+from rewindmq.protocol.remoting.process.property_loader import load_properties
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.protocol.sysflag import PERM_READ_WRITE
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.protocol.live_properties import change_live, live_text
+from rewindmq.protocol.config.live_properties import change_live, live_text
 
 _LIVE_KEYS: Final = (
     "autoCreateTopicEnable",

@@ -8,9 +8,9 @@ from typing import Final
 
 from rewindmq.broker.store.model import SearchMode
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import FAQ_URL, FAQ_URL_5
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
 
 @dataclass(frozen=True, slots=True)

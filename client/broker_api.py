@@ -17,8 +17,8 @@ from rewindmq.protocol.body.lock import (
     UnlockBatchRequestBody,
 )
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import Body, CommandHeader, RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.header.client import GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rewindmq.client.consumer_requests import ConsumerRequests
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader, ResetOffsetRequestHeader
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import PGROUP
+from rewindmq.protocol.message.record import RecordError, decode_record
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.properties import PGROUP
-from rewindmq.protocol.record import RecordError, decode_record
 from rewindmq.protocol.remoting.connection import Connection, Handler
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.wire_option import add_wire_argument, chosen_wire
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process_options import ProcessOptions, add_process_arguments, positive_int
+from rewindmq.protocol.remoting.process.options import ProcessOptions, add_process_arguments, positive_int
 
 if TYPE_CHECKING:
     from rewindmq.client.cli_output import Report
@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Consume until stopped, and return the exit code."""
     from rewindmq.client.cli_output import make_report
-    from rewindmq.protocol.remoting.process import run_work
+    from rewindmq.protocol.remoting.process.runner import run_work
 
     report = make_report("received", arguments.count, as_json=arguments.json)
 
@@ -126,7 +126,7 @@ async def _consume(
 ) -> int:
     from rewindmq.client.cli_output import FLUSH_SECONDS, PROGRESS_SECONDS, JsonReport, Ticker, route_log
     from rewindmq.client.consume_tally import ConsumeTally
-    from rewindmq.protocol.remoting.process import finishes_before
+    from rewindmq.protocol.remoting.process.runner import finishes_before
 
     tally = ConsumeTally()
     consumer = _make_consumer(arguments, runtime)

@@ -16,7 +16,7 @@ from rewindmq.protocol.errors import RequestError, RewindMQError
 from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.remoting.connection import Connection, Handler
 
 if TYPE_CHECKING:

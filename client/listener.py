@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import RETRY_TOPIC
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.properties import RETRY_TOPIC
 
 
 class ConsumeConcurrentlyStatus(StrEnum):

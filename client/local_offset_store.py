@@ -15,7 +15,7 @@ from rewindmq.client.instance import ClientInstance
 from rewindmq.client.offset_store import NO_OFFSET, OffsetMemory
 from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.body_codec import decode_body, encode_body
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue

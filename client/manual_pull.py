@@ -14,8 +14,8 @@ from rewindmq.client.pull_result import PullResult, decode_pull_response
 from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.sysflag import PullSysFlag
 
 BLOCK_HOLD_MS: Final = 20_000
 BLOCK_TIMEOUT: Final = 30.0

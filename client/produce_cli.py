@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.wire_option import add_wire_argument, chosen_wire
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process_options import (
+from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
     add_process_arguments,
     positive_factor,
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send, and return the exit code: 130 when stopped before everything was sent."""
     from rewindmq.client.cli_output import make_report
-    from rewindmq.protocol.remoting.process import run_work
+    from rewindmq.protocol.remoting.process.runner import run_work
 
     async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
         with make_report("sent", arguments.count, as_json=arguments.json) as report:
@@ -108,7 +108,7 @@ async def _produce(
     from rewindmq.client.produce_transaction import transaction_producer
     from rewindmq.client.producer import Producer
     from rewindmq.protocol.errors import ClientError
-    from rewindmq.protocol.remoting.process import finishes_before
+    from rewindmq.protocol.remoting.process.runner import finishes_before
 
     if arguments.transaction and arguments.batch > 1:
         raise ClientError("--transaction and --batch do not go together")

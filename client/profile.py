@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from rewindmq.client.lock_rules import LOCK_RULES_4, LOCK_RULES_5, LockRules
+from rewindmq.protocol.message.sysflag import COMPRESSION_ZLIB, MessageSysFlag
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.sysflag import COMPRESSION_ZLIB, MessageSysFlag
 from rewindmq.protocol.version import MQVersion
 
 

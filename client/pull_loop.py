@@ -18,9 +18,9 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
-from rewindmq.protocol.sysflag import PullSysFlag
 
 if TYPE_CHECKING:
     from rewindmq.client.push_consumer import PushConsumer

@@ -12,8 +12,8 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.record import RecordError, decode_stream
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.record import RecordError, decode_stream
 
 _log = logging.getLogger(__name__)
 

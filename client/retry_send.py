@@ -17,9 +17,7 @@ from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message, MessageExt
-from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.names import retry_topic
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message.properties import (
     DELAY,
     MAX_RECONSUME_TIMES,
     ORIGIN_MESSAGE_ID,
@@ -27,6 +25,8 @@ from rewindmq.protocol.properties import (
     RETRY_TOPIC,
     TRAN_MSG,
 )
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic
 
 SEND_TIMEOUT: Final = 3.0
 _TRIES: Final = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewindmq.protocol.body.route import QueueData, TopicRouteData
+from rewindmq.protocol.message.sysflag import Perm
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.sysflag import Perm
 
 MASTER_ID = 0
 

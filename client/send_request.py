@@ -8,16 +8,22 @@ from typing import Final
 
 from rewindmq.client.checks import require_sendable
 from rewindmq.client.instance import ClientInstance
-from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ClientError, RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
 from rewindmq.protocol.message import Message
+from rewindmq.protocol.message.batch import encode_batch
+from rewindmq.protocol.message.properties import (
+    DELAY,
+    NAME_VALUE_SEPARATOR,
+    UNIQ_KEY,
+    WAIT,
+    format_properties,
+)
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DEFAULT_TOPIC, RETRY_GROUP_TOPIC_PREFIX
-from rewindmq.protocol.properties import DELAY, NAME_VALUE_SEPARATOR, UNIQ_KEY, WAIT, format_properties
 
 _ZLIB_LEVEL: Final = 5
 _EMPTY_BODY: Final = "the message body length is zero"

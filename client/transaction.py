@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from rewindmq.client.send_result import SendResult
 from rewindmq.protocol.message import Message, MessageExt
-from rewindmq.protocol.sysflag import MessageSysFlag
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 
 class LocalTransactionState(StrEnum):

@@ -27,9 +27,9 @@ from rewindmq.protocol.header.message import (
     EndTransactionRequestHeader,
 )
 from rewindmq.protocol.message import Message, MessageExt
-from rewindmq.protocol.message_id import parse_offset_message_id
-from rewindmq.protocol.properties import DELAY, PGROUP, TRAN_MSG
-from rewindmq.protocol.sysflag import MessageSysFlag
+from rewindmq.protocol.message.message_id import parse_offset_message_id
+from rewindmq.protocol.message.properties import DELAY, PGROUP, TRAN_MSG
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 CHECK_ANSWER_TIMEOUT: Final = 3.0
 # ``TransactionMQProducer.checkRequestHoldMax``.

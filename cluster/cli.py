@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.remoting.process_options import LOG_LEVELS, port_number, positive_factor
+from rewindmq.protocol.remoting.process.options import LOG_LEVELS, port_number, positive_factor
 
 if TYPE_CHECKING:
     from rewindmq.cluster.local_cluster import LocalCluster

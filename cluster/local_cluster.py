@@ -15,8 +15,8 @@ from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.member import Member
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
+from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.property_file import format_properties_file
 from rewindmq.protocol.remoting.address import parse_address
 
 # RocketMQ's brokers use the ports around theirs too (VIP -2, HA +1).

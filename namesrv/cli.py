@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.remoting.process_options import (
+from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
     add_process_arguments,
     port_number,
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rewindmq.namesrv.config import read_namesrv_config
     from rewindmq.namesrv.server import NameServer
-    from rewindmq.protocol.remoting.process import configure_log, run_process
+    from rewindmq.protocol.remoting.process.runner import configure_log, run_process
 
     options = ProcessOptions.from_arguments(arguments)
     configure_log(options.log_level)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.property_loader import load_properties
+from rewindmq.protocol.remoting.process.property_loader import load_properties
 
 DEFAULT_PORT: Final = 9876
 

@@ -15,7 +15,7 @@ from rewindmq.protocol.body.registration import (
     TopicConfigSerializeWrapper,
     TopicFilterType,
 )
-from rewindmq.protocol.body_codec import decode_body
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES

@@ -18,7 +18,7 @@ from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
+from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 
 MASTER_ID: Final = 0
 # RocketMQ has no bounds here; without any, one peer could fill the memory.

@@ -8,7 +8,7 @@ from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.record_block import is_blank_at
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.protocol.record import BLANK_BYTES
+from rewindmq.protocol.message.record import BLANK_BYTES
 
 # So many zero bytes behind the last record mean that nothing follows: more than any record.
 _EMPTY_BYTES: Final = 8 << 20

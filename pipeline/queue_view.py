@@ -15,8 +15,8 @@ from rewindmq.pipeline.snapshot import (
     QueueFiles,
     StoreSnapshot,
 )
-from rewindmq.protocol.record import STORE_TIMESTAMP_AT_V4, STORE_TIMESTAMP_AT_V6, SYS_FLAG_AT
-from rewindmq.protocol.sysflag import MessageSysFlag
+from rewindmq.protocol.message.record import STORE_TIMESTAMP_AT_V4, STORE_TIMESTAMP_AT_V6, SYS_FLAG_AT
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 _UNIT: Final = struct.Struct(">qiq")
 _INT64: Final = struct.Struct(">q")

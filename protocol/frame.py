@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.protocol.body_codec import encode_body
 from rewindmq.protocol.codec import HEADER_CODECS
+from rewindmq.protocol.codec.body import encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES

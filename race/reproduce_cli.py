@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.remoting.process_options import positive_factor
-from rewindmq.protocol.remoting.standard_streams import discard_unwritten, open_closed_streams
+from rewindmq.protocol.remoting.process.options import positive_factor
+from rewindmq.protocol.remoting.process.standard_streams import discard_unwritten, open_closed_streams
 from rewindmq.race.commands.report_path import require_writable
 
 if TYPE_CHECKING:
-    from rewindmq.race.reproduce import Reproduction, Script
+    from rewindmq.race.play.reproduce import Reproduction, Script
 
 EPILOG: Final = """\
 examples:
@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rewindmq.race.reproduce import SCRIPTS, reproduce
-    from rewindmq.race.run_many import run_until_stopped
+    from rewindmq.race.play.reproduce import SCRIPTS, reproduce
+    from rewindmq.race.play.run_many import run_until_stopped
 
     if arguments.report is not None:
         require_writable(arguments.report)
@@ -108,7 +108,7 @@ def _lines(results: Sequence[Reproduction]) -> list[str]:
 
 
 def _section(result: Reproduction) -> list[str]:
-    from rewindmq.race.reproduce import steps
+    from rewindmq.race.play.reproduce import steps
 
     script, began = result.script, result.reset_at
     lines = [f"{script.scenario_id}, profile {script.profile}: {script.explanation}.", ""]

@@ -53,7 +53,7 @@ FORBIDDEN = {
     },
 }
 # The one module that every server's entry point runs through.
-ENTRY_POINT_RUNNER = "protocol.remoting.process"
+ENTRY_POINT_RUNNER = "protocol.remoting.process.runner"
 
 
 def part_of(module: str) -> str:

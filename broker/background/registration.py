@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody, TopicConfigSerializeWrapper
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.header.namesrv import (

@@ -24,9 +24,9 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import REAL_QID, REAL_TOPIC
+from rewindmq.protocol.message.record import RecordError, decode_record
 from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
-from rewindmq.protocol.properties import REAL_QID, REAL_TOPIC
-from rewindmq.protocol.record import RecordError, decode_record
 from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 
 FIRST_LOOK_SECONDS: Final = 1.0

@@ -18,8 +18,7 @@ from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
-from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message.properties import (
     DELAY,
     NAME_VALUE_SEPARATOR,
     REAL_QID,
@@ -28,7 +27,8 @@ from rewindmq.protocol.properties import (
     format_properties,
     parse_properties,
 )
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 
 # Java's int has no more digits.
 _MAX_LEVEL_DIGITS: Final = 10

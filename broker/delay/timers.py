@@ -11,7 +11,7 @@ from typing import Final
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.properties import DELAY, find_property
+from rewindmq.protocol.message.properties import DELAY, find_property
 
 _TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 

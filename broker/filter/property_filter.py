@@ -11,8 +11,8 @@ from rewindmq.broker.filter.expression import Expression, matches
 from rewindmq.broker.filter.parser import parse
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.properties import parse_properties
-from rewindmq.protocol.record import RecordError, decode_record
+from rewindmq.protocol.message.properties import parse_properties
+from rewindmq.protocol.message.record import RecordError, decode_record
 
 _log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from rewindmq.protocol.body.group import SubscriptionGroupWrapper
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper
 from rewindmq.protocol.body.registration import TopicConfigSerializeWrapper
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.client import RemotingClient

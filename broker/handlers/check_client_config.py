@@ -11,8 +11,8 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.filter.property_filter import compile_filter
 from rewindmq.broker.pull.validator import check_property_filter
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, CheckClientRequestBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
 

@@ -18,7 +18,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
-from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.remoting.connection import Connection
 
 

@@ -23,9 +23,9 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
-from rewindmq.protocol.message import MessageExt, format_host
-from rewindmq.protocol.names import TRANS_HALF_TOPIC, dlq_topic, faq_suffix, retry_topic
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.message import format_host
+from rewindmq.protocol.message.properties import (
     DELAY,
     ORIGIN_MESSAGE_ID,
     RETRY_TOPIC,
@@ -33,9 +33,10 @@ from rewindmq.protocol.properties import (
     WAIT,
     format_properties,
 )
-from rewindmq.protocol.record import RecordError, decode_record
+from rewindmq.protocol.message.record import RecordError, decode_record
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag, Perm, TopicSysFlag
+from rewindmq.protocol.names import TRANS_HALF_TOPIC, dlq_topic, faq_suffix, retry_topic
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag, Perm, TopicSysFlag
 from rewindmq.protocol.text import java_hash
 from rewindmq.protocol.version import MQVersion
 

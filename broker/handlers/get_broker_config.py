@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import GetBrokerConfigResponseHeader
 from rewindmq.protocol.remoting.connection import Connection

@@ -11,12 +11,12 @@ from __future__ import annotations
 from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.message.sysflag import TopicSysFlag
 from rewindmq.protocol.names import check_group, retry_topic
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.sysflag import TopicSysFlag
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -18,8 +18,8 @@ from typing import Final
 from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError, RequestTimeoutError, RewindMQError
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader

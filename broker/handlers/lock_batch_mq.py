@@ -15,8 +15,8 @@ from __future__ import annotations
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_CLIENT_ID_LENGTH
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group, check_topic

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
 from rewindmq.protocol.body.stats import ConsumeQueueData, QueryConsumeQueueResponseBody
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import QueryConsumeQueueRequestHeader

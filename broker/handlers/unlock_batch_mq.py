@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.lock import UnlockBatchRequestBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
 

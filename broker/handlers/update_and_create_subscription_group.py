@@ -11,8 +11,8 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group

@@ -18,9 +18,9 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
+from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
 _ALL_PERMS = PERM_READ_WRITE | Perm.INHERIT
 

@@ -11,13 +11,13 @@ from rewindmq.broker.send.appender import MessagePutter
 from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body import RemotingBody
-from rewindmq.protocol.body_codec import encode_body
+from rewindmq.protocol.codec.body import encode_body
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.integers import Int64
+from rewindmq.protocol.message.properties import KEYS, TAGS, format_properties
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import OFFSET_MOVED_EVENT
-from rewindmq.protocol.properties import KEYS, TAGS, format_properties
 from rewindmq.protocol.remoting.runtime import Clock
 from rewindmq.protocol.text import java_hash
 

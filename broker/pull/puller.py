@@ -24,12 +24,12 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.limits import MAX_PULL_MESSAGES
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.dispatch import failure
 from rewindmq.protocol.remoting.runtime import Runtime
-from rewindmq.protocol.sysflag import PullSysFlag
 
 _log = logging.getLogger(__name__)
 

@@ -28,9 +28,9 @@ from rewindmq.protocol.body.heartbeat import (
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.message.sysflag import Perm, PullSysFlag
 from rewindmq.protocol.names import faq_suffix
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
-from rewindmq.protocol.sysflag import Perm, PullSysFlag
 
 _READ: Final = int(Perm.READ)
 # Characters of an expression that is parsed once and not for every pull.

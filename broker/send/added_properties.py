@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.profile import BrokerRules
-from rewindmq.protocol.properties import CLUSTER, MSG_REGION, TRACE_ON
+from rewindmq.protocol.message.properties import CLUSTER, MSG_REGION, TRACE_ON
 
 
 def added_properties(config: BrokerConfig, rules: BrokerRules) -> dict[str, str]:

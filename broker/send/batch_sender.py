@@ -14,12 +14,12 @@ from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
 from rewindmq.broker.send.validator import SendGate
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
-from rewindmq.protocol.batch import decode_batch
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message.batch import decode_batch
+from rewindmq.protocol.message.properties import (
     DELAY,
     PROPERTY_SEPARATOR,
     TRAN_MSG,
@@ -29,8 +29,8 @@ from rewindmq.protocol.properties import (
     format_properties,
     parse_properties,
 )
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.sysflag import TRANSACTION_MASK
 
 _SEPARATOR: Final = b"\x02"
 _ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()

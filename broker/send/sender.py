@@ -18,7 +18,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message.properties import (
     DELAY,
     KEYS,
     PROPERTY_SEPARATOR,
@@ -28,9 +28,9 @@ from rewindmq.protocol.properties import (
     format_properties,
     with_property,
 )
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.text import java_hash
 
 _WAIT_MARK: Final = "WAIT\x01"

@@ -19,6 +19,7 @@ from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
+from rewindmq.protocol.message.sysflag import MessageSysFlag, Perm, TopicSysFlag
 from rewindmq.protocol.names import (
     RETRY_GROUP_TOPIC_PREFIX,
     check_sendable,
@@ -27,7 +28,6 @@ from rewindmq.protocol.names import (
     faq_suffix,
     topic_not_exist_remark,
 )
-from rewindmq.protocol.sysflag import MessageSysFlag, Perm, TopicSysFlag
 from rewindmq.protocol.version import MQVersion
 
 _QUEUED: Final = "broker busy, start flow control for a while, period in queue: 0ms, size of queue: 0"

@@ -15,6 +15,7 @@ from rewindmq.broker.tables.saved_table import save_or_refuse
 from rewindmq.broker.tables.topic_attributes import is_compacted
 from rewindmq.broker.tables.unknown_fields import KeptMembers
 from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import (
     BENCHMARK_TOPIC,
     DEFAULT_TOPIC,
@@ -22,7 +23,6 @@ from rewindmq.protocol.names import (
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
 )
-from rewindmq.protocol.sysflag import PERM_READ_WRITE, Perm
 
 _log = logging.getLogger(__name__)
 

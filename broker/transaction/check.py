@@ -27,18 +27,18 @@ from rewindmq.broker.transaction.op_queue import OpQueue
 from rewindmq.broker.transaction.records import copied
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import (
+    TRAN_PREPARED_QUEUE_OFFSET,
+    TRANSACTION_CHECK_TIMES,
+    with_property,
+)
+from rewindmq.protocol.message.record import RecordError, decode_record
 from rewindmq.protocol.names import (
     TRANS_CHECK_MAX_TIME_TOPIC,
     TRANS_GROUP,
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
 )
-from rewindmq.protocol.properties import (
-    TRAN_PREPARED_QUEUE_OFFSET,
-    TRANSACTION_CHECK_TIMES,
-    with_property,
-)
-from rewindmq.protocol.record import RecordError, decode_record
 from rewindmq.protocol.remoting.runtime import Runtime
 
 # 4.9.4 MAX_PROCESS_TIME_LIMIT.

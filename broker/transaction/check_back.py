@@ -17,10 +17,10 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ConnectionLostError, RequestError
 from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.message_id import offset_message_id
+from rewindmq.protocol.message.message_id import offset_message_id
+from rewindmq.protocol.message.properties import PGROUP, UNIQ_KEY, WAIT, with_property
+from rewindmq.protocol.message.record import encode_record
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
-from rewindmq.protocol.properties import PGROUP, UNIQ_KEY, WAIT, with_property
-from rewindmq.protocol.record import encode_record
 
 _log = logging.getLogger(__name__)
 

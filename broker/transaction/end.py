@@ -18,11 +18,11 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import PGROUP
+from rewindmq.protocol.message.record import decode_record
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
-from rewindmq.protocol.properties import PGROUP
-from rewindmq.protocol.record import decode_record
 from rewindmq.protocol.remoting.runtime import Clock
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _log = logging.getLogger(__name__)
 _UNKNOWN: Final = 0

@@ -16,8 +16,7 @@ from rewindmq.broker.store.model import StoredMessage
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
-from rewindmq.protocol.names import TRANS_HALF_TOPIC
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message.properties import (
     DELAY,
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
@@ -28,7 +27,8 @@ from rewindmq.protocol.properties import (
     UNIQ_KEY,
     find_property,
 )
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.names import TRANS_HALF_TOPIC
 
 HALF_QUEUE: Final = 0
 # Records with these bits are no messages of their queue.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
+from rewindmq.protocol.message.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
 
 # Beyond it a half message is older than any log that holds it.
 _MAX_SECONDS = 10**9

@@ -15,8 +15,8 @@ from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.transaction.half import HALF_QUEUE
 from rewindmq.broker.transaction.records import REMOVE_TAG
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
-from rewindmq.protocol.record import decode_records
 
 # Read before others have a turn of the event loop.
 _RECORDS_PER_READ: Final = 256

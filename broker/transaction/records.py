@@ -9,9 +9,9 @@ from rewindmq.broker.transaction.half import HALF_QUEUE
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import REAL_QID, REAL_TOPIC, TAGS, format_properties
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
-from rewindmq.protocol.properties import REAL_QID, REAL_TOPIC, TAGS, format_properties
-from rewindmq.protocol.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.text import java_hash
 
 # RocketMQ's word for "this half message is done".

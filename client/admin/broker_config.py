@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.protocol.code import RequestCode
-from rewindmq.protocol.property_file import format_properties_file, parse_properties_file
+from rewindmq.protocol.config.property_file import format_properties_file, parse_properties_file
 
 
 async def get_broker_config(remote: AdminRemote, address: str) -> dict[str, str]:

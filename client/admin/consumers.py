@@ -7,14 +7,14 @@ from typing import Final
 from rewindmq.client.admin.remote import TIMEOUT, AdminRemote, not_online
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
-from rewindmq.protocol.message import format_host
-from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message.message import format_host
+from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 

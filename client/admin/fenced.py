@@ -6,8 +6,8 @@ from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.topics import examine_broker_cluster_info
 from rewindmq.client.route import MASTER_ID
 from rewindmq.protocol.body.fenced_commit import FencedCommitList
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
 
 

@@ -8,8 +8,8 @@ from rewindmq.client.admin.remote import TIMEOUT, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GroupList
 from rewindmq.protocol.body.stats import ConsumeStats
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.admin import (
     GetConsumerConnectionListRequestHeader,

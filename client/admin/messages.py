@@ -11,12 +11,13 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, ViewMessageRequestHeader
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
-from rewindmq.protocol.message import MessageExt, format_host
-from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.message import format_host
+from rewindmq.protocol.message.message_id import parse_offset_message_id
+from rewindmq.protocol.message.record import decode_record, decode_records
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.record import decode_record, decode_records
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
-from rewindmq.protocol.sysflag import PullSysFlag
 
 # DefaultMQAdminExt: what a broker answers at most, the whole of time, and how long it may take.
 MAX_COUNT: Final = 64

@@ -9,8 +9,8 @@ from rewindmq.client.admin.groups import broker_consume_stats
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue

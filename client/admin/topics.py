@@ -11,8 +11,8 @@ from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.body.stats import TopicStatsTable
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, GetTopicStatsInfoRequestHeader
 from rewindmq.protocol.header.namesrv import PutKVConfigRequestHeader

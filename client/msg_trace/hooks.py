@@ -25,7 +25,7 @@ from rewindmq.client.msg_trace.records import (
 from rewindmq.client.send_result import SendResult, SendStatus
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
 from rewindmq.protocol.message import Message, MessageExt
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message.properties import (
     DELAY,
     KEYS,
     MSG_REGION,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.remoting.process_options import positive_factor
+from rewindmq.protocol.remoting.process.options import positive_factor
 
 EPILOG: Final = """\
 example:

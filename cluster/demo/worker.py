@@ -22,7 +22,7 @@ from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.remoting.process import loop_factory
+from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 PRODUCER: Final = "producer"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.live_properties import live_text
+from rewindmq.protocol.config.live_properties import live_text
 from rewindmq.protocol.remoting.connection import Connection
 
 

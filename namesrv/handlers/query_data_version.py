@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.registration import DataVersion
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import QueryDataVersionRequestHeader, QueryDataVersionResponseHeader
 from rewindmq.protocol.remoting.connection import Connection

@@ -13,7 +13,7 @@ from typing import Final
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
-from rewindmq.protocol.live_properties import change_live
+from rewindmq.protocol.config.live_properties import change_live
 from rewindmq.protocol.remoting.connection import Connection
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from rewindmq.pipeline.compact.topics import Kind
 from rewindmq.pipeline.decode.record_block import Int64s
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files
-from rewindmq.protocol.record import BLANK_BYTES
+from rewindmq.protocol.message.record import BLANK_BYTES
 
 BATCH_ROWS: Final = 65_536
 # No file system has to know later times.

@@ -25,8 +25,8 @@ from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import Bools, Int64s, RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

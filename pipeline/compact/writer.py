@@ -29,7 +29,7 @@ from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files, LocalFiles, ReadableFiles
-from rewindmq.protocol.record import BLANK, MAGIC_BLANK, PHYSICAL_OFFSET_AT, QUEUE_OFFSET_AT
+from rewindmq.protocol.message.record import BLANK, MAGIC_BLANK, PHYSICAL_OFFSET_AT, QUEUE_OFFSET_AT
 
 # Bytes of records that a task holds at a time; reading them needs at most as much again.
 _CHUNK_BYTES: Final = 8 << 20

@@ -1,1 +1,1 @@
-"""Many records at once: log segments as Arrow columns. The layout is ``protocol.record``'s."""
+"""Many records at once: log segments as Arrow columns. The layout is ``protocol.message.record``'s."""

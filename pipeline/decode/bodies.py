@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
-from rewindmq.protocol.message import inflate
-from rewindmq.protocol.sysflag import (
+from rewindmq.protocol.message.message import inflate
+from rewindmq.protocol.message.sysflag import (
     COMPRESSION_LZ4,
     COMPRESSION_TYPE_MASK,
     COMPRESSION_ZSTD,

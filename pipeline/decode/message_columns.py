@@ -16,10 +16,10 @@ from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayL
 from rewindmq.pipeline.decode.gather import gather, texts
 from rewindmq.pipeline.decode.property_columns import PropertyColumns, split_keys
 from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock
-from rewindmq.protocol.message import format_host
-from rewindmq.protocol.properties import DELAY, KEYS, REAL_QID, REAL_TOPIC, TAGS, UNIQ_KEY
-from rewindmq.protocol.record import MAGIC_V2
-from rewindmq.protocol.sysflag import TRANSACTION_MASK
+from rewindmq.protocol.message.message import format_host
+from rewindmq.protocol.message.properties import DELAY, KEYS, REAL_QID, REAL_TOPIC, TAGS, UNIQ_KEY
+from rewindmq.protocol.message.record import MAGIC_V2
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.text import java_hash
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")

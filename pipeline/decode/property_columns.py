@@ -1,7 +1,7 @@
 """The properties texts of many records as maps, and single properties of them as columns.
 
-Reads what ``protocol.properties.parse_properties`` reads: pieces without a name or a value are skipped, a
-value may hold further 0x01, of several values for one name the last counts.
+Reads what ``protocol.message.properties.parse_properties`` reads. Pieces without a name or a value are skipped.
+A value may hold further 0x01; of several values for one name the last counts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whole records of one segment, read at once and taken apart by numpy.
 
-Checked record for record against ``protocol.record.decode_record``, the decoder of everything else.
+Checked record for record against ``protocol.message.record.decode_record``, the decoder of everything else.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from rewindmq.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
-from rewindmq.protocol.sysflag import MessageSysFlag
+from rewindmq.protocol.message.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 Int64s = npt.NDArray[np.int64]
 Structs = npt.NDArray[np.void]
 Bools = npt.NDArray[np.bool_]
 
-# ``protocol.record._HEAD``, ``_INT64`` and ``_TAIL`` as numpy sees them.
+# ``protocol.message.record._HEAD``, ``_INT64`` and ``_TAIL`` as numpy sees them.
 HEAD: Final = np.dtype(
     [
         ("total_size", ">i4"),

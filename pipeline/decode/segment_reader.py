@@ -15,7 +15,7 @@ import numpy as np
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.record_block import RecordBlock, is_blank_at, walk
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
+from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
 
 CHUNK_BYTES: Final = 8 << 20
 # More than the largest record: a body of 4 MiB by default, and up to 64 KiB around it.

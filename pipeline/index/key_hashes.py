@@ -48,7 +48,7 @@ def entry_hashes(topics: pa.Array, unique_keys: pa.Array, keys: pa.Array) -> tup
 
 
 def _positive(hashes: _Uint32s) -> _Ints:
-    """As ``broker.store.index_layout.key_hash``: never negative, 0 where Java's ``abs`` has no answer."""
+    """As ``broker.store.layout.index.key_hash``: never negative, 0 where Java's ``abs`` has no answer."""
     signed = hashes.view(np.int32).astype(np.int64)
     signed[signed == np.iinfo(np.int32).min] = 0
     return np.abs(signed)

@@ -247,7 +247,7 @@ class _FileWriter:
 
 
 def _seconds(times: npt.NDArray[np.int64], begin: int) -> npt.NDArray[np.int64]:
-    """As ``broker.store.index_layout.time_diff``."""
+    """As ``broker.store.layout.index.time_diff``."""
     if begin <= 0:
         return np.zeros(len(times), np.int64)
     seconds: npt.NDArray[np.int64] = np.clip((times.astype(np.int64) - begin) // 1000, 0, _INT32_MAX)

@@ -1,7 +1,7 @@
 """The files of one consume queue and of its time index, written from first to last.
 
-Rules for units are RocketMQ's (``store.md`` 4.4), as ``broker.store.consume_queue`` has them when it builds
-units from the log.
+The rules are RocketMQ's (``store.md`` 4.4), as ``broker.store.consume_queue.queue`` has them when it builds
+entries from the log.
 """
 
 from __future__ import annotations

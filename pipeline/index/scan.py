@@ -22,7 +22,7 @@ from rewindmq.pipeline.index.key_hashes import entry_hashes
 from rewindmq.pipeline.index.queue_pieces import PIECE_SCHEMA, PIECES, UNIT_COLUMNS, pack
 from rewindmq.pipeline.snapshot import StoreSnapshot
 from rewindmq.pipeline.spark_errors import in_one_line
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

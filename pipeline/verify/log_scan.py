@@ -26,7 +26,7 @@ from rewindmq.pipeline.verify.evidence import (
     tally_evidence,
 )
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _PEEK_BYTES: Final = 64 << 10
 _OUTSIDE_QUEUES: Final = (

@@ -19,9 +19,9 @@ from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import RecordBlock
 from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import ReadableFiles
+from rewindmq.protocol.message.record import QUEUE_OFFSET_AT
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
-from rewindmq.protocol.record import QUEUE_OFFSET_AT
-from rewindmq.protocol.sysflag import TRANSACTION_MASK
 
 # "transaction" the bits of sysFlag; "body" that of op records, else null; "fault" a place of an output that
 # holds no record.
@@ -50,7 +50,7 @@ _OFFSETS: Final = slice(QUEUE_OFFSET_AT, QUEUE_OFFSET_AT + 16)
 _PREPARED_AT: Final = 4
 _INT64_BYTES: Final = 8
 _DIGEST_BYTES: Final = 12
-# ``broker.store.compaction_layout.UNIT``.
+# ``broker.store.layout.compaction.UNIT``.
 _UNIT: Final = np.dtype(
     [
         ("position", ">i8"),

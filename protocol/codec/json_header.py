@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.codec.ext_fields import text_fields
 from rewindmq.protocol.command import DECODE_FAILURES, ExtValue, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, FrameError

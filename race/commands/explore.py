@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process_options import positive_int
+from rewindmq.protocol.remoting.process.options import positive_int
 from rewindmq.protocol.reset_mode import ResetMode
 
 if TYPE_CHECKING:
-    from rewindmq.race.explore.pool import Setting
-    from rewindmq.race.explore.run import Outcome
-    from rewindmq.race.explore.search import Findings
+    from rewindmq.race.explore.search.pool import Setting
+    from rewindmq.race.explore.search.run import Outcome
+    from rewindmq.race.explore.search.search import Findings
 
 DEFAULT_SCHEDULES: Final = 1_000
 
@@ -82,8 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _list_models(arguments)
     from rewindmq.cluster.signals import stopped_like_ctrl_c
     from rewindmq.race.commands.report_path import require_writable
-    from rewindmq.race.explore.expectation import Expectation, expected
-    from rewindmq.race.explore.search import Search
+    from rewindmq.race.explore.search.expectation import Expectation, expected
+    from rewindmq.race.explore.search.search import Search
 
     setting = _setting(arguments)
     for path in (arguments.save, arguments.report):
@@ -116,9 +116,9 @@ def _count(text: str) -> int:
 def _setting(arguments: argparse.Namespace) -> Setting:
     from contextlib import nullcontext
 
-    from rewindmq.race.explore.faults import find_fault
-    from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
-    from rewindmq.race.explore.pool import Setting
+    from rewindmq.race.explore.model.faults import find_fault
+    from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
+    from rewindmq.race.explore.search.pool import Setting
 
     model = find_model(arguments.model)
     fault = None if arguments.fault is None else find_fault(arguments.fault)
@@ -135,8 +135,8 @@ def _setting(arguments: argparse.Namespace) -> Setting:
 
 def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings) -> Outcome | None:
     """The shortest failing schedule, written where asked; None when there is none."""
-    from rewindmq.race.explore.pool import Job, Pool
-    from rewindmq.race.explore.shrink import prescribed, shrink
+    from rewindmq.race.explore.search.pool import Job, Pool
+    from rewindmq.race.explore.search.shrink import prescribed, shrink
     from rewindmq.race.explore.transcript import save_report
 
     if findings.first is None:
@@ -147,7 +147,7 @@ def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings
             (told,) = pool.run([Job(names=prescribed(shortest), is_strict=True, with_account=True)])
             save_report(arguments.report, told, setting)
     if arguments.save is not None:
-        from rewindmq.race.explore.schedule import NO_FAULT, Schedule, code_fingerprint
+        from rewindmq.race.explore.schedule_file import NO_FAULT, Schedule, code_fingerprint
 
         schedule = Schedule(
             setting.model.name,
@@ -197,7 +197,7 @@ def _print(
     *,
     is_expected: bool,
 ) -> None:
-    from rewindmq.race.explore.shrink import prescribed
+    from rewindmq.race.explore.search.shrink import prescribed
 
     if arguments.json:
         value: dict[str, Any] = {
@@ -247,13 +247,13 @@ def _print(
 
 
 def _list_models(arguments: argparse.Namespace) -> int:
-    from rewindmq.race.explore.models import MODELS
+    from rewindmq.race.explore.model.models import MODELS
 
     return _list({name: model.title for name, model in MODELS.items()}, is_json=arguments.json)
 
 
 def _list_faults(arguments: argparse.Namespace) -> int:
-    from rewindmq.race.explore.faults import FAULTS
+    from rewindmq.race.explore.model.faults import FAULTS
 
     titles = {name: f"{fault.title} (found in {fault.model})" for name, fault in FAULTS.items()}
     return _list(titles, is_json=arguments.json)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.protocol.remoting.process_options import port_number
+from rewindmq.protocol.remoting.process.options import port_number
 
 if TYPE_CHECKING:
     import asyncio
@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until a signal, or the end of standard input."""
-    from rewindmq.protocol.remoting.process import run_work
-    from rewindmq.protocol.remoting.process_options import ProcessOptions
+    from rewindmq.protocol.remoting.process.options import ProcessOptions
+    from rewindmq.protocol.remoting.process.runner import run_work
     from rewindmq.race.proxy.pattern_text import parse_pattern
 
     patterns = [parse_pattern(text) for text in arguments.hold]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from rewindmq.race.explore.pool import Setting
-    from rewindmq.race.explore.schedule import Schedule
+    from rewindmq.race.explore.schedule_file import Schedule
+    from rewindmq.race.explore.search.pool import Setting
 
 EPILOG: Final = """\
 Schedule files are written by: rewindmq race explore MODEL --save FILE
@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from rewindmq.race.commands.report_path import require_writable
     from rewindmq.race.errors import RaceError
-    from rewindmq.race.explore.pool import Job, Pool
-    from rewindmq.race.explore.schedule import code_fingerprint, read_schedule
+    from rewindmq.race.explore.schedule_file import code_fingerprint, read_schedule
+    from rewindmq.race.explore.search.pool import Job, Pool
     from rewindmq.race.explore.transcript import describe, save_report
 
     if arguments.report is not None:
@@ -82,10 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _setting(schedule: Schedule) -> Setting:
     from contextlib import nullcontext
 
-    from rewindmq.race.explore.faults import find_fault
-    from rewindmq.race.explore.models import find_model
-    from rewindmq.race.explore.pool import Setting
-    from rewindmq.race.explore.schedule import NO_FAULT
+    from rewindmq.race.explore.model.faults import find_fault
+    from rewindmq.race.explore.model.models import find_model
+    from rewindmq.race.explore.schedule_file import NO_FAULT
+    from rewindmq.race.explore.search.pool import Setting
 
     return Setting(
         find_model(schedule.model),

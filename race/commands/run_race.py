@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process_options import positive_factor, positive_int
+from rewindmq.protocol.remoting.process.options import positive_factor, positive_int
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.commands.list_races import outcome_text
 
 if TYPE_CHECKING:
+    from rewindmq.race.play.run import Outcome, Plan
     from rewindmq.race.report.meta import ReportMeta
-    from rewindmq.race.run import Outcome, Plan
 
 EPILOG: Final = """\
 examples:
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         RaceError: there is no such race, or not for this profile and mode; the report cannot be written.
     """
     from rewindmq.race.commands.report_path import require_writable
-    from rewindmq.race.run import play_simulated
-    from rewindmq.race.run_many import default_jobs, play_many
+    from rewindmq.race.play.run import play_simulated
+    from rewindmq.race.play.run_many import default_jobs, play_many
 
     plan = _plan(arguments)
     if arguments.report is not None:
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> Plan:
     from rewindmq.race.errors import RaceError
-    from rewindmq.race.run import HELD_TIME_SCALE, Plan, Staging
+    from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, Staging
     from rewindmq.race.scenario.catalogue import find_scenario
     from rewindmq.race.scenario.choose import choose_case
     from rewindmq.race.stage.foreign import ALL_OURS, Outside

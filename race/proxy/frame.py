@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import FrameError, RewindMQError
 from rewindmq.protocol.ext_text import ext_text
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.race.proxy.pattern import Form
 
 # Longer values (properties texts) neither identify a frame nor are kept until its answer comes.

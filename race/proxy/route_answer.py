@@ -11,8 +11,8 @@ import msgspec
 
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.frame import encode_frame

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.race.checker import Law, Moment, Verdict, progress
 from rewindmq.race.history import Event, History, Kind, Lab
 

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.points import Point
-from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.race.history import Event, History, Kind, Lab
 from rewindmq.race.proxy.pattern import Form
 from rewindmq.race.stage.stage import TOPIC, consumer_process

@@ -17,8 +17,8 @@ from rewindmq.client.remedy import Remedy
 from rewindmq.cluster.names import broker_names
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
+from rewindmq.protocol.config.property_file import Property, convert_properties
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.property_file import Property, convert_properties
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Kind, Lab

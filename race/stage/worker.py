@@ -21,7 +21,7 @@ from rewindmq.client.remedy import Remedy
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process import configure_log, loop_factory
+from rewindmq.protocol.remoting.process.runner import configure_log, loop_factory
 from rewindmq.protocol.remoting.runtime import Runtime, SystemClock, system_runtime
 from rewindmq.race.stage.consumer import make_consumer
 from rewindmq.race.stage.listener import PlannedListener

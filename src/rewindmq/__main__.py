@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from rewindmq import __version__
-from rewindmq.protocol.remoting.standard_streams import discard_unwritten, open_closed_streams
+from rewindmq.protocol.remoting.process.standard_streams import discard_unwritten, open_closed_streams
 
 EXIT_OK: Final = 0
 EXIT_ERROR: Final = 1

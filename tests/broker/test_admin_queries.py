@@ -21,8 +21,8 @@ from rewindmq.protocol.body.stats import (
     QueryConsumeTimeSpanBody,
 )
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.header.admin import (
     GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,

@@ -18,15 +18,15 @@ from rewindmq.protocol.body.running_info import (
     ConsumerRunningInfo,
     ProcessQueueInfo,
 )
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
+from rewindmq.protocol.message.record import decode_record
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.record import decode_record
 from rewindmq.protocol.remoting.connection import Handler
 from tests.support.answers import body_of, present, remark_of
 from tests.support.fixtures import RunScenario

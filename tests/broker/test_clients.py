@@ -14,8 +14,8 @@ from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel, ProducerData
 from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.header.admin import (

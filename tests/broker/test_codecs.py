@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.body.kv import KVTable
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from tests.support.answers import body_of
 from tests.support.stage import Stage
 

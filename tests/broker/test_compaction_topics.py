@@ -6,14 +6,14 @@ import asyncio
 import shutil
 from typing import Any
 
-from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader, GetTopicStatsInfoRequestHeader
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader
 from rewindmq.protocol.header.pull import PullMessageResponseHeader
 from rewindmq.protocol.message import Message
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.batch import encode_batch
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario

@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 
 from rewindmq.broker.store.model import StoredMessage
-from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.message import Message, MessageExt
+from rewindmq.protocol.message.batch import encode_batch
+from rewindmq.protocol.message.properties import parse_properties
+from rewindmq.protocol.message.record import decode_records
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.properties import parse_properties
-from rewindmq.protocol.record import decode_records
-from rewindmq.protocol.sysflag import MessageSysFlag
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario

@@ -11,8 +11,8 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.names import SCHEDULE_TOPIC
-from rewindmq.protocol.record import decode_records
 from rewindmq.race.sim import SimDisk, World
 
 DELAYS_MS = {1: 1_000, 2: 5_000, 3: 10_000}

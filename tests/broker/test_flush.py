@@ -14,10 +14,10 @@ from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.store import MessageStore
-from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message import Message
+from rewindmq.protocol.message.batch import encode_batch
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario

@@ -20,9 +20,9 @@ from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import TopicConfig
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RequestError
 
 VERSION = '"dataVersion":{"counter":5,"stateVersion":3,"timestamp":1795323070816}'

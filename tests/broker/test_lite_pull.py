@@ -7,8 +7,8 @@ import pytest
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_records
 from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer

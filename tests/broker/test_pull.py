@@ -14,9 +14,9 @@ from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from rewindmq.protocol.message.record import decode_records
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_records
-from rewindmq.protocol.sysflag import PullSysFlag
 from tests.support.answers import body_of, remark_of
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

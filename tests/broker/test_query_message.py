@@ -11,8 +11,8 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, QueryMessageResponseHeader
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_records
 from rewindmq.race.sim.world import EPOCH_MS
 from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario

@@ -9,8 +9,8 @@ import pytest
 from rewindmq.broker.clients import queue_locks
 from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
 from tests.support.fixtures import RunScenario

@@ -11,8 +11,8 @@ from rewindmq.protocol import frame
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader

@@ -8,8 +8,8 @@ import pytest
 
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.points import Point

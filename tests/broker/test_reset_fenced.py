@@ -17,8 +17,8 @@ from rewindmq.broker.offsets.flush import ResetPlan
 from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.header.admin import ListFencedCommitsRequestHeader
 from rewindmq.protocol.header.offset import OffsetFencedResponseHeader
 from rewindmq.protocol.header.pull import PullMessageResponseHeader

@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.broker.send.sender import strip_wait, tags_code_of
-from rewindmq.protocol.batch import encode_batch
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import ViewMessageRequestHeader
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
 from rewindmq.protocol.message import Message
-from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message.batch import encode_batch
+from rewindmq.protocol.message.message_id import parse_offset_message_id
+from rewindmq.protocol.message.properties import parse_properties
+from rewindmq.protocol.message.record import decode_record, decode_records
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.properties import parse_properties
-from rewindmq.protocol.record import decode_record, decode_records
 from rewindmq.protocol.text import java_hash
 from tests.support.answers import body_of, present, remark_of
 from tests.support.fixtures import RunScenario

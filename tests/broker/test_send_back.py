@@ -15,11 +15,11 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.record import decode_records
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.remoting.connection import Connection
-from rewindmq.protocol.sysflag import MessageSysFlag
 from tests.support.answers import body_of, present, remark_of
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer

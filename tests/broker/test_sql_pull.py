@@ -16,8 +16,8 @@ from rewindmq.protocol.body.heartbeat import (
 )
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.subscription import build_subscription_data
 from tests.support.answers import body_of
 from tests.support.fixtures import RunScenario

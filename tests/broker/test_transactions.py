@@ -14,9 +14,9 @@ from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
 from rewindmq.protocol.header.send import SendMessageResponseHeader
-from rewindmq.protocol.message_id import parse_offset_message_id
+from rewindmq.protocol.message.message_id import parse_offset_message_id
+from rewindmq.protocol.message.record import decode_record, decode_records
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_record, decode_records
 from tests.support.answers import body_of, present
 from tests.support.fixtures import RunScenario
 from tests.support.peer import Peer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import decode_record, encode_record
+from rewindmq.protocol.message.record import decode_record, encode_record
 
 HOST = bytes((10, 0, 0, 9)) + (10911).to_bytes(4, "big")
 

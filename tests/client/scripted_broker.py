@@ -13,8 +13,8 @@ from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.client import GetConsumerListByGroupRequestHeader
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader

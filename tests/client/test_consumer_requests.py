@@ -16,8 +16,8 @@ from rewindmq.client.process_queue import ProcessQueue
 from rewindmq.client.running_info import running_tasks
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand
 from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader

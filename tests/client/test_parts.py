@@ -15,8 +15,8 @@ from rewindmq.client.offset_store import RemoteOffsetStore
 from rewindmq.client.route import PublishInfo, publish_queues, subscribe_queues, template_route
 from rewindmq.client.start_offset import start_offset
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
+from rewindmq.protocol.message.sysflag import Perm
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.sysflag import Perm
 from rewindmq.race.sim import World
 
 ADDRESS = "127.0.0.1:9876"

@@ -12,8 +12,8 @@ import pytest
 from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt
 from rewindmq.client.broker_api import BrokerApi
 from rewindmq.protocol.body.heartbeat import HeartbeatData
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.client import RemotingClient

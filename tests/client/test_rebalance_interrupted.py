@@ -18,8 +18,8 @@ from rewindmq.client import (
 )
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
 from rewindmq.protocol.body.lock import LockBatchRequestBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.offset import QueryConsumerOffsetRequestHeader
 from rewindmq.protocol.points import Point

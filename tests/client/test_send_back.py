@@ -20,8 +20,8 @@ from rewindmq.client import (
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.record import decode_records
 from tests.support.clients import OK
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rewindmq.protocol.body.cluster import ClusterInfo
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RemotingError
 from rewindmq.protocol.remoting.client import RemotingClient

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.remoting.process import read_parent_line
+from rewindmq.protocol.remoting.process.runner import read_parent_line
 from tests.support.processes import WAIT_SECONDS
 
 

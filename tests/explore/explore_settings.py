@@ -9,8 +9,8 @@ import pytest
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.models import DEFAULT_PROFILES, find_model
-from rewindmq.race.explore.pool import Setting
+from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
+from rewindmq.race.explore.search.pool import Setting
 
 # Searches that take minutes, of which only ``--full`` makes all; and those of seconds, which CI makes.
 FULL = (pytest.mark.long, pytest.mark.computing)

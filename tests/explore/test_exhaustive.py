@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.search import Search
+from rewindmq.race.explore.search.search import Search
 from tests.explore.explore_settings import CHOSEN, FULL, setting_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.faults import FAULTS
-from rewindmq.race.explore.search import Search
+from rewindmq.race.explore.model.faults import FAULTS
+from rewindmq.race.explore.search.search import Search
 from tests.explore.explore_settings import setting_of
 
 # How many messages have to be late, and how many schedules it took. The first take a third of a second each,

@@ -8,12 +8,12 @@ import pytest
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.explorer import Branch
-from rewindmq.race.explore.pool import BATCH, Job, Pool, Setting
-from rewindmq.race.explore.races import Event, find_races
-from rewindmq.race.explore.run import Outcome
-from rewindmq.race.explore.step import EVERYWHERE, Step, StepKind
-from rewindmq.race.explore.tree import Tree
+from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
+from rewindmq.race.explore.search.explorer import Branch
+from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
+from rewindmq.race.explore.search.races import Event, find_races
+from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.tree import Tree
 from rewindmq.race.history import History
 from tests.explore.explore_settings import CHOSEN, FULL, setting_of
 

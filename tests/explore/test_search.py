@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.models import MODELS
-from rewindmq.race.explore.pool import Job, Pool
-from rewindmq.race.explore.search import MIN_REPEATED, Search
+from rewindmq.race.explore.model.models import MODELS
+from rewindmq.race.explore.search.pool import Job, Pool
+from rewindmq.race.explore.search.search import MIN_REPEATED, Search
 from tests.explore.explore_settings import setting_of
 
 SMALL = [name for name in MODELS if name != "large"]
@@ -64,8 +64,8 @@ def test_the_seed_decides() -> None:
 _DIGESTS = """
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.explore.models import find_model
-from rewindmq.race.explore.pool import Job, Pool, Setting
+from rewindmq.race.explore.model.models import find_model
+from rewindmq.race.explore.search.pool import Job, Pool, Setting
 jobs = [Job(seed=str(n), changes=3, length=30, with_account=True) for n in range(4)]
 with Pool(Setting(find_model("large"), ResetMode.FENCED, Profile.EPOCH, 2), 1) as pool:
     for outcome in pool.run(jobs):

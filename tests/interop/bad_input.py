@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import BodyError
 from tools.interop.raw import RawConnection, frame

@@ -21,8 +21,8 @@ from rewindmq.client import (
     PushConsumer,
     TopicConfig,
 )
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from tools.interop.raw import ask

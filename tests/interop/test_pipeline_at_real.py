@@ -18,9 +18,9 @@ from rewindmq.pipeline.index.install import install_index
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.pipeline.verify.job import verify
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from tools.interop.servers import RealBroker
 from tools.interop.store_chain import PROFILES, Chain, Link
 from tools.interop.store_fill import CONFIG, HASH_SLOTS, INDEX_ENTRIES, QUEUES

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from tools.interop.store_chain import PROFILES, Beginner, Chain, Link, lost_members
 from tools.interop.store_fill import BATCH, ENDED_PER_FILL, LARGE_BYTES, RETRIES, TOPICS
 from tools.interop.store_view import ENDED, Difference, ended_count

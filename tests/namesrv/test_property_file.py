@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from rewindmq.protocol.errors import ConfigError
-from rewindmq.protocol.property_file import (
+from rewindmq.protocol.config.property_file import (
     convert_properties,
     format_properties_file,
     parse_properties_file,
 )
-from rewindmq.protocol.remoting.property_loader import MAX_FILE_BYTES, load_properties
+from rewindmq.protocol.errors import ConfigError
+from rewindmq.protocol.remoting.process.property_loader import MAX_FILE_BYTES, load_properties
 
 
 class SampleConfig(msgspec.Struct, rename="camel"):

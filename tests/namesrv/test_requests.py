@@ -16,8 +16,8 @@ from rewindmq.namesrv.registration_body import MAX_UNPACKED_BYTES, decode_regist
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import DataVersion, RegisterBrokerBody
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.header.namesrv import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Keyless
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record
+from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, MAGIC_BLANK, decode_record
 from rewindmq.protocol.text import java_hash
 from tests.pipeline.reference import delay_offsets, kept_of_the_system, read_log, survivors
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayLevels
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import encode_record
+from rewindmq.protocol.message.record import encode_record
 from rewindmq.protocol.text import java_hash
 
 LEVELS = DelayLevels("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC, DelayLevels
-from rewindmq.protocol.properties import format_properties
+from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.text import java_hash
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"

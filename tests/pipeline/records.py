@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rewindmq.protocol.record import BLANK, MAGIC_V2, encode_record
-from rewindmq.protocol.sysflag import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_ZSTD
+from rewindmq.protocol.message.record import BLANK, MAGIC_V2, encode_record
+from rewindmq.protocol.message.sysflag import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_ZSTD
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

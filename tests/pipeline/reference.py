@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import RecordError, crc_ok, decode_record
+from rewindmq.protocol.message.record import RecordError, crc_ok, decode_record
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

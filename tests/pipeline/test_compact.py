@@ -17,7 +17,7 @@ from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Keyless, Scope
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import decode_record
+from rewindmq.protocol.message.record import decode_record
 from tests.pipeline.compact_reference import (
     compaction_queues,
     content,

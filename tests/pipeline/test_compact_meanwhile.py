@@ -13,7 +13,7 @@ from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.protocol.record import QUEUE_OFFSET_AT
+from rewindmq.protocol.message.record import QUEUE_OFFSET_AT
 from tests.pipeline.compact_reference import content, expected_store
 from tests.pipeline.logs import LogWriter
 from tests.pipeline.reference import consumer_offsets, read_log

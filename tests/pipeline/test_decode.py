@@ -1,4 +1,4 @@
-"""The vectorised decoder against ``protocol.record.decode_record``: every record, every column."""
+"""The vectorised decoder against ``protocol.message.record.decode_record``: every record, every column."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.schema import MESSAGES
 from rewindmq.pipeline.snapshot import take_snapshot
 from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
-from rewindmq.protocol.properties import format_properties
-from rewindmq.protocol.record import crc_ok, decode_record
-from rewindmq.protocol.sysflag import COMPRESSION_ZSTD
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.record import crc_ok, decode_record
+from rewindmq.protocol.message.sysflag import COMPRESSION_ZSTD
 from tests.pipeline.direct import rows
 from tests.pipeline.records import (
     RecordMaker,

@@ -17,8 +17,8 @@ from rewindmq.pipeline.compact.options import CompactOptions
 from rewindmq.pipeline.index.install import install_index
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
-from rewindmq.protocol.properties import UNIQ_KEY
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.properties import UNIQ_KEY
+from rewindmq.protocol.message.record import decode_records
 from tests.pipeline.compact_reference import content, expected_queues
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log

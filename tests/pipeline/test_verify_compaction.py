@@ -19,7 +19,7 @@ from rewindmq.pipeline.verify.job import verify
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import VerifyReport, render_text
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import QUEUE_OFFSET_AT, decode_record
+from rewindmq.protocol.message.record import QUEUE_OFFSET_AT, decode_record
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 
 if TYPE_CHECKING:

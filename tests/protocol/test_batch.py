@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindmq.protocol.batch import decode_batch, encode_batch
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import Message
-from rewindmq.protocol.properties import parse_properties
+from rewindmq.protocol.message.batch import decode_batch, encode_batch
+from rewindmq.protocol.message.properties import parse_properties
 
 
 def test_layout_of_one_entry() -> None:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.connection import Connection, ConsumerConnection
@@ -37,7 +36,8 @@ from rewindmq.protocol.body.registration import (
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.body.running_info import CMResult, ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper, TopicOffset, TopicStatsTable
-from rewindmq.protocol.body_codec import decode_body, encode_body
+from rewindmq.protocol.codec import fastjson
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.message_queue import MessageQueue

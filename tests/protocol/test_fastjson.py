@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
+from rewindmq.protocol.codec.fastjson_scanner import scan
 from rewindmq.protocol.errors import BodyError
-from rewindmq.protocol.fastjson_scanner import scan
 from rewindmq.protocol.limits import MAX_BODY_DEPTH
 from rewindmq.protocol.message_queue import MessageQueue
 

@@ -17,10 +17,10 @@ import rewindmq.protocol.body
 import rewindmq.protocol.header
 from rewindmq.broker.handlers import HANDLERS as BROKER_HANDLERS
 from rewindmq.namesrv.handlers import HANDLERS as NAMESRV_HANDLERS
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.body import RemotingBody
-from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec import fastjson
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import CommandHeader, SerializeType
 from tests.protocol.golden.compare import differences
 from tests.protocol.golden.frames import GoldenFrame, golden

@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from rewindmq.namesrv.registration_body import decode_register_broker_body
-from rewindmq.protocol import fastjson
-from rewindmq.protocol.batch import decode_batch, encode_batch
-from rewindmq.protocol.body_codec import decode_body, encode_body
-from rewindmq.protocol.codec import HEADER_CODECS
+from rewindmq.protocol.codec import HEADER_CODECS, fastjson
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
+from rewindmq.protocol.config.property_file import parse_properties_file
 from rewindmq.protocol.frame import encode_frame
 from rewindmq.protocol.ha_frame import ReportDecoder, TransferDecoder, encode_report, encode_transfer
 from rewindmq.protocol.header.send import (
@@ -24,9 +23,9 @@ from rewindmq.protocol.header.send import (
     SendMessageRequestHeaderV2,
 )
 from rewindmq.protocol.message import Message, MessageExt
-from rewindmq.protocol.properties import format_properties, parse_properties
-from rewindmq.protocol.property_file import parse_properties_file
-from rewindmq.protocol.record import crc_ok, decode_records, encode_record
+from rewindmq.protocol.message.batch import decode_batch, encode_batch
+from rewindmq.protocol.message.properties import format_properties, parse_properties
+from rewindmq.protocol.message.record import crc_ok, decode_records, encode_record
 from tests.protocol.golden.compare import differences
 from tests.protocol.golden.each import each
 from tests.protocol.golden.frames import GoldenFrame, Replication, golden

@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindmq.protocol import properties as names
 from rewindmq.protocol.errors import ClientError, RequestError
 from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
-from rewindmq.protocol.message import Message, format_host, inflate
-from rewindmq.protocol.message_id import offset_message_id, parse_offset_message_id
-from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.properties import (
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.message import properties as names
+from rewindmq.protocol.message.message import format_host, inflate
+from rewindmq.protocol.message.message_id import offset_message_id, parse_offset_message_id
+from rewindmq.protocol.message.properties import (
     find_property,
     format_properties,
     parse_properties,
 )
+from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.text import java_hash
 
 

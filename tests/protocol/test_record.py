@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.protocol.message import MessageExt
-from rewindmq.protocol.record import (
+from rewindmq.protocol.message.record import (
     FIXED_V4,
     MAGIC_V1,
     MAGIC_V2,

@@ -20,8 +20,8 @@ from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.body.lock import LockBatchResponseBody
 from rewindmq.protocol.body.running_info import ConsumeStatus, ProcessQueueInfo
-from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.codec import HEADER_CODECS
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, HeaderError
 from rewindmq.protocol.header.client import UnregisterClientRequestHeader

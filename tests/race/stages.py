@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process import loop_factory
+from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.history import History
 from rewindmq.race.proxy.pattern import Form, FramePattern

@@ -17,6 +17,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.checker import Law, Verdict, judge
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, History, Lab
+from rewindmq.race.play.run import Plan, play_simulated
 from rewindmq.race.report import (
     ReportMeta,
     Run,
@@ -30,7 +31,6 @@ from rewindmq.race.report.axis import TimeAxis
 from rewindmq.race.report.drawing import Drawing
 from rewindmq.race.report.labels import CHARACTER_PIXELS, Box
 from rewindmq.race.report.scene import make_scene
-from rewindmq.race.run import Plan, play_simulated
 from rewindmq.race.scenario import pull_in_flight
 from rewindmq.race.scenario.scenario import Loss
 from rewindmq.race.stage.settle import settle

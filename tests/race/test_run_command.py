@@ -16,8 +16,8 @@ import pytest
 from rewindmq.__main__ import main
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.run import Plan, Staging, play_simulated
-from rewindmq.race.run_many import default_jobs, play_many
+from rewindmq.race.play.run import Plan, Staging, play_simulated
+from rewindmq.race.play.run_many import default_jobs, play_many
 from rewindmq.race.scenario.catalogue import SCENARIOS
 from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_until
 

@@ -14,8 +14,8 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
-from rewindmq.race.run import HELD_TIME_SCALE, Outcome, Plan, Staging, play_for_real, play_simulated
-from rewindmq.race.run_many import default_jobs, play_many, run_until_stopped
+from rewindmq.race.play.run import HELD_TIME_SCALE, Outcome, Plan, Staging, play_for_real, play_simulated
+from rewindmq.race.play.run_many import default_jobs, play_many, run_until_stopped
 from rewindmq.race.scenario.catalogue import SCENARIOS, find_scenario
 from rewindmq.race.scenario.choose import choose_case, remedy_cases
 from rewindmq.race.scenario.scenario import KEPT

@@ -19,8 +19,8 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
-from rewindmq.race.run import Plan, Staging
-from rewindmq.race.run_many import play_many
+from rewindmq.race.play.run import Plan, Staging
+from rewindmq.race.play.run_many import play_many
 from rewindmq.race.stage.foreign import Outside, check_command
 from rewindmq.race.stage.stage import GROUP
 

@@ -10,8 +10,8 @@ import pytest
 
 PROGRAM = """
 import asyncio, os, sys, threading
-from rewindmq.protocol.remoting.process import run_work
-from rewindmq.protocol.remoting.process_options import ProcessOptions
+from rewindmq.protocol.remoting.process.runner import run_work
+from rewindmq.protocol.remoting.process.options import ProcessOptions
 
 def block():
     # Not by print: who is told may end the process before this thread has let go of the stream's lock.

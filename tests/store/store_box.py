@@ -14,7 +14,7 @@ from rewindmq.broker.store import (
     StoredMessage,
 )
 from rewindmq.broker.store.files.disk import Disk, OsDisk
-from rewindmq.protocol.properties import format_properties
+from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.text import java_hash
 
 SMALL = StoreConfig(mapped_file_size_commit_log=65_536, mapped_file_size_consume_queue=6_000)

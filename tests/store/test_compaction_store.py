@@ -26,8 +26,8 @@ from rewindmq.broker.store import (
 )
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.layout.compaction import UNIT, UNIT_BYTES
-from rewindmq.protocol.properties import format_properties
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.record import decode_records
 from tests.store.store_box import StoreBox, UnsyncedDisk
 
 TOPIC = "Prices"

@@ -16,7 +16,7 @@ from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.store.tables.config_json import format_config
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 
 AS_ROCKETMQ_WRITES_IT = """{
 	"offsetTable":{

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rewindmq.broker.store import GetMessageStatus, GetResult, MessageStore, StoreConfig
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.text import java_hash
 from tests.store.store_box import StoreBox
 

@@ -17,8 +17,8 @@ from rewindmq.broker.store.files.disk import OsDisk
 from rewindmq.broker.store.files.mapped_file import MapPool
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import file_bytes, key_hash
-from rewindmq.protocol.properties import format_properties
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.text import java_hash
 from tests.store.store_box import StoreBox, UnsyncedDisk
 

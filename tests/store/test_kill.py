@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from rewindmq.broker.store import GetMessageStatus
-from rewindmq.protocol.record import crc_ok, decode_records
+from rewindmq.protocol.message.record import crc_ok, decode_records
 from tests.store.store_box import StoreBox
 
 WRITER = """

@@ -9,7 +9,7 @@ import pytest
 from rewindmq.broker.store import StoreError
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.broker.store import BatchEntry, PutStatus, StoredMessage
-from rewindmq.protocol.record import crc_ok, decode_record, encode_record
+from rewindmq.protocol.message.record import crc_ok, decode_record, encode_record
 from tests.store.store_box import StoreBox
 
 STORE_HOST = bytes((127, 0, 0, 1, 0, 0, 0x2A, 0x9F))

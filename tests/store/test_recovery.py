@@ -12,7 +12,7 @@ import pytest
 
 from rewindmq.broker.store import GetMessageStatus, MessageStore, PutStatus, StoredMessage, StoreError
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.protocol.record import MAGIC_V2, decode_records, encode_record
+from rewindmq.protocol.message.record import MAGIC_V2, decode_records, encode_record
 from rewindmq.protocol.text import java_hash
 from tests.store.store_box import StoreBox
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.messages.replica import Arrival
-from rewindmq.protocol.record import decode_records
+from rewindmq.protocol.message.record import decode_records
 from tests.store.store_box import StoreBox, UnsyncedDisk
 
 SMALL = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)

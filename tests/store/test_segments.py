@@ -12,7 +12,7 @@ import pytest
 
 from rewindmq.broker.store import BatchEntry, GetMessageStatus, PutStatus, StoreConfig, StoredMessage
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.protocol.record import BLANK, MAGIC_BLANK
+from rewindmq.protocol.message.record import BLANK, MAGIC_BLANK
 from tests.store.store_box import StoreBox
 
 SEGMENT = 65_536

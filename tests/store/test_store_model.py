@@ -19,7 +19,7 @@ from rewindmq.broker.store import (
     StoreConfig,
     StoredMessage,
 )
-from rewindmq.protocol.record import crc_ok, decode_records
+from rewindmq.protocol.message.record import crc_ok, decode_records
 from rewindmq.protocol.text import java_hash
 from tests.store.store_box import UnsyncedDisk
 

@@ -12,7 +12,7 @@ import pytest
 from rewindmq.broker.store import Boundary, MessageStore, PutResult, SearchMode
 from rewindmq.broker.store.consume_queue.time_index import TIME, TimeIndexPosition, file_bytes
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.protocol.record import FIXED_V4
+from rewindmq.protocol.message.record import FIXED_V4
 from tests.store.store_box import StoreBox
 
 UNITS = 300

@@ -7,8 +7,8 @@ from typing import Any
 
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, MessageModel, ProducerData
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.header.offset import (
@@ -20,9 +20,9 @@ from rewindmq.protocol.header.offset import (
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.header.reset import ResetOffsetRequestHeader
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
-from rewindmq.protocol.properties import format_properties
+from rewindmq.protocol.message.properties import format_properties
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.subscription import build_subscription_data
-from rewindmq.protocol.sysflag import PullSysFlag
 from tests.support.asking import Asking
 
 

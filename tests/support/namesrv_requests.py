@@ -12,8 +12,8 @@ from rewindmq.protocol.body.registration import (
     TopicConfigSerializeWrapper,
 )
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
 from tests.support.asking import Asking

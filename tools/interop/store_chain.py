@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
 from tools.interop.servers import RealBroker

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.cluster.member import Member
+from rewindmq.protocol.config.property_file import format_properties_file
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.property_file import format_properties_file
 from rewindmq.protocol.remoting.address import parse_address
 from tools.interop.servers import BROKER, COMMON_CONFIG, NO_CONFIG
 

@@ -20,8 +20,8 @@ from rewindmq.protocol.body.group import SubscriptionGroupWrapper
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper
 from rewindmq.protocol.body.registration import TopicConfigSerializeWrapper
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.header.message import QueryMessageRequestHeader
@@ -35,8 +35,8 @@ from rewindmq.protocol.header.offset import (
 )
 from rewindmq.protocol.header.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
-from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.remoting.address import parse_address
 
 _SECONDS: Final = 60.0

@@ -14,7 +14,7 @@ from typing import Final
 from rewindmq.cluster.signals import stop_signals
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import RELEASES, Profile
-from rewindmq.protocol.remoting.process_options import positive_factor
+from rewindmq.protocol.remoting.process.options import positive_factor
 from tools.soak.driver import Soak
 from tools.soak.options import FEATURES, SoakOptions
 from tools.soak.report import Report

@@ -20,8 +20,8 @@ from rewindmq.client.push_consumer import PushConsumer
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import RETRY_TOPIC
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.properties import RETRY_TOPIC
 from tools.soak.journal import ACCEPTED, REFUSED, SUSPENDED, Delivery, now_us, queue_token
 from tools.soak.message import RETRY, TOPICS, MessageId, failures_of, read_body
 from tools.soak.options import Group

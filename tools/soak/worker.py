@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.process import loop_factory
+from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 from tools.soak.consuming import consume_lite, consume_orderly, consume_pulling, consume_pushed
 from tools.soak.journal import Header, JournalWriter

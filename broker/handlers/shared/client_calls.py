@@ -11,10 +11,10 @@ from typing import Final
 
 from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol import fastjson
 from rewindmq.protocol.body import RemotingBody
-from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.codec import fastjson
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, RemotingError, RequestError, RequestTimeoutError
 from rewindmq.protocol.version import MQVersion, version_name

@@ -15,7 +15,7 @@ from rewindmq.broker.store.layout.compaction import (
     UNIT_BYTES,
 )
 from rewindmq.broker.store.log.record_check import check_record
-from rewindmq.protocol.record import BLANK, BLANK_BYTES, MAGIC_BLANK, PHYSICAL_OFFSET_AT
+from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, MAGIC_BLANK, PHYSICAL_OFFSET_AT
 
 _ALLOCATION_BYTES: Final = 1_048_576
 

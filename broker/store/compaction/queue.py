@@ -16,7 +16,7 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool, file_name
 from rewindmq.broker.store.model import Boundary, GetMessageStatus, GetResult, SearchMode
-from rewindmq.protocol.record import BLANK_BYTES
+from rewindmq.protocol.message.record import BLANK_BYTES
 
 _log = logging.getLogger(__name__)
 

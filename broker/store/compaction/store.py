@@ -27,9 +27,9 @@ from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MapPool
 from rewindmq.broker.store.layout.compaction import CQ_FOLDER, LOG_FOLDER, POSITION_FILE
 from rewindmq.broker.store.log.commit_log import CommitLog
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.properties import KEYS, find_property
+from rewindmq.protocol.message.properties import KEYS, find_property
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.protocol.properties import DELAY, TAGS, find_property
+from rewindmq.protocol.message.properties import DELAY, TAGS, find_property
 from rewindmq.protocol.text import java_hash
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"

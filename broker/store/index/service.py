@@ -31,8 +31,8 @@ from rewindmq.broker.store.layout.index import MAX_MSGS_NUM_BATCH, file_bytes, i
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import StoredRecord
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
-from rewindmq.protocol.properties import KEYS, UNIQ_KEY, find_property
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.properties import KEYS, UNIQ_KEY, find_property
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MapPool
 from rewindmq.broker.store.log.record_check import StoredRecord, check_record, is_blank
-from rewindmq.protocol.record import (
+from rewindmq.protocol.message.record import (
     BLANK,
     BLANK_BYTES,
     MAGIC_BLANK,
@@ -21,7 +21,7 @@ from rewindmq.protocol.record import (
     STORE_TIMESTAMP_AT_V6,
     SYS_FLAG_AT,
 )
-from rewindmq.protocol.sysflag import MessageSysFlag
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 _log = logging.getLogger(__name__)
 _INT64: Final = struct.Struct(">q")

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from rewindmq.broker.store.files.mapped_file import MappedFile
-from rewindmq.protocol.record import BLANK, BLANK_BYTES, FIXED_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
-from rewindmq.protocol.sysflag import MessageSysFlag
+from rewindmq.protocol.message.record import BLANK, BLANK_BYTES, FIXED_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 
 class RecordHead(NamedTuple):

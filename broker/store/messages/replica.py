@@ -20,8 +20,8 @@ from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import StoredRecord, check_record
-from rewindmq.protocol.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _SIZE_AND_MAGIC: Final = struct.Struct(">iI")
 _MAGICS: Final = frozenset((MAGIC_V1, MAGIC_V2))

@@ -16,9 +16,9 @@ from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import HOST_FLAGS, RECORD_HEADS
 from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
 from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
-from rewindmq.protocol.properties import PROPERTY_SEPARATOR
-from rewindmq.protocol.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.properties import PROPERTY_SEPARATOR
+from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, SYS_FLAG_AT
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _INT16: Final = struct.Struct(">H")
 _SEPARATOR: Final = PROPERTY_SEPARATOR.encode()

@@ -11,7 +11,7 @@ from rewindmq.broker.store.consume_queue.tags_code import TagsCoder
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.log.record_check import SegmentScan, StoredRecord, check_record
 from rewindmq.broker.store.recovery.checkpoint import StoreCheckpoint
-from rewindmq.protocol.sysflag import TRANSACTION_MASK, MessageSysFlag
+from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 _LOG: Final = logging.getLogger("rewindmq.store")
 # After a clean stop RocketMQ verifies no more than this many segments (CommitLog#recoverNormally).

@@ -12,7 +12,7 @@ import msgspec
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.tables.config_json import format_config
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 
 T = TypeVar("T")

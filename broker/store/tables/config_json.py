@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rewindmq.protocol import fastjson
+from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.message_queue import MessageQueue
 
 _ENCODE: Final = msgspec.json.Encoder().encode

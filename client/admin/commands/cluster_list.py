@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.remoting.process_options import positive_int
+from rewindmq.protocol.remoting.process.options import positive_int
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from rewindmq.client.admin.commands.command import Command, Printed, java_bool, true_or_false
-from rewindmq.protocol.remoting.process_options import positive_int
-from rewindmq.protocol.sysflag import Perm, TopicSysFlag
+from rewindmq.protocol.message.sysflag import Perm, TopicSysFlag
+from rewindmq.protocol.remoting.process.options import positive_int
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient

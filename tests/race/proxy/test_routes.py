@@ -6,8 +6,8 @@ import pytest
 
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
-from rewindmq.protocol.body_codec import decode_body, encode_body
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body, encode_body
 from rewindmq.protocol.command import FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.race.proxy.route_answer import broker_addresses, with_addresses

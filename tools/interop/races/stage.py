@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.protocol.errors import ResponseError
+from rewindmq.protocol.message.sysflag import PullSysFlag
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.protocol.sysflag import PullSysFlag
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, History, Kind, Lab
 from rewindmq.race.proxy.frame_proxy import FrameProxy

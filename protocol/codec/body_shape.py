@@ -1,0 +1,112 @@
+"""What peers send, brought into the shape a typed body expects before msgspec checks it.
+
+Peers differ in how they write one body: null for absent, other member names, tables keyed by message
+queues as objects, as texts, as arrays or as lists of pairs (``wire.md`` 5.5). A repair function per body
+type, derived once from its annotations, knows where such things can stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from rewindmq.protocol.body import RemotingBody
+from rewindmq.protocol.codec import fastjson
+from rewindmq.protocol.message_queue import MessageQueue
+
+Repair = Callable[[Any], Any]
+
+
+@cache
+def repair_for(body_type: type[RemotingBody]) -> Repair:
+    """The repair of a body type. What it cannot make sense of it leaves alone, for msgspec to refuse."""
+    repair = _repair_of(inspect.type_info(body_type))
+    assert repair is not None, "bodies always have one"
+    return repair
+
+
+def _repair_of(info: inspect.Type) -> Repair | None:
+    if isinstance(info, inspect.StructType):
+        members = {field.encode_name: _repair_of(field.type) for field in info.fields}
+        assert issubclass(info.cls, RemotingBody)
+        return _struct_repair(members, info.cls.aliases)
+    if isinstance(info, inspect.NamedTupleType):
+        return _to_queue
+    if isinstance(info, inspect.DictType):
+        is_queue_table = isinstance(info.key_type, inspect.NamedTupleType)
+        value = _repair_of(info.value_type)
+        return _queue_table_repair(value) if is_queue_table else value and _map_repair(value)
+    if isinstance(info, (inspect.ListType, inspect.SetType)):
+        item = _repair_of(info.item_type)
+        return item and _sequence_repair(item)
+    if isinstance(info, inspect.UnionType):
+        return next((repair for part in info.types if (repair := _repair_of(part))), None)
+    return None
+
+
+def _struct_repair(members: Mapping[str, Repair | None], aliases: Mapping[str, str]) -> Repair:
+    def repair(value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        repaired = {}
+        for name, member in value.items():
+            if member is None:
+                continue
+            if name in aliases:
+                if aliases[name] in value:
+                    continue
+                name = aliases[name]
+            mend = members.get(name)
+            repaired[name] = member if mend is None else mend(member)
+        return repaired
+
+    return repair
+
+
+def _map_repair(mend: Repair) -> Repair:
+    def repair(value: Any) -> Any:
+        return {key: mend(member) for key, member in value.items()} if type(value) is dict else value
+
+    return repair
+
+
+def _sequence_repair(mend: Repair) -> Repair:
+    def repair(value: Any) -> Any:
+        return [mend(member) for member in value] if isinstance(value, (list, tuple)) else value
+
+    return repair
+
+
+def _queue_table_repair(mend: Repair | None) -> Repair:
+    def repair(value: Any) -> Any:
+        pairs: Iterable[Any]
+        if type(value) is dict:
+            pairs = value.items()
+        elif isinstance(value, (list, tuple)) and all(_is_pair(entry) for entry in value):
+            pairs = value
+        else:
+            return value
+        return {_to_queue(key): member if mend is None else mend(member) for key, member in pairs}
+
+    return repair
+
+
+def _is_pair(entry: Any) -> bool:
+    return isinstance(entry, (list, tuple)) and len(entry) == 2
+
+
+def _to_queue(value: Any) -> Any:
+    """A message queue written as object, as text of an object, or as ``[topic, brokerName, queueId]``."""
+    if isinstance(value, str):
+        value = fastjson.loads(value)
+    if type(value) is dict:
+        value = (value.get("topic"), value.get("brokerName"), value.get("queueId"))
+    try:
+        return msgspec.convert(value, MessageQueue, strict=False)
+    except msgspec.ValidationError:
+        # Hashable, and refused later with the place where it stands.
+        return str(value)

@@ -1,0 +1,1 @@
+"""RocketMQ's property files: read at the start, changed while a server runs."""

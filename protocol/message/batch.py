@@ -1,0 +1,89 @@
+"""The body of a batch send, 320: messages back to back without topic (``wire.md`` 6.6)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.limits import MAX_PROPERTIES_BYTES
+from rewindmq.protocol.message.message import Message
+from rewindmq.protocol.message.properties import format_properties
+
+# Size of the entry, magic, body CRC (both 0: the broker computes its own), flag, length of the body.
+_HEAD: Final = struct.Struct(">iiiii")
+# What a reader looks at: size, flag and length of the body.
+_HEAD_READ: Final = struct.Struct(">i8xii")
+_PROPERTIES_LENGTH: Final = struct.Struct(">h")
+_OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
+
+
+# One message of a batch as it travels: body, properties text, flag. A bare tuple, as brokers make one for
+# every message they take in.
+BatchMessage = tuple[bytes, bytes, int]
+
+
+def encode_batch(messages: Sequence[Message]) -> bytes:
+    """The batch body of ``messages``; their topics are not looked at.
+
+    Raises:
+        RequestError: code 13, a property text that is malformed or longer than 32 767 bytes.
+    """
+    parts: list[bytes] = []
+    for message in messages:
+        body = message.body
+        properties = format_properties(message.properties).encode()
+        if len(properties) > MAX_PROPERTIES_BYTES:
+            raise RequestError(
+                ResponseCode.MESSAGE_ILLEGAL, f"the properties are over {MAX_PROPERTIES_BYTES} bytes"
+            )
+        size = _OVERHEAD + len(body) + len(properties)
+        parts += (
+            _HEAD.pack(size, 0, 0, message.flag, len(body)),
+            body,
+            _PROPERTIES_LENGTH.pack(len(properties)),
+            properties,
+        )
+    return b"".join(parts)
+
+
+def decode_batch(body: bytes) -> list[BatchMessage]:
+    """The messages of a batch body.
+
+    Raises:
+        RequestError: code 13, no message at all, or lengths that do not add up to exactly ``body``.
+    """
+    messages: list[BatchMessage] = []
+    unpack_head = _HEAD_READ.unpack_from
+    unpack_length = _PROPERTIES_LENGTH.unpack_from
+    head_bytes = _HEAD.size
+    length_bytes = _PROPERTIES_LENGTH.size
+    position = 0
+    end = len(body)
+    try:
+        while position < end:
+            size, flag, body_length = unpack_head(body, position)
+            body_at = position + head_bytes
+            body_end = body_at + body_length
+            (properties_length,) = unpack_length(body, body_end)
+            properties_at = body_end + length_bytes
+            position += size
+            if (
+                body_length < 0
+                or properties_length < 0
+                or properties_at + properties_length != position
+                or position > end
+            ):
+                raise _illegal(f"lengths of message {len(messages)} do not add up")
+            messages.append((body[body_at:body_end], body[properties_at:position], flag))
+    except struct.error:
+        raise _illegal(f"message {len(messages)} is cut short") from None
+    if not messages:
+        raise _illegal("no message")
+    return messages
+
+
+def _illegal(fault: str) -> RequestError:
+    return RequestError(ResponseCode.MESSAGE_ILLEGAL, f"batch body: {fault}")

@@ -1,0 +1,1 @@
+"""What every server process shares: options, event loop, signals, ready line, point log."""

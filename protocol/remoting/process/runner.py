@@ -1,0 +1,238 @@
+"""What every server process does around its service: event loop, log, signals, lifeline, ready line.
+
+Called by entry points only; the one place that loads uvloop and that touches standard streams and signals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+import resource
+import signal
+import stat
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.points import Probe
+from rewindmq.protocol.remoting.process.options import ProcessOptions
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+
+_STDIN: Final = 0
+# Start-up leaves some ten thousand long-lived objects; collections over them would only cost time.
+_GC_THRESHOLDS: Final = (50_000, 20, 50)
+_MAX_LINE_BYTES: Final = 4_096
+
+_log = logging.getLogger(__name__)
+
+
+class Service(Protocol):
+    """What a process runs."""
+
+    @property
+    def address(self) -> str:
+        """``host:port`` as bound; asked for after ``start``."""
+
+    async def start(self) -> None:
+        """Begin to serve; a failure leaves nothing that ``close`` cannot clear away."""
+
+    async def close(self) -> None:
+        """Stop in order; also called after a ``start`` that failed or was cancelled."""
+
+
+def tune_collector() -> None:
+    """Leave what start-up made alone, and collect as rarely as a server should."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open file descriptors to the hard limit, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS refuses a limit it calls unlimited; what was given is kept.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run_process(
+    kind: str,
+    make_service: Callable[[Runtime], Service],
+    options: ProcessOptions,
+    details: Mapping[str, object] = MappingProxyType({}),
+    probe: Probe | None = None,
+) -> int:
+    """Run a service until SIGTERM, SIGINT or, with ``exit_with_parent``, the end of standard input.
+
+    Once the service serves, one line of JSON goes to standard output:
+    ``{"ready": kind, **details, "address": "host:port", "pid": ...}``. The log goes to standard error.
+
+    Args:
+        probe: hears of every named point the process passes.
+
+    The process takes all the file descriptors it may have: a connection needs one, a mapped file too.
+
+    Returns:
+        The exit code of an orderly stop, 0.
+
+    Raises:
+        RewindMQError, OSError: the service could not start; the text is for the user.
+    """
+
+    async def work(runtime: Runtime, stopping: asyncio.Event) -> int:
+        await _serve(kind, make_service(runtime), stopping, details)
+        return 0
+
+    raise_descriptor_limit()
+    return run_work(work, options, probe)
+
+
+def run_work(
+    work: Callable[[Runtime, asyncio.Event], Coroutine[Any, Any, int]],
+    options: ProcessOptions,
+    probe: Probe | None = None,
+) -> int:
+    """Run a process of any other kind: one coroutine, told by an event that it shall come to an end.
+
+    Args:
+        work: called as ``work(runtime, stopping)``; ``stopping`` is set by SIGTERM, SIGINT or the end of
+            the parent. Its result is the exit code.
+        probe: hears of every named point the process passes.
+
+    Raises:
+        RewindMQError, OSError: what ``work`` raises; the text is for the user.
+    """
+    configure_log(options.log_level)
+    if options.exit_with_parent:
+        _require_pipe_on_stdin()
+    runtime = system_runtime(time_scale=options.time_scale, seed=options.seed, probe=probe)
+    tune_collector()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_until_stopped(work, runtime, options))
+    finally:
+        runtime.workers.close()
+
+
+async def finishes_before(stopping: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Await ``work``, or cancel it when ``stopping`` is set first; True when it has finished.
+
+    Raises:
+        Exception: what ``work`` raises.
+    """
+    working = asyncio.ensure_future(work)
+    stop = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            return False
+        working.result()
+        return True
+    finally:
+        for task in (working, stop):
+            task.cancel()
+        await asyncio.gather(working, stop, return_exceptions=True)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's loop where it exists, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def read_parent_line(descriptor: int = _STDIN) -> str:
+    """Wait for the first line the parent writes to standard input, before the event loop runs.
+
+    This is how a parent hands over what it did not know when it launched this process, so that members of
+    a cluster load at the same time. Bytes behind the line are left for the lifeline.
+
+    Raises:
+        RewindMQError: the parent closed the pipe first, or the line is too long or no text.
+    """
+    line = bytearray()
+    while len(line) <= _MAX_LINE_BYTES:
+        byte = os.read(descriptor, 1)
+        if not byte:
+            raise RewindMQError("standard input ended before its first line")
+        if byte == b"\n":
+            try:
+                return line.decode()
+            except UnicodeDecodeError:
+                break
+        line += byte
+    raise RewindMQError("the first line of standard input is too long or not UTF-8")
+
+
+def configure_log(level: str) -> None:
+    """Send the log to standard error, one line per event."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLineFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class _OneLineFormatter(logging.Formatter):
+    """Folds the lines of a traceback, or of a peer's text, into one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " | ".join(super().format(record).splitlines())
+
+
+async def _until_stopped(
+    work: Callable[[Runtime, asyncio.Event], Coroutine[Any, Any, int]],
+    runtime: Runtime,
+    options: ProcessOptions,
+) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    if options.exit_with_parent:
+        loop.add_reader(_STDIN, _watch_lifeline, loop, stopping)
+    try:
+        return await work(runtime, stopping)
+    finally:
+        loop.remove_reader(_STDIN)
+
+
+async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: Mapping[str, object]) -> None:
+    try:
+        if await finishes_before(stopping, service.start()):
+            ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
+            # The log comes first: a parent that has read the ready line finds something in it.
+            _log.info("%s serves at %s", kind, service.address)
+            print(json.dumps(ready, separators=(",", ":")), flush=True)
+            await stopping.wait()
+            _log.info("%s stops", kind)
+    finally:
+        await service.close()
+
+
+def _watch_lifeline(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    try:
+        alive = bool(os.read(_STDIN, _MAX_LINE_BYTES))
+    except OSError:
+        alive = False
+    if not alive:
+        loop.remove_reader(_STDIN)
+        _log.info("the parent process is gone")
+        stopping.set()
+
+
+def _require_pipe_on_stdin() -> None:
+    try:
+        mode = os.fstat(_STDIN).st_mode
+    except OSError:
+        mode = 0
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        raise RewindMQError("--exit-with-parent needs a pipe on standard input")

@@ -1,0 +1,1 @@
+"""Models: a small simulated cluster, its operator, and what may happen to it."""

@@ -1,0 +1,78 @@
+"""The models there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.explore.model.model import Model, PlannedReset
+
+_MODELS: Final = (
+    Model(
+        "one-reset",
+        "one queue, two consumers, one reset",
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 1}),
+    ),
+    Model(
+        "two-resets",
+        "the same, and a second reset at any time after the first",
+        resets=(PlannedReset(0), PlannedReset(1)),
+    ),
+    Model(
+        "crash-consumer",
+        "one reset, and the queue's owner may be killed",
+        crashes=("consumer-A",),
+        window=32.0,
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 1}),
+    ),
+    Model(
+        "crash-broker",
+        "one reset, and the broker may be killed and started again",
+        crashes=("broker-a",),
+        # With a listener that ends at any time besides, there are too many schedules to look at all.
+        blocked=frozenset(),
+        budget=0,
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 0}),
+    ),
+    Model(
+        "join",
+        "one reset, and a consumer that takes the queue over may join",
+        members=("B", "C"),
+        joins=("A",),
+    ),
+    Model(
+        "large",
+        "two queues, three consumers, two resets, a crash, and sends in between; for random search",
+        queues=2,
+        messages=3,
+        members=("A", "B", "C"),
+        crashes=("consumer-A", "broker-a"),
+        resets=(PlannedReset(0), PlannedReset(1)),
+        sends=2,
+        blocked=frozenset({(0, 2), (1, 2)}),
+        window=40.0,
+        budget=3,
+        late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 0}),
+    ),
+)
+MODELS: Final[Mapping[str, Model]] = MappingProxyType({model.name: model for model in _MODELS})
+
+# Who a mode was made for.
+DEFAULT_PROFILES: Final[Mapping[ResetMode, Profile]] = MappingProxyType(
+    {ResetMode.CLASSIC: Profile.V49, ResetMode.SERVER: Profile.V53, ResetMode.FENCED: Profile.EPOCH}
+)
+
+
+def find_model(name: str) -> Model:
+    """The model of this name.
+
+    Raises:
+        RaceError: there is none; names those there are.
+    """
+    if name not in MODELS:
+        raise RaceError(f"no such model: {name!r} (there are {', '.join(MODELS)})")
+    return MODELS[name]

@@ -1,0 +1,285 @@
+"""The real processes of a model, each on a host of its own, under virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Coroutine, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.config import StoreConfig
+from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.client.reset import ResetState
+from rewindmq.namesrv.config import NamesrvConfig
+from rewindmq.namesrv.server import NameServer
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.model.listener import ExploredListener, Place
+from rewindmq.race.explore.model.model import Model, PlannedReset
+from rewindmq.race.explore.model.operator import ADMIN, ADMIN_HOST, PRODUCER, PRODUCER_HOST, ExploredOperator
+from rewindmq.race.explore.model.recorder import Recorder
+from rewindmq.race.explore.schedule.action import Action
+from rewindmq.race.explore.schedule.flight import ExploredFabric
+from rewindmq.race.explore.schedule.loop import ExploredLoop
+from rewindmq.race.explore.schedule.scheduler import Stepper
+from rewindmq.race.explore.schedule.step import EVERYWHERE
+from rewindmq.race.history import Lab
+from rewindmq.race.sim.network import Fabric
+from rewindmq.race.sim.world import World
+from rewindmq.race.stage.stage import BROKER, GROUP, TOPIC, consumer_process
+
+T = TypeVar("T")
+
+_LAB_HOST: Final = "10.0.0.1"
+_NAMESRV_HOST: Final = "10.0.0.2"
+_BROKER_HOST: Final = "10.0.1.1"
+_NAMESRV: Final = f"{_NAMESRV_HOST}:9876"
+_BROKER_PORT: Final = 10_911
+# So that no two members do anything at the same moment, unless the same event made them.
+_STAGGER_SECONDS: Final = 0.37
+# One may be blocked, and the other goes on.
+_THREADS: Final = 2
+# Everything written so far stays after a kill; when the log is synced matters to nobody here.
+_RARELY_MS: Final = 3_600_000
+
+
+class ExploredWorld(World):
+    """A world in which a stepper decides what happens next, and that stands still in between."""
+
+    def __init__(self, names: dict[str, str], watched: Collection[str]) -> None:
+        self._names = names
+        super().__init__(0, latency=(0.0, 0.0))
+        self._loop = loop = ExploredLoop()
+        self.stepper = Stepper(loop, self.fabric, self.name_of, watched)
+        loop.when_idle = self.stepper.go_on
+
+    def name_of(self, host: str) -> str:
+        """What to call a host."""
+        return self._names.get(host, host)
+
+    def play(self, scene: Coroutine[Any, Any, T]) -> T:
+        """Run until ``scene`` is over; everything else then stands still."""
+        assert self._loop is not None
+        return self._loop.run_until_complete(scene)
+
+    def _new_fabric(self, rng: random.Random, latency: tuple[float, float]) -> Fabric:
+        self.fabric = ExploredFabric(self.name_of, TOPIC)
+        return self.fabric
+
+
+class _Member:
+    """A consumer of the group."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.host = f"10.0.2.{number + 1}"
+        self.process = consumer_process(name)
+        self.consumer: PushConsumer | None = None
+        self.listener: ExploredListener | None = None
+        self.is_killed = False
+
+    def is_settled(self, ends: Mapping[MessageQueue, int]) -> bool:
+        """Whether it is at rest but for blocked listeners, and has no offset in mind but the queues' ends."""
+        consumer, listener = self.consumer, self.listener
+        if self.is_killed or consumer is None or listener is None:
+            return True
+        if (
+            listener.running > listener.blocked_count
+            or consumer.is_suspended
+            or consumer.reset_state is not ResetState.RUNNING
+        ):
+            return False
+        known = consumer.offset_store.offsets()
+        return all(offset == ends.get(queue, offset) for queue, offset in known.items())
+
+
+class Cast:
+    """Everybody in a model.
+
+    Args:
+        profile: of the consumers; servers imitate its release.
+    """
+
+    def __init__(self, model: Model, mode: ResetMode, profile: Profile) -> None:
+        self.model = model
+        self.mode = mode
+        self.profile = profile
+        self.members = [_Member(name, number) for number, name in enumerate((*model.members, *model.joins))]
+        names = {_NAMESRV_HOST: "namesrv", ADMIN_HOST: ADMIN, PRODUCER_HOST: PRODUCER, _BROKER_HOST: BROKER}
+        names.update((member.host, member.process) for member in self.members)
+        self.world = ExploredWorld(names, [_BROKER_HOST, *(member.host for member in self.members)])
+        self.broker: Broker | None = None
+        self._lab = self.world.runtime(_LAB_HOST)
+        self.recorder = Recorder(self._lab, self._note)
+        self._seen: set[Place] = set()
+        self._operator = ExploredOperator(self.world, self.recorder, mode)
+
+    @property
+    def stepper(self) -> Stepper:
+        """What decides; there while the world runs."""
+        return self.world.stepper
+
+    def _note(self) -> None:
+        self.stepper.note()
+
+    # Before the window.
+
+    async def come_to_rest(self) -> None:
+        """Start everybody, and let them consume what there is."""
+        model, world = self.model, self.world
+        server = NameServer(
+            world.runtime(_NAMESRV_HOST),
+            NamesrvConfig(bind_address=_NAMESRV_HOST, profile=self.profile.release),
+        )
+        await world.spawn(_NAMESRV_HOST, server.start())
+        await self._start_broker()
+        operator = self._operator
+        await operator.open(_NAMESRV, self.profile.release)
+        await operator.create_topic(f"{_BROKER_HOST}:{_BROKER_PORT}", model.queues)
+        for member in self.members[: len(model.members)]:
+            await self.sleep(_STAGGER_SECONDS)
+            await self._start_member(member)
+        await self.sleep(_STAGGER_SECONDS)
+        for queue_id in range(model.queues):
+            for _ in range(model.messages):
+                await operator.send(_queue(queue_id))
+                await self.sleep(_STAGGER_SECONDS)
+        if not model.sends:
+            operator.end_producer()
+        # The pulls that were held first are answered, and held once more.
+        pulls = self._held_count()
+        while self._held_count() < pulls + model.queues:
+            await self.sleep(_STAGGER_SECONDS)
+
+    def _held_count(self) -> int:
+        return sum(
+            1
+            for _, _, kind, details in self.recorder.events
+            if kind is Point.PULL_HELD and details["topic"] == TOPIC
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await self._lab.timers.sleep(seconds)
+
+    async def _start_broker(self) -> None:
+        config = BrokerConfig(
+            broker_name=BROKER,
+            bind_address=_BROKER_HOST,
+            listen_port=_BROKER_PORT,
+            namesrv_addr=_NAMESRV,
+            store_path_root_dir=str(Path("/store")),
+            profile=self.profile.release,
+            reset_mode=self.mode,
+            flush_interval_commit_log=_RARELY_MS,
+            flush_consume_queue_thorough_interval=_RARELY_MS,
+            store=StoreConfig(
+                mapped_file_size_commit_log=1 << 16,
+                mapped_file_size_consume_queue=2_000,
+                max_message_size=4_096,
+                physical_memory_bytes=1 << 30,
+            ),
+        )
+        runtime = self.world.runtime(_BROKER_HOST, probe=self.recorder.probe(BROKER))
+        self.recorder.note(BROKER, Lab.PROCESS_STARTED)
+        self.broker = Broker(runtime, config, self.world.disk(_BROKER_HOST))
+        await self.world.spawn(_BROKER_HOST, self.broker.start())
+
+    async def _start_member(self, member: _Member) -> None:
+        runtime = self.world.runtime(member.host, probe=self.recorder.probe(member.process))
+        consumer = PushConsumer(
+            GROUP,
+            _NAMESRV,
+            runtime=runtime,
+            profile=self.profile,
+            instance_name=member.name,
+            client_ip=member.host,
+            consume_thread_max=_THREADS,
+        )
+        listener = ExploredListener(
+            member.host,
+            member.process,
+            runtime.timers,
+            seen=self._seen,
+            blocked=self.model.blocked,
+            again_seconds=self.model.again_seconds,
+            offer=self.stepper.offer,
+        )
+        consumer.subscribe(TOPIC)
+        consumer.register_message_listener(listener)
+        member.consumer, member.listener = consumer, listener
+        self.recorder.note(member.process, Lab.PROCESS_STARTED, profile=str(self.profile))
+        await self.world.spawn(member.host, consumer.start())
+        # No message ever fails, so what would come from there is only in the way.
+        self.world.call(member.host, consumer.unsubscribe, retry_topic(GROUP))
+
+    # The window.
+
+    def begin(self) -> None:
+        """Send the first reset on its way, and offer what else may happen."""
+        model, offer = self.model, self.stepper.offer
+        self._reset(model.resets[0])
+        for number, reset in enumerate(model.resets[1:], 2):
+            name = f"reset {number} to {reset.offset} begins"
+            run = partial(self._reset, reset)
+            offer(Action(name, ADMIN_HOST, run, is_forced=True, may_be_last=False))
+        for number in range(1, model.sends + 1):
+            offer(Action(f"message {number} is sent", PRODUCER_HOST, self._send))
+        for member in self.members:
+            if member.name in model.joins:
+                offer(Action(f"{member.process} starts", member.host, partial(self._join, member)))
+            if member.process in model.crashes:
+                offer(Action(f"{member.process} is killed", EVERYWHERE, partial(self._kill, member)))
+        if BROKER in model.crashes:
+            offer(Action(f"{BROKER} is killed", EVERYWHERE, self._kill_broker))
+
+    def _reset(self, reset: PlannedReset) -> None:
+        self.world.spawn(_LAB_HOST, self._operator.reset(reset.offset, _queue(0)))
+
+    def _send(self) -> None:
+        self.world.spawn(_LAB_HOST, self._operator.send(_queue(0)))
+
+    def _join(self, member: _Member) -> None:
+        self.world.spawn(_LAB_HOST, self._start_member(member))
+
+    def _kill(self, member: _Member) -> None:
+        self.world.kill(member.host)
+        member.is_killed = True
+        self.recorder.note(member.process, Lab.PROCESS_KILLED)
+
+    def _kill_broker(self) -> None:
+        self.world.kill(_BROKER_HOST)
+        self.broker = None
+        self.recorder.note(BROKER, Lab.PROCESS_KILLED)
+        name = f"{BROKER} starts again"
+        run = self._restart_broker
+        self.stepper.offer(Action(name, EVERYWHERE, run, is_forced=True, may_be_last=False))
+
+    def _restart_broker(self) -> None:
+        self.world.spawn(_LAB_HOST, self._start_broker())
+
+    def is_settled(self) -> bool:
+        """Whether nothing can be stored any more but what is, and everything sent has been consumed.
+
+        Asked while nothing is in flight. Blocked listeners may still return. It only saves time: what is
+        judged is the history.
+        """
+        if self.broker is None or self._operator.is_busy:
+            return False
+        store, offsets = self.broker.context.store, self.broker.context.offsets
+        ends = {_queue(number): store.max_offset(TOPIC, number) for number in range(self.model.queues)}
+        if any(offsets.query(GROUP, TOPIC, queue.queue_id) != end for queue, end in ends.items()):
+            return False
+        if self.broker.context.long_polling.held_count != self.model.queues:
+            return False
+        return all(member.is_settled(ends) for member in self.members)
+
+
+def _queue(queue_id: int) -> MessageQueue:
+    return MessageQueue(TOPIC, BROKER, queue_id)

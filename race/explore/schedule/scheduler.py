@@ -1,0 +1,235 @@
+"""Finds what is possible whenever every host is at rest, has somebody choose, and does it.
+
+A state is a moment at which nothing is ready on any host. From there,
+
+* the first message of each lane (a direction of a connection) may arrive;
+* timers that are due may fire, all of one host together, before or after messages arrive there;
+* an action of the model may happen, if anything worth knowing happened since it was offered last;
+* time may pass to the next timer that does anything worth knowing, or to those of several hosts. That makes
+  every message late that is still in flight. At most ``budget`` lanes may become late in a schedule; a late
+  message may then arrive at any moment, after anything worth knowing, and those behind it in its lane wait
+  for it.
+
+Messages that have no influence on a reset are no choice: they arrive at once, in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Protocol
+
+from rewindmq.race.explore.schedule.action import Action
+from rewindmq.race.explore.schedule.flight import ExploredFabric, Lane
+from rewindmq.race.explore.schedule.loop import ExploredLoop
+from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
+
+
+class Chooser(Protocol):
+    """Decides what happens next."""
+
+    def end(self, touched: set[str]) -> None:
+        """The window is over; see ``choose``."""
+
+    def choose(self, steps: list[Step], touched: set[str]) -> Step:
+        """One of ``steps``, which is in a fixed order: what a quick network and a prompt host would do first.
+
+        Args:
+            touched: the hosts on which code ran since the last choice.
+        """
+
+
+class Stepper:
+    """Runs a world step by step.
+
+    Calm, as it begins and ends, messages arrive and timers fire in a fixed order, and nobody is asked.
+
+    Args:
+        name_of: what to call a host.
+        watched: hosts whose timers are choices; those of others fire at once.
+
+    Attributes:
+        taken: time and name of each step since the window began.
+        late_count: how many messages became late.
+        on_calm: called when nothing is ready nor in flight while calm, before time passes.
+        is_over: asked when nothing but time can pass; closes the window early.
+    """
+
+    def __init__(
+        self,
+        loop: ExploredLoop,
+        fabric: ExploredFabric,
+        name_of: Callable[[str], str],
+        watched: Collection[str],
+    ) -> None:
+        self._loop = loop
+        self._fabric = fabric
+        self._name_of = name_of
+        self._watched = watched
+        self._chooser: Chooser | None = None
+        self._budget = 0
+        self._until = 0.0
+        # When each was offered: the number of the step.
+        self._actions: dict[str, tuple[Action, int]] = {}
+        # Hosts on which something worth knowing happened that free steps have not been tried after.
+        self._fresh: set[str] = set()
+        self._touched: set[str] = set()
+        self._is_noted = False
+        self.taken: list[tuple[float, str]] = []
+        self.late_count = 0
+        self.on_calm: Callable[[], None] = lambda: None
+        self.is_over: Callable[[], bool] = lambda: False
+
+    def open(self, chooser: Chooser, *, budget: int, until: float) -> None:
+        """Begin to ask; after ``until`` (virtual seconds) be calm again."""
+        self._chooser = chooser
+        self._budget = budget
+        self._until = until
+        self._fresh.add(EVERYWHERE)
+
+    def offer(self, action: Action) -> None:
+        """Let an action be chosen from now on."""
+        self._actions[action.name] = action, self._fabric.step_number
+        self._fresh.add(action.host)
+
+    def note(self) -> None:
+        """Something worth knowing has happened, in the step being taken."""
+        self._is_noted = True
+
+    def go_on(self) -> None:
+        """Make something ready; the loop's ``when_idle``."""
+        loop = self._loop
+        while not loop.is_busy:
+            if self._chooser is None:
+                self._go_on_calmly()
+            elif not self._do_automatic():
+                self._choose(self._chooser)
+
+    def _go_on_calmly(self) -> None:
+        lanes = self._fabric.lanes()
+        due = self._loop.due_hosts()
+        if lanes:
+            self._fabric.deliver(lanes[0])
+        elif due:
+            self._loop.fire(due[0])
+        else:
+            self.on_calm()
+            if not self._loop.is_busy:
+                self._loop.pass_time()
+
+    def _do_automatic(self) -> bool:
+        for lane in self._fabric.lanes():
+            if not lane.messages[0].is_chosen:
+                self._touched.add(lane.receiver)
+                self._fabric.deliver(lane)
+                return True
+        for host in self._loop.due_hosts():
+            if host not in self._watched:
+                self._touched.add(host)
+                self._loop.fire(host)
+                return True
+        return self._pass_idle_time()
+
+    def _pass_idle_time(self) -> bool:
+        """Go on with the step in which time passes, until there is something to choose."""
+        if self._is_noted or self._fresh or any(not lane.late for lane in self._fabric.lanes()):
+            return False
+        due = self._loop.due_hosts()
+        if len(due) > 1:
+            return False
+        if due:
+            self._touched.add(due[0])
+            self._loop.fire(due[0])
+            return True
+        moment = self._loop.next_moment
+        if moment is None or moment > self._until:
+            return False
+        self._touched.add(EVERYWHERE)
+        self._loop.pass_time()
+        return True
+
+    def _choose(self, chooser: Chooser) -> None:
+        if self._is_noted:
+            self._is_noted = False
+            self._fresh.update(self._touched, (EVERYWHERE,))
+        steps = self._possible()
+        if not steps or (steps[0].kind is StepKind.TICK and self._may_end() and self.is_over()):
+            self._close(chooser)
+            return
+        step = chooser.choose(steps, self._touched)
+        self.taken.append((self._loop.time(), step.name))
+        self._touched = {step.host}
+        if step.kind is StepKind.TICK:
+            self._fresh.clear()
+        self.late_count += step.cost
+        self._fabric.step_number += 1
+        step.run()
+
+    def _may_end(self) -> bool:
+        return not self._fabric.lanes() and all(action.may_be_last for action, _ in self._actions.values())
+
+    def _close(self, chooser: Chooser) -> None:
+        """The window is over: what has to happen happens now, and everything late arrives."""
+        chooser.end(self._touched)
+        self._chooser = None
+        for action, _ in list(self._actions.values()):
+            if action.is_forced:
+                self._do(action)
+
+    def _possible(self) -> list[Step]:
+        """What a quick network and prompt hosts do comes first, and what need not happen now last."""
+        lanes = self._fabric.lanes()
+        timely = [lane for lane in lanes if not lane.late]
+        due = self._loop.due_hosts()
+        steps = [self._delivery(lane) for lane in timely]
+        steps += [self._firing(host) for host in due]
+        if not due and self.late_count + len(timely) <= self._budget:
+            moment = self._loop.next_moment
+            if moment is not None and moment <= self._until:
+                steps.append(self._tick(timely))
+        fresh = self._fresh
+        if fresh:
+            steps += [self._delivery(lane) for lane in lanes if lane.late and lane.receiver in fresh]
+            steps += [
+                self._act(action, born) for action, born in self._actions.values() if action.host in fresh
+            ]
+        return steps
+
+    def _delivery(self, lane: Lane) -> Step:
+        def deliver() -> None:
+            self._is_noted = True
+            self._fabric.deliver(lane)
+
+        message = lane.messages[0]
+        name = f"deliver {lane.name} {message.name}"
+        return Step(
+            StepKind.DELIVER,
+            name,
+            lane.receiver,
+            deliver,
+            lane=lane.name,
+            born=message.born,
+            is_free=lane.late,
+        )
+
+    def _firing(self, host: str) -> Step:
+        return Step(StepKind.FIRE, f"timers of {self._name_of(host)}", host, partial(self._loop.fire, host))
+
+    def _act(self, action: Action, born: int) -> Step:
+        run = partial(self._do, action)
+        return Step(StepKind.ACT, action.name, action.host, run, born=born, is_free=True)
+
+    def _tick(self, newly_late: list[Lane]) -> Step:
+        def tick() -> None:
+            for lane in newly_late:
+                lane.late = True
+            self._loop.pass_time()
+
+        late = "".join(f", late: {lane.name} {lane.messages[0].name}" for lane in newly_late)
+        delayed = tuple(lane.messages[0].born for lane in newly_late)
+        return Step(StepKind.TICK, f"time passes{late}", EVERYWHERE, tick, delayed)
+
+    def _do(self, action: Action) -> None:
+        del self._actions[action.name]
+        self._is_noted = True
+        action.run()

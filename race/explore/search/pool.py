@@ -1,0 +1,249 @@
+"""Processes that run schedules: each keeps worlds at rest, and forks for every batch of schedules.
+
+A fork costs about as much as a schedule, so that one child runs several, each in a world of its own; all
+worlds were built alike, and what a child does to them ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import pickle
+import select
+import signal
+import struct
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from rewindmq.cluster.signals import stop_signals
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.errors import RaceError
+from rewindmq.race.explore.model.model import Model
+from rewindmq.race.explore.model.simulated_cluster import Cast
+from rewindmq.race.explore.search.choosers import Chooser, Follower, Gambler
+from rewindmq.race.explore.search.explorer import Branch, Explorer
+from rewindmq.race.explore.search.run import Outcome, play_schedule
+
+BATCH: Final = 32
+# Batches waiting at a worker, so that it never waits for the search.
+_AHEAD: Final = 2
+_LENGTH: Final = struct.Struct(">I")
+# The first runs of a process make what later ones find made.
+_REHEARSALS: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a worker's worlds are like.
+
+    Attributes:
+        fault: puts a deliberate fault into the code for as long as it is entered.
+    """
+
+    model: Model
+    mode: ResetMode
+    profile: Profile
+    budget: int
+    fault: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One schedule to be run: exactly one of the first three says which.
+
+    Attributes:
+        branch: of an exhaustive exploration.
+        names: of the steps to be taken, see ``Follower``.
+        seed: of a random schedule.
+    """
+
+    branch: Branch | None = None
+    names: tuple[str, ...] | None = None
+    is_strict: bool = False
+    seed: str = ""
+    changes: int = 0
+    length: int = 0
+    with_account: bool = False
+
+    def chooser(self, budget: int) -> Chooser:
+        """Whoever takes the decisions."""
+        if self.branch is not None:
+            return Explorer(self.branch, budget)
+        if self.names is not None:
+            return Follower(self.names, is_strict=self.is_strict)
+        return Gambler(self.seed, changes=self.changes, length=self.length)
+
+
+class _Worker:
+    """The parent's side of a worker process.
+
+    Args:
+        others: those there are already; the new process must not hold their pipes open.
+    """
+
+    def __init__(self, setting: Setting, others: Sequence[_Worker]) -> None:
+        jobs_read, self.jobs = os.pipe()
+        self.results, results_write = os.pipe()
+        self.waiting: list[Sequence[Job]] = []
+        self.pid = os.fork()
+        if self.pid == 0:
+            for worker in (self, *others):
+                os.close(worker.jobs)
+                os.close(worker.results)
+            _serve(setting, jobs_read, results_write)
+        os.close(jobs_read)
+        os.close(results_write)
+
+    def end(self) -> None:
+        """End the process and its child."""
+        os.close(self.jobs)
+        os.close(self.results)
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError):
+                kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+class Pool:
+    """Runs jobs; a context manager, at whose end no process is left.
+
+    Args:
+        workers: how many processes run at the same time.
+    """
+
+    def __init__(self, setting: Setting, workers: int) -> None:
+        self._setting = setting
+        self._count = workers
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        # An interrupt that meets a fork is lost in what Python does around it.
+        kept = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
+        try:
+            for _ in range(self._count):
+                self._workers.append(_Worker(self._setting, self._workers))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Run these; outcomes in the same order."""
+        left = list(enumerate(jobs))
+        outcomes: dict[int, Outcome] = {}
+        numbers = {id(job): number for number, job in left}
+        queue = list(jobs)
+
+        def more() -> list[Job]:
+            batch, queue[:] = queue[:BATCH], queue[BATCH:]
+            return batch
+
+        for job, outcome in self.stream(more):
+            outcomes[numbers[id(job)]] = outcome
+        return [outcomes[number] for number in range(len(jobs))]
+
+    def stream(self, more: Callable[[], Sequence[Job]]) -> Iterator[tuple[Job, Outcome]]:
+        """Run what ``more`` gives, until it gives nothing and everything has been run.
+
+        Args:
+            more: called whenever a worker has room; the outcomes given out by then may add to what it gives.
+
+        Raises:
+            RaceError: a worker broke down.
+        """
+        while True:
+            for worker in sorted(self._workers, key=lambda worker: len(worker.waiting)):
+                while len(worker.waiting) < _AHEAD and (batch := more()):
+                    worker.waiting.append(batch)
+                    _send(worker.jobs, batch)
+            busy = {worker.results: worker for worker in self._workers if worker.waiting}
+            if not busy:
+                return
+            readable, _, _ = select.select(list(busy), [], [])
+            for results in readable:
+                outcomes = _receive(results)
+                if outcomes is None:
+                    raise RaceError("a worker of the exploration ended by itself")
+                if isinstance(outcomes, str):
+                    raise RaceError(f"the exploration broke down: {outcomes}")
+                yield from zip(busy[results].waiting.pop(0), outcomes, strict=True)
+
+
+def _serve(setting: Setting, jobs: int, results: int) -> None:
+    """The worker process; does not return."""
+    try:
+        os.setpgid(0, 0)
+        for number in stop_signals():
+            # They go to every process of a terminal; the parent ends this one.
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        logging.disable(logging.CRITICAL)
+        with setting.fault():
+            for _ in range(_REHEARSALS):
+                play_schedule(_at_rest(setting), Follower((), is_strict=False), budget=setting.budget)
+            worlds: list[Cast] = []
+            gc.disable()
+            while (batch := _receive(jobs)) is not None:
+                if len(worlds) < len(batch):
+                    worlds += [_at_rest(setting) for _ in range(len(batch) - len(worlds))]
+                    # The children would copy what the collector touches.
+                    gc.collect()
+                    gc.freeze()
+                child = os.fork()
+                if child == 0:
+                    _send(
+                        results,
+                        [_run(world, job, setting) for world, job in zip(worlds, batch, strict=False)],
+                    )
+                    os._exit(0)
+                os.waitpid(child, 0)
+    except BaseException:
+        _send(results, traceback.format_exc(limit=-4))
+    os._exit(0)
+
+
+def _at_rest(setting: Setting) -> Cast:
+    cast = Cast(setting.model, setting.mode, setting.profile)
+    cast.world.play(cast.come_to_rest())
+    return cast
+
+
+def _run(world: Cast, job: Job, setting: Setting) -> Outcome:
+    chooser = job.chooser(setting.budget)
+    try:
+        return play_schedule(world, chooser, budget=setting.budget, with_account=job.with_account)
+    except RaceError as error:
+        return Outcome(tuple(chooser.taken), error=str(error))
+
+
+def _send(descriptor: int, value: Any) -> None:
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    view = memoryview(_LENGTH.pack(len(data)) + data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _receive(descriptor: int) -> Any:
+    """What was sent; None at the end."""
+    head = _read(descriptor, _LENGTH.size)
+    return None if head is None else pickle.loads(_read(descriptor, _LENGTH.unpack(head)[0]) or b"")  # noqa: S301
+
+
+def _read(descriptor: int, size: int) -> bytes | None:
+    data = b""
+    while len(data) < size:
+        piece = os.read(descriptor, size - len(data))
+        if not piece:
+            return None
+        data += piece
+    return data

@@ -1,0 +1,121 @@
+"""One schedule of one model, from the moment its world is at rest to the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from rewindmq.race.explore.model.simulated_cluster import Cast
+from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
+from rewindmq.race.explore.search.choosers import Chooser
+from rewindmq.race.explore.search.explorer import BlockedError, Explorer, State
+from rewindmq.race.explore.search.laws import Broken, judge_run
+
+# After the window everything goes its usual way: a rebalance comes every 20 s, a pull is held for 20 s.
+REST_SECONDS: Final = 32.0
+
+
+class Outcome(NamedTuple):
+    """What came of a schedule.
+
+    Attributes:
+        taken: index of the step taken at each state with a choice.
+        broken: the laws that were.
+        is_blocked: given up, because the rest is explored elsewhere.
+        states: what an exhaustive exploration has to know of them.
+        names: of the steps taken at states with a choice; only if a law was broken, or when asked for.
+        account: when asked for.
+        error: why the schedule could not be run; "" if it could.
+    """
+
+    taken: tuple[int, ...]
+    broken: tuple[Broken, ...] = ()
+    is_blocked: bool = False
+    states: tuple[State, ...] = ()
+    names: tuple[str, ...] = ()
+    account: Account | None = None
+    error: str = ""
+
+    @property
+    def deviations(self) -> int:
+        """How many choices differ from what comes first by itself."""
+        return sum(1 for index in self.taken if index)
+
+    @property
+    def laws(self) -> frozenset[str]:
+        """The laws that were broken, by name."""
+        return frozenset(broken.law for broken in self.broken)
+
+
+class Account(NamedTuple):
+    """Everything that happened.
+
+    Attributes:
+        opened_at: when the window opened, seconds.
+        steps: time and name of each step, those without alternative too.
+        history: one line per event.
+    """
+
+    opened_at: float
+    steps: tuple[tuple[float, str], ...]
+    history: str
+
+    @property
+    def digest(self) -> str:
+        """The same for the same bytes."""
+        digest = hashlib.blake2b(self.history.encode(), digest_size=16)
+        for at, name in self.steps:
+            digest.update(f"{at:.6f} {name}\n".encode())
+        return digest.hexdigest()
+
+
+def play_schedule(cast: Cast, chooser: Chooser, *, budget: int, with_account: bool = False) -> Outcome:
+    """Run the rest of a world that is at rest; it cannot be used again.
+
+    Raises:
+        RaceError: a strict schedule names a step that is not possible.
+    """
+    states: Callable[[], tuple[State, ...]] = chooser.states if isinstance(chooser, Explorer) else tuple
+    try:
+        opened_at, is_settled = cast.world.play(_window(cast, chooser, budget))
+    except BlockedError:
+        return Outcome(tuple(chooser.taken), is_blocked=True, states=states())
+    broken = judge_run(cast.recorder.to_events(), is_at_rest=is_settled)
+    return Outcome(
+        tuple(chooser.taken),
+        broken,
+        states=states(),
+        names=tuple(chooser.names) if broken or with_account else (),
+        account=_account(cast, opened_at) if with_account else None,
+    )
+
+
+def _account(cast: Cast, opened_at: float) -> Account:
+    history = "".join(event.to_json() + "\n" for event in cast.recorder.to_events())
+    return Account(opened_at, tuple(cast.stepper.taken), history)
+
+
+async def _window(cast: Cast, chooser: Chooser, budget: int) -> tuple[float, bool]:
+    """When the window opened, and whether everything came to rest."""
+    phases = [
+        Step(StepKind.ACT, f"window opens after {seconds:g} s", EVERYWHERE, lambda: None, is_free=True)
+        for seconds in cast.model.phases
+    ]
+    step = chooser.choose(phases, {EVERYWHERE})
+    await cast.sleep(cast.model.phases[phases.index(step)])
+    over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    stepper, opened_at = cast.stepper, cast.world.now
+    until = opened_at + cast.model.window
+
+    def look() -> None:
+        is_settled = cast.is_settled()
+        if not over.done() and (is_settled or cast.world.now > until + REST_SECONDS):
+            over.set_result(is_settled)
+
+    stepper.on_calm = look
+    stepper.is_over = cast.is_settled
+    stepper.open(chooser, budget=budget, until=until)
+    cast.begin()
+    return opened_at, await over

@@ -1,0 +1,70 @@
+"""What of a model has been explored, and what has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rewindmq.race.explore.search.explorer import Branch, State
+from rewindmq.race.explore.search.races import Hosts
+
+
+class _Node:
+    """A state with a choice.
+
+    Attributes:
+        tried: options tried or about to be, and the hosts they touch as soon as that is known.
+        wanted: groups of options of which one has to be tried.
+    """
+
+    __slots__ = ("asleep", "children", "names", "tried", "wanted")
+
+    def __init__(self, names: Sequence[str], asleep: Mapping[str, Hosts]) -> None:
+        self.names = names
+        self.asleep = asleep
+        self.tried: dict[int, Hosts | None] = {}
+        self.wanted: list[tuple[int, ...]] = []
+        self.children: dict[int, _Node] = {}
+
+    def next_option(self) -> int | None:
+        """What is to be tried next; nothing while what an option touches is still to be found out."""
+        if any(touched is None for touched in self.tried.values()):
+            return None
+        while self.wanted:
+            group = self.wanted.pop()
+            if not any(index in self.tried or self.names[index] in self.asleep for index in group):
+                return group[0]
+        return None
+
+
+class Tree:
+    """All states with a choice that an exploration has come through."""
+
+    def __init__(self) -> None:
+        self._root: _Node | None = None
+
+    def add(self, states: Sequence[State]) -> Iterable[Branch]:
+        """Enter a run; returns the branches to be run because of it."""
+        branches = []
+        parent: _Node | None = None
+        node = self._root
+        path: tuple[int, ...] = ()
+        for state in states:
+            if node is None:
+                node = _Node(state.names, state.asleep)
+                if parent is None:
+                    self._root = node
+                else:
+                    parent.children[path[-1]] = node
+            node.tried[state.taken] = state.touched
+            known = set(node.wanted)
+            node.wanted += [group for group in state.wanted if group not in known]
+            option = node.next_option()
+            if option is not None:
+                asleep = {
+                    node.names[index]: hosts for index, hosts in node.tried.items() if hosts is not None
+                }
+                node.tried[option] = None
+                branches.append(Branch((*path, option), {**node.asleep, **asleep}))
+            path = (*path, state.taken)
+            parent, node = node, node.children.get(state.taken)
+        return branches

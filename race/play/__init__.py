@@ -1,0 +1,1 @@
+"""Playing the races of the catalogue, once or many times."""

@@ -1,0 +1,197 @@
+"""Playing a race many times: simulated ones on every core, real ones side by side in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+from rewindmq.cluster.signals import stop_signals
+from rewindmq.protocol.remoting.process.runner import loop_factory
+from rewindmq.race.history import History
+from rewindmq.race.play.run import Outcome, Plan, Staging, play_for_real, play_simulated
+
+# Seeds handed to another process at a time.
+_CHUNK: Final = 10
+_LOOK_SECONDS: Final = 0.1
+
+T = TypeVar("T")
+OnDone = Callable[[Outcome], None]
+
+
+class StoppedError(KeyboardInterrupt):
+    """The user wants it to end; everything started has been ended."""
+
+
+def default_jobs(plan: Plan, count: int) -> int:
+    """How many runs at a time suit this machine.
+
+    Under virtual time a run takes a core; one that waits in real time hardly any; a held one is all starting
+    and ending of processes.
+    """
+    cores = os.cpu_count() or 1
+    if plan.staging is Staging.SIMULATED:
+        return cores if count > 2 * _CHUNK else 1
+    return 1 if plan.staging is Staging.HELD else min(count, 2 * cores)
+
+
+def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
+    """Play each seed (or number); outcomes in their order.
+
+    Histories are kept only where a run cannot be had again: a simulated one is played again by its seed.
+
+    Args:
+        on_done: called after each run, in the order they end.
+
+    Raises:
+        StoppedError: SIGINT, SIGTERM or the end of the terminal came.
+    """
+    if plan.staging is not Staging.SIMULATED:
+        return _play_for_real(plan, numbers, jobs, on_done)
+    with _stop_flag() as stopping:
+        if jobs == 1:
+            outcomes = []
+            for seed in numbers:
+                outcomes.append(_note(play_simulated(plan, seed), on_done))
+                stopping.check()
+            return outcomes
+        return _play_in_pool(plan, numbers, jobs, on_done, stopping)
+
+
+def _note(outcome: Outcome, on_done: OnDone) -> Outcome:
+    on_done(outcome)
+    return outcome
+
+
+def _play_in_pool(
+    plan: Plan, numbers: range, jobs: int, on_done: OnDone, stopping: _StopFlag
+) -> list[Outcome]:
+    # Not forked: this process may have threads.
+    context = multiprocessing.get_context("spawn")
+    chunks = iter([numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)])
+    outcomes: list[Outcome] = []
+    with ProcessPoolExecutor(jobs, context, initializer=_depend_on_parent) as pool:
+        # No more than keeps them busy: what was handed over is waited for at a stop.
+        waiting = deque(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 2 * jobs))
+        while waiting:
+            done, _ = wait([waiting[0]], timeout=_LOOK_SECONDS)
+            stopping.check()
+            if done:
+                outcomes += [_note(outcome, on_done) for outcome in waiting.popleft().result()]
+                waiting.extend(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 1))
+    return outcomes
+
+
+def _play_chunk(plan: Plan, numbers: range) -> list[Outcome]:
+    """In a process of the pool; histories stay there."""
+    return [replace(play_simulated(plan, seed), history=History()) for seed in numbers]
+
+
+def _depend_on_parent() -> None:
+    """The parent ends these processes; Ctrl-C goes to every process of the terminal, and is not for them."""
+    for number in stop_signals():
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # Killed, it ends nobody; and each of these holds the others' pipes open.
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+class _StopFlag:
+    """Whether a signal to stop came. Raising from the handler itself could hit the pool in its locks."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self, number: int, frame: FrameType | None) -> None:
+        self._is_set = True
+
+    def check(self) -> None:
+        if self._is_set:
+            raise StoppedError
+
+
+@contextmanager
+def _stop_flag() -> Iterator[_StopFlag]:
+    flag = _StopFlag()
+    before = {number: signal.signal(number, flag.set) for number in stop_signals()}
+    try:
+        yield flag
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _play_for_real(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
+    async def main() -> list[Outcome]:
+        permits = asyncio.Semaphore(jobs)
+
+        async def play(number: int) -> Outcome:
+            async with permits:
+                return _note(await play_for_real(plan, number), on_done)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(play(number)) for number in numbers]
+        except BaseExceptionGroup as failures:
+            # One reason is enough.
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    return run_until_stopped(main)
+
+
+def run_until_stopped(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine in an event loop of its own.
+
+    A signal to stop cancels it; further ones do not disturb its cleaning up.
+
+    Raises:
+        StoppedError: there was such a signal.
+    """
+
+    async def guarded() -> T:
+        work = asyncio.create_task(main())
+        was_stopped = False
+
+        def stop() -> None:
+            nonlocal was_stopped
+            if not was_stopped:
+                was_stopped = True
+                work.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in stop_signals():
+            loop.add_signal_handler(number, stop)
+        await asyncio.wait((work,))
+        if was_stopped:
+            if not work.cancelled():
+                # Its end does not matter any more.
+                work.exception()
+            raise StoppedError
+        return work.result()
+
+    log_level = logging.root.manager.disable
+    # Members log to their files; what the laboratory's own clients complain about is part of the play.
+    logging.disable(logging.CRITICAL)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(guarded())
+    finally:
+        logging.disable(log_level)
