@@ -78,7 +78,7 @@ def _say(text: str) -> None:
 
 @contextlib.contextmanager
 def _spark(folder: Path) -> Iterator[SparkSession]:
-    from rewindmq.pipeline.session import make_session, stop_session
+    from rewindmq.pipeline.spark.session import make_session, stop_session
 
     spark = make_session(_MASTER, memory=_MEMORY, log=folder / "spark.log")
     try:
@@ -128,7 +128,7 @@ def _scan_rows(spark: SparkSession, store: Filled, rounds: int) -> list[Row]:
 
 def _raw_blocks(spark: SparkSession, store: Filled) -> DataFrame:
     """The same bytes, in as many tasks."""
-    from rewindmq.pipeline.snapshot import take_snapshot
+    from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 
     parts = [
         (segment.path, start - segment.base, min(_SPLIT_BYTES, segment.end - start))

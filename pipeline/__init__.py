@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rewindmq.pipeline.errors import PipelineError
     from rewindmq.pipeline.reading import read_store
-    from rewindmq.pipeline.session import make_session, register
-    from rewindmq.pipeline.snapshot import StoreSnapshot, take_snapshot
+    from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
+    from rewindmq.pipeline.spark.session import make_session, register
 
 __all__ = [
     "PipelineError",
@@ -29,11 +29,11 @@ __all__ = [
 _MODULES: Final = MappingProxyType(
     {
         "PipelineError": "rewindmq.pipeline.errors",
-        "StoreSnapshot": "rewindmq.pipeline.snapshot",
-        "make_session": "rewindmq.pipeline.session",
+        "StoreSnapshot": "rewindmq.pipeline.snapshot.snapshot",
+        "make_session": "rewindmq.pipeline.spark.session",
         "read_store": "rewindmq.pipeline.reading",
-        "register": "rewindmq.pipeline.session",
-        "take_snapshot": "rewindmq.pipeline.snapshot",
+        "register": "rewindmq.pipeline.spark.session",
+        "take_snapshot": "rewindmq.pipeline.snapshot.snapshot",
     }
 )
 

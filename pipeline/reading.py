@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewindmq.pipeline.options import check_columns, parse_options
-from rewindmq.pipeline.snapshot import check_store
+from rewindmq.pipeline.snapshot.snapshot import check_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.options import ReadOptions, check_columns, parse_options
 from rewindmq.pipeline.schema import ddl
-from rewindmq.pipeline.snapshot import check_store
+from rewindmq.pipeline.snapshot.snapshot import check_store
 from rewindmq.pipeline.views.consume_queue import ConsumeQueueReader
 from rewindmq.pipeline.views.damage import DamageReader
 from rewindmq.pipeline.views.index import IndexViewReader

@@ -52,10 +52,10 @@ make_env() {
 # Where there is no Java and none can be installed, JAVA_HOME stays unset: the tests that need it are listed
 # as not run.
 find_java() {
-    if ! JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java 2>/dev/null); then
+    if ! JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.spark.java 2>/dev/null); then
         unset JAVA_HOME
         install_java || return 0
-        JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.java) || { unset JAVA_HOME && return 0; }
+        JAVA_HOME=$("$PYTHON" -m rewindmq.pipeline.spark.java) || { unset JAVA_HOME && return 0; }
     fi
     export JAVA_HOME
 }

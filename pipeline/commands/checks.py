@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rewindmq.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from rewindmq.pipeline.snapshot import StoreSnapshot
+    from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 
 def look_at_stores(locations: Iterable[str]) -> list[StoreSnapshot]:
@@ -19,10 +19,10 @@ def look_at_stores(locations: Iterable[str]) -> list[StoreSnapshot]:
     Raises:
         PipelineError: Spark is missing; a location is no store, or holds no message.
     """
-    from rewindmq.pipeline.session import require_spark
+    from rewindmq.pipeline.spark.session import require_spark
 
     require_spark()
-    from rewindmq.pipeline.snapshot import take_snapshot
+    from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 
     snapshots = [take_snapshot(location) for location in locations]
     for snapshot in snapshots:
@@ -53,7 +53,7 @@ def look_at_output(out: str, job: str, snapshots: Sequence[StoreSnapshot]) -> No
             cannot be written.
     """
     from rewindmq.pipeline.files import LocalFiles, open_files
-    from rewindmq.pipeline.output import JobOutput
+    from rewindmq.pipeline.output.output import JobOutput
 
     files, root = open_files(out)
     if isinstance(files, LocalFiles):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.progress import Progress, make_progress
+from rewindmq.pipeline.spark.progress import Progress, make_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,9 +69,9 @@ def running(arguments: argparse.Namespace) -> Iterator[Job]:
     A session that this process has already is used. Else one is started, and ended with the command; what
     Spark itself writes then goes to a file, which is kept, and named, when the job fails.
     """
-    from rewindmq.pipeline.interrupts import interruptible
-    from rewindmq.pipeline.session import make_session, running_session, stop_session
-    from rewindmq.pipeline.spark_errors import in_one_line
+    from rewindmq.pipeline.spark.errors import in_one_line
+    from rewindmq.pipeline.spark.interrupts import interruptible
+    from rewindmq.pipeline.spark.session import make_session, running_session, stop_session
 
     progress = make_progress(sys.stderr, is_quiet=arguments.quiet)
     spark = running_session()
@@ -106,7 +106,7 @@ def _ended(progress: Progress) -> Iterator[None]:
 @contextlib.contextmanager
 def _log() -> Iterator[Path]:
     """A file for Spark's log, which stays only where an error names it."""
-    from rewindmq.pipeline.spark_errors import SparkError
+    from rewindmq.pipeline.spark.errors import SparkError
 
     descriptor, name = tempfile.mkstemp(prefix="rewindmq-spark-", suffix=".log")
     os.close(descriptor)

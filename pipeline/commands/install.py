@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PipelineError: no index, made from another log, or a broker runs on the store.
     """
-    from rewindmq.pipeline.session import require_spark
+    from rewindmq.pipeline.spark.session import require_spark
 
     require_spark()
     from rewindmq.pipeline.index.install import install_index

@@ -18,11 +18,11 @@ from rewindmq.pipeline.compact.summary import summarize
 from rewindmq.pipeline.compact.topics import TopicRules, choose_topics
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import LocalFiles
-from rewindmq.pipeline.identity import RecordIdentity, check_same_log, ends_a_record, identify
-from rewindmq.pipeline.output import JobOutput
-from rewindmq.pipeline.progress import Tell, tell_nobody
-from rewindmq.pipeline.snapshot import StoreSnapshot, labelled, take_snapshot
-from rewindmq.pipeline.spark_errors import in_one_line
+from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log, ends_a_record, identify
+from rewindmq.pipeline.output.output import JobOutput
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
+from rewindmq.pipeline.spark.errors import in_one_line
+from rewindmq.pipeline.spark.progress import Tell, tell_nobody
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

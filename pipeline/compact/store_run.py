@@ -24,10 +24,10 @@ from rewindmq.pipeline.compact.survivors import (
 )
 from rewindmq.pipeline.compact.topics import Kind, TopicRules
 from rewindmq.pipeline.compact.writer import WritePlan, link_file, write_file
-from rewindmq.pipeline.identity import RecordIdentity, identify
-from rewindmq.pipeline.output import JobOutput
-from rewindmq.pipeline.progress import Tell
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.output.identity import RecordIdentity, identify
+from rewindmq.pipeline.output.output import JobOutput
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
+from rewindmq.pipeline.spark.progress import Tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

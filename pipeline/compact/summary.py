@@ -15,7 +15,7 @@ from rewindmq.pipeline.compact.options import (
 from rewindmq.pipeline.compact.store_run import StoreTask, totals_of
 from rewindmq.pipeline.compact.survivors import QueueTotals
 from rewindmq.pipeline.compact.topics import Kind
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 _NONE_KEPT: Final = (0,) * 6
 

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from rewindmq.broker.store.layout.compaction import CLEANUP_POLICY, COMPACTION
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.protocol.names import SCHEDULE_TOPIC
 
 TOPICS: Final = "topics.json"

@@ -1,7 +1,7 @@
 """The properties texts of many records as maps, and single properties of them as columns.
 
-Reads what ``protocol.message.properties.parse_properties`` reads. Pieces without a name or a value are skipped.
-A value may hold further 0x01; of several values for one name the last counts.
+The rules are those of ``protocol.message.properties.parse_properties``: pieces without a name or value are
+skipped, a value may hold further 0x01, and of several values for one name the last counts.
 """
 
 from __future__ import annotations

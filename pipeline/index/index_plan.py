@@ -17,7 +17,7 @@ from rewindmq.pipeline.index.key_index import (
     name_after,
 )
 from rewindmq.pipeline.index.scan import ENTRY
-from rewindmq.pipeline.index_format import IndexHeader, read_header
+from rewindmq.pipeline.index_files.format import IndexHeader, read_header
 
 
 class PreviousIndex(NamedTuple):

@@ -20,12 +20,12 @@ from rewindmq.broker.store.files.lock import StoreLock
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files, LocalFiles, open_files
-from rewindmq.pipeline.identity import RecordIdentity, check_same_log
 from rewindmq.pipeline.index.checkpoint_file import set_times
 from rewindmq.pipeline.index.job import JOB, QUEUE_FILE_BYTES
-from rewindmq.pipeline.index_format import read_header
-from rewindmq.pipeline.output import Manifest, read_manifest
-from rewindmq.pipeline.snapshot import StoreSnapshot, take_snapshot
+from rewindmq.pipeline.index_files.format import read_header
+from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log
+from rewindmq.pipeline.output.output import Manifest, read_manifest
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
 
 # Below the store's root; not looked at by a broker.
 _NEW: Final = "install-index.new"

@@ -12,7 +12,6 @@ from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_FOLDER
 from rewindmq.broker.store.consume_queue.time_index import POSITION_FILE, TimeIndexPosition
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
-from rewindmq.pipeline.identity import RecordIdentity, check_same_log, ends_a_record, identify
 from rewindmq.pipeline.index.index_plan import plan_index_files, previous_index
 from rewindmq.pipeline.index.key_index import INDEX_FOLDER, EntryRun, write_index_files
 from rewindmq.pipeline.index.options import DamagedRange, IndexOptions, IndexSummary, QueueGap
@@ -27,9 +26,10 @@ from rewindmq.pipeline.index.scan import (
     scan,
     split,
 )
-from rewindmq.pipeline.output import JobOutput, read_manifest
-from rewindmq.pipeline.progress import Tell, tell_nobody
-from rewindmq.pipeline.snapshot import StoreSnapshot, take_snapshot
+from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log, ends_a_record, identify
+from rewindmq.pipeline.output.output import JobOutput, read_manifest
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
+from rewindmq.pipeline.spark.progress import Tell, tell_nobody
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,11 +24,11 @@ from rewindmq.broker.store.layout.index import (
     SLOT_BYTES,
     file_bytes,
 )
-from rewindmq.pipeline.arrow_map import map_in_arrow
 from rewindmq.pipeline.files import Files, LocalFiles
 from rewindmq.pipeline.index.scan import ENTRY
-from rewindmq.pipeline.index_format import ENTRIES, IndexHeader, read_header
-from rewindmq.pipeline.spark_errors import in_one_line
+from rewindmq.pipeline.index_files.format import ENTRIES, IndexHeader, read_header
+from rewindmq.pipeline.spark.arrow_map import map_in_arrow
+from rewindmq.pipeline.spark.errors import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_FOLDER
 from rewindmq.broker.store.files.mapped_file import file_name
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_pieces import TIME, UNIT
-from rewindmq.pipeline.snapshot import PositionedFile, positioned_files
+from rewindmq.pipeline.snapshot.snapshot import PositionedFile, positioned_files
 
 Units = npt.NDArray[np.void]
 Times = npt.NDArray[Any]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from rewindmq.broker.store.consume_queue.table import names_a_queue
-from rewindmq.pipeline.arrow_map import map_in_arrow
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_files import GAPS_SHOWN, Gap, QueueWriter
 from rewindmq.pipeline.index.queue_pieces import TIME, UNIT
-from rewindmq.pipeline.spark_errors import in_one_line
+from rewindmq.pipeline.spark.arrow_map import map_in_arrow
+from rewindmq.pipeline.spark.errors import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

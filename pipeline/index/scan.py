@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
-from rewindmq.pipeline.arrow_map import map_in_arrow
 from rewindmq.pipeline.decode.damage import Damage, DamageKind
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import RecordBlock
@@ -20,8 +19,9 @@ from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import Files, ReadableFiles
 from rewindmq.pipeline.index.key_hashes import entry_hashes
 from rewindmq.pipeline.index.queue_pieces import PIECE_SCHEMA, PIECES, UNIT_COLUMNS, pack
-from rewindmq.pipeline.snapshot import StoreSnapshot
-from rewindmq.pipeline.spark_errors import in_one_line
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
+from rewindmq.pipeline.spark.arrow_map import map_in_arrow
+from rewindmq.pipeline.spark.errors import in_one_line
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 
 if TYPE_CHECKING:

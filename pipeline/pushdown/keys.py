@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
-from rewindmq.pipeline.index_reader import IndexReader
+from rewindmq.pipeline.index_files.reader import IndexReader
 from rewindmq.pipeline.pushdown.ranges import Ranges, outside, union
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 
 def of_keys(

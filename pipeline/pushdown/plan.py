@@ -7,15 +7,15 @@ from typing import NamedTuple
 from rewindmq.pipeline.counters import CountingFiles
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
-from rewindmq.pipeline.index_reader import IndexReader, index_files
+from rewindmq.pipeline.index_files.reader import IndexReader, index_files
 from rewindmq.pipeline.options import ReadOptions
-from rewindmq.pipeline.output import read_manifest
+from rewindmq.pipeline.output.output import read_manifest
 from rewindmq.pipeline.pushdown.keys import of_keys
 from rewindmq.pipeline.pushdown.queues import GAP_BYTES, of_queues
 from rewindmq.pipeline.pushdown.ranges import Ranges, intersection, union
 from rewindmq.pipeline.pushdown.selection import Selection
 from rewindmq.pipeline.pushdown.times import stored_within
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 
 class MadeIndex(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.protocol.names import retry_topic
 
 OFFSETS_FILE: Final = "consumerOffset.json"

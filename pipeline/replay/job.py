@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.progress import Tell, tell_nobody
-from rewindmq.pipeline.queue_view import LogView, QueueView
 from rewindmq.pipeline.replay.bins import make_bins
 from rewindmq.pipeline.replay.group import Progress, check_names
 from rewindmq.pipeline.replay.plan import (
@@ -24,7 +22,9 @@ from rewindmq.pipeline.replay.plan import (
 )
 from rewindmq.pipeline.replay.scan import NOTHING_FOUND, Found, QueueSpans, Span, scan
 from rewindmq.pipeline.replay.target import Target, find_target, is_deleted, parse_target
-from rewindmq.pipeline.snapshot import StoreSnapshot, labelled, take_snapshot
+from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
+from rewindmq.pipeline.spark.progress import Tell, tell_nobody
 from rewindmq.protocol.names import retry_topic
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from rewindmq.broker.store.consume_queue.offset_search import search_boundary, s
 from rewindmq.broker.store.model import Boundary
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.moment import parse_moment
-from rewindmq.pipeline.queue_view import LogView, QueueView
 from rewindmq.pipeline.replay.plan import Mode
+from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
 
 _END: Final = ("-1", "max", "now")
 _OFFSET: Final = re.compile(r"offset:([0-9]{1,18})")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rewindmq.pipeline.files import LocalFiles, ReadableFiles, open_files
-from rewindmq.pipeline.output import Manifest
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.output.output import Manifest
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 
 class Options(NamedTuple):

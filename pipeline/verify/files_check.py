@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rewindmq.broker.store.consume_queue.tags_code import SCHEDULE_TOPIC
-from rewindmq.pipeline.queue_view import LogView, QueueView
-from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, QueueFiles, StoreSnapshot
+from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
+from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, QueueFiles, StoreSnapshot
 from rewindmq.pipeline.verify.report import Tally
 
 CHECKPOINT_BYTES: Final = 4_096

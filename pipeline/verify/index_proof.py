@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_FOLDER
 from rewindmq.pipeline.files import LocalFiles, open_files
-from rewindmq.pipeline.output import Manifest
-from rewindmq.pipeline.queue_view import QueueView
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.output.output import Manifest
+from rewindmq.pipeline.snapshot.queue_view import QueueView
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.verify.evidence import SCHEMA, Kind
 from rewindmq.pipeline.verify.report import Tally
 from rewindmq.pipeline.verify.tasks import Subject, compare, list_work

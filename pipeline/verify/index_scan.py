@@ -16,7 +16,7 @@ from rewindmq.broker.store.layout.index import (
     SLOT_BYTES,
 )
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.pipeline.index_format import ENTRIES, IndexHeader, read_header
+from rewindmq.pipeline.index_files.format import ENTRIES, IndexHeader, read_header
 from rewindmq.pipeline.verify.evidence import Kind, evidence, tally_evidence
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rewindmq.pipeline.progress import Tell, tell_nobody
-from rewindmq.pipeline.queue_view import QueueView
-from rewindmq.pipeline.snapshot import StoreSnapshot, take_snapshot
+from rewindmq.pipeline.snapshot.queue_view import QueueView
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
+from rewindmq.pipeline.spark.progress import Tell, tell_nobody
 from rewindmq.pipeline.verify.files_check import check_files
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import Tally, VerifyReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.verify.claim import Proof
 from rewindmq.pipeline.verify.report import Tally
 from rewindmq.protocol.names import SCHEDULE_TOPIC

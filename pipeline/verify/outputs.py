@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
-from rewindmq.pipeline.output import Manifest, read_manifest
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.output.output import Manifest, read_manifest
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.verify.report import OF_AN_INDEX, OUTPUT, Check, Tally
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from rewindmq.broker.store.layout.compaction import CQ_FOLDER, FOLDER, LOG_FOLDER
 from rewindmq.pipeline.decode.segment_reader import Segment
-from rewindmq.pipeline.snapshot import PositionedFile, StoreSnapshot, positioned_files
+from rewindmq.pipeline.snapshot.snapshot import PositionedFile, StoreSnapshot, positioned_files
 from rewindmq.pipeline.verify.claim import Options, Proof
 from rewindmq.pipeline.verify.offset_proof import DELAY_OFFSETS, check_offsets, offsets_asked
 from rewindmq.pipeline.verify.report import Tally
@@ -51,7 +51,7 @@ def prove(spark: SparkSession, proof: Proof, tally: Tally) -> None:
     """Compare what the output holds with what the log says it has to."""
     from pyspark import StorageLevel
 
-    from rewindmq.pipeline.arrow_map import map_in_arrow
+    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.judge import RESULT
     from rewindmq.pipeline.verify.proof_tally import RANKS, ProofTally
 
@@ -223,7 +223,7 @@ def _compared(expected: DataFrame, output: DataFrame) -> DataFrame:
 
 
 def _scan(spark: SparkSession, tasks: Sequence[ProofTask]) -> DataFrame:
-    from rewindmq.pipeline.arrow_map import map_in_arrow
+    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.proof_scan import SCHEMA
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rewindmq.broker.store.consume_queue.time_index import TIME_BYTES
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, PositionedFile
+from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, PositionedFile
 from rewindmq.pipeline.verify.evidence import NO_TIME, Kind, evidence, tally_evidence
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
 

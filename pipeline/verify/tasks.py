@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from rewindmq.broker.store.consume_queue.time_index import TIME_BYTES
 from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.queue_view import QueueView
-from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
+from rewindmq.pipeline.snapshot.queue_view import QueueView
+from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
 from rewindmq.pipeline.verify.report import Tally
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _time_base(unit_base: int) -> int:
 
 
 def _index_tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int, tuple[int, int]]]:
-    from rewindmq.pipeline.index_reader import IndexReader
+    from rewindmq.pipeline.index_files.reader import IndexReader
     from rewindmq.pipeline.verify.index_scan import IndexTask
 
     number, snapshot = subject.number, subject.made
@@ -165,7 +165,7 @@ def compare(
     Args:
         others: more evidence.
     """
-    from rewindmq.pipeline.arrow_map import map_in_arrow
+    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.judge import RESULT, judge
 
     rows = gather(spark, stores)
@@ -179,7 +179,7 @@ def compare(
 
 def gather(spark: SparkSession, stores: Sequence[Work]) -> DataFrame | None:
     """The evidence of all tasks; None without any."""
-    from rewindmq.pipeline.arrow_map import map_in_arrow
+    from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.evidence import SCHEMA
 
     groups = _grouped(

@@ -9,7 +9,7 @@ import numpy as np
 
 from rewindmq.pipeline.options import ReadOptions
 from rewindmq.pipeline.pushdown.queues import UNIT
-from rewindmq.pipeline.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE
+from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE
 from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
 
 if TYPE_CHECKING:

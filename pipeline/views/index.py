@@ -9,7 +9,7 @@ import numpy as np
 
 from rewindmq.broker.store.layout.index import FIRST_ENTRY
 from rewindmq.pipeline.decode.message_columns import timestamps
-from rewindmq.pipeline.index_reader import Entries, IndexReader
+from rewindmq.pipeline.index_files.reader import Entries, IndexReader
 from rewindmq.pipeline.options import ReadOptions
 from rewindmq.pipeline.pushdown.plan import all_indexes, open_index
 from rewindmq.pipeline.views.reader import Piece, StoreReader, packed

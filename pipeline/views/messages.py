@@ -15,7 +15,7 @@ from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.pushdown.chosen import chosen
 from rewindmq.pipeline.pushdown.filters import narrow
 from rewindmq.pipeline.pushdown.plan import needed_ranges, open_index
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.views.reader import Piece, StoreReader, packed
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewindmq.pipeline.queue_view import QueueView
 from rewindmq.pipeline.schema import OFFSETS
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.queue_view import QueueView
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.pipeline.views.reader import Piece, StoreReader
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rewindmq.pipeline.counters import Counters, CountingFiles, write_counters
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
 from rewindmq.pipeline.options import ReadOptions
-from rewindmq.pipeline.snapshot import StoreSnapshot, labelled, take_snapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -42,7 +42,7 @@ LAYOUT: Final = {"compactionCqMappedFileSize": CQ_BYTES, "compactionMappedFileSi
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    from rewindmq.pipeline.session import make_session, stop_session
+    from rewindmq.pipeline.spark.session import make_session, stop_session
 
     session = make_session(
         "local[2]", app_name="rewindmq-interop", memory="1g", config={"spark.sql.shuffle.partitions": "4"}

@@ -12,7 +12,7 @@ import sys
 
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format
-from rewindmq.pipeline.session import make_session
+from rewindmq.pipeline.spark.session import make_session
 from tests.pipeline.killing import die_at
 from tests.pipeline.sparks import SMALL_JOBS
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark with two workers on this machine and the data source registered."""
-    from rewindmq.pipeline.session import make_session, stop_session
+    from rewindmq.pipeline.spark.session import make_session, stop_session
 
     session = make_session("local[2]", app_name="rewindmq-tests", memory="1g", config=SMALL_JOBS)
     yield session

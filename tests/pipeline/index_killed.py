@@ -10,7 +10,7 @@ import sys
 from rewindmq.pipeline.index import scan
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
-from rewindmq.pipeline.session import make_session
+from rewindmq.pipeline.spark.session import make_session
 from tests.pipeline.killing import die_at
 from tests.pipeline.sparks import SMALL_JOBS
 

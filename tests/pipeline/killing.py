@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewindmq.pipeline.files import LocalFiles
-from rewindmq.pipeline.output import JobOutput, Manifest
+from rewindmq.pipeline.output.output import JobOutput, Manifest
 
 
 def _die() -> None:

@@ -20,7 +20,7 @@ from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.message_columns import FIRST_MOMENT_MS, LAST_MOMENT_MS
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.schema import MESSAGES
-from rewindmq.pipeline.snapshot import take_snapshot
+from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 from rewindmq.protocol.limits import MAX_INFLATED_BODY_BYTES
 from rewindmq.protocol.message.properties import format_properties
 from rewindmq.protocol.message.record import crc_ok, decode_record

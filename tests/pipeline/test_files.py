@@ -12,7 +12,7 @@ from pyarrow import fs
 from rewindmq.pipeline.counters import Counters, CountingFiles, read_counters, write_counters
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ArrowFiles, Files, LocalFiles, open_files
-from rewindmq.pipeline.snapshot import take_snapshot
+from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 from tests.pipeline.records import plain, write_log
 
 KINDS: list[Files] = [LocalFiles(), ArrowFiles(fs.LocalFileSystem())]

@@ -17,7 +17,7 @@ from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.index import scan
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions, IndexSummary
-from rewindmq.pipeline.output import JobOutput
+from rewindmq.pipeline.output.output import JobOutput
 from rewindmq.pipeline.reading import read_store
 from tests.pipeline.index_reference import files_below, index_files, postings, queue_files, write_log
 from tests.pipeline.logs import LogWriter, random_store

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewindmq.broker.store.layout.index import HEADER_BYTES
 from rewindmq.pipeline.files import LocalFiles
-from rewindmq.pipeline.index_reader import IndexReader
+from rewindmq.pipeline.index_files.reader import IndexReader
 from tests.pipeline.index_reference import index_files
 
 NOON = 1_700_000_000_000

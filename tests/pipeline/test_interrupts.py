@@ -10,7 +10,7 @@ import pytest
 from py4j import java_gateway  # type: ignore[import-untyped]
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.interrupts import interruptible
+from rewindmq.pipeline.spark.interrupts import interruptible
 
 
 def interrupt() -> None:

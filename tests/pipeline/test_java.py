@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.java import Java, find_java, java_version
+from rewindmq.pipeline.spark.java import Java, find_java, java_version
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 TEXTS = {

@@ -8,7 +8,7 @@ import pytest
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import LocalFiles
-from rewindmq.pipeline.output import JobOutput, Manifest, read_manifest
+from rewindmq.pipeline.output.output import JobOutput, Manifest, read_manifest
 
 SOURCE = [{"location": "/store", "begin": 0, "end": 100}]
 

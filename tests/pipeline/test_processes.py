@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.pipeline.java import find_java
+from rewindmq.pipeline.spark.java import find_java
 from tests.pipeline.logs import random_store
 from tests.pipeline.sparks import JAVA_OPTIONS
 

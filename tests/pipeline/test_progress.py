@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from rewindmq.pipeline.progress import Progress, TaskCount, make_progress
+from rewindmq.pipeline.spark.progress import Progress, TaskCount, make_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from rewindmq.broker.store import Boundary, MessageStore, SearchMode, StoreConfig
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.queue_view import LogView, QueueView
 from rewindmq.pipeline.replay.bins import MAX_BINS, make_bins
 from rewindmq.pipeline.replay.job import prepare, replay_plan
 from rewindmq.pipeline.replay.page import render_html
 from rewindmq.pipeline.replay.plan import Direction, Load, Mode, QueuePlan, ReplayPlan
 from rewindmq.pipeline.replay.target import Target, find_target, parse_target
 from rewindmq.pipeline.replay.text import bar_line, render_text
-from rewindmq.pipeline.snapshot import take_snapshot
+from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
+from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 from rewindmq.protocol.message import MessageExt
 from tests.pipeline.logs import GROUP, LogWriter, random_store
 from tests.pipeline.reference import consumer_offsets, read_log

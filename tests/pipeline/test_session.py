@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.session import make_session, running_session
-from rewindmq.pipeline.spark_errors import SparkError, described
+from rewindmq.pipeline.spark.errors import SparkError, described
+from rewindmq.pipeline.spark.session import make_session, running_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def test_a_session_leaves_nothing_behind_and_another_may_follow(tmp_path: Path) 
     code = """
 import os, signal, sys
 from pathlib import Path
-from rewindmq.pipeline.session import make_session, running_session, stop_session
+from rewindmq.pipeline.spark.session import make_session, running_session, stop_session
 
 before = dict(os.environ)
 assert running_session() is None
@@ -74,8 +74,8 @@ def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from rewindmq.pipeline.session import make_session
-from rewindmq.pipeline.spark_errors import SparkError
+from rewindmq.pipeline.spark.session import make_session
+from rewindmq.pipeline.spark.errors import SparkError
 
 try:
     make_session("nonsense", log=Path(sys.argv[1]))

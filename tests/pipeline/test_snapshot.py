@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.snapshot import labelled, take_snapshot
+from rewindmq.pipeline.snapshot.snapshot import labelled, take_snapshot
 from tests.pipeline.direct import rows
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.records import plain, write_log
@@ -240,7 +240,7 @@ def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
     program = (
         "import os, sys\n"
         "from rewindmq.pipeline.errors import PipelineError\n"
-        "from rewindmq.pipeline.snapshot import labelled, take_snapshot\n"
+        "from rewindmq.pipeline.snapshot.snapshot import labelled, take_snapshot\n"
         f"if os.geteuid() == 0:\n    os.setuid({NOBODY})\n"
         "try:\n    take_snapshot(sys.argv[1])\n"
         "except PipelineError as error:\n    print(error)\n"

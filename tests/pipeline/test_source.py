@@ -16,8 +16,8 @@ from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.options import OPTIONS, parse_options
 from rewindmq.pipeline.reading import read_store
 from rewindmq.pipeline.schema import MESSAGES, VIEWS
-from rewindmq.pipeline.session import register
-from rewindmq.pipeline.spark_errors import described, in_one_line
+from rewindmq.pipeline.spark.errors import described, in_one_line
+from rewindmq.pipeline.spark.session import register
 from rewindmq.pipeline.views.messages import MessageReader
 from tests.pipeline.direct import rows as direct_rows
 from tests.pipeline.logs import GROUP, LogWriter, random_store

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from rewindmq.pipeline.java import find_java
+from rewindmq.pipeline.spark.java import find_java
 from tests.pipeline.logs import random_store
 from tests.pipeline.sparks import JAVA_OPTIONS
 from tests.support.repository import importing_environment
@@ -29,7 +29,7 @@ DEPLOY = "org.apache.spark.deploy"
 DRIVER = """
 import json, sys
 from pathlib import Path
-from rewindmq.pipeline.session import make_session, stop_session
+from rewindmq.pipeline.spark.session import make_session, stop_session
 from tests.pipeline.sparks import JAVA_OPTIONS
 from tests.pipeline.standalone_work import work
 

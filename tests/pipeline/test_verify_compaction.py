@@ -14,7 +14,7 @@ from rewindmq.broker.store.layout.compaction import UNIT
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format, Scope
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.snapshot import take_snapshot
+from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 from rewindmq.pipeline.verify.job import verify
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import VerifyReport, render_text

@@ -12,7 +12,7 @@ import pytest
 
 from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
-from rewindmq.pipeline.snapshot import take_snapshot
+from rewindmq.pipeline.snapshot.snapshot import take_snapshot
 from rewindmq.pipeline.verify.job import verify
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import VerifyReport, render_text

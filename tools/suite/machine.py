@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.java import find_java
+from rewindmq.pipeline.spark.java import find_java
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.java import find_java
-from rewindmq.pipeline.spark_errors import SparkError
+from rewindmq.pipeline.spark.errors import SparkError
+from rewindmq.pipeline.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

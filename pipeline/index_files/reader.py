@@ -20,8 +20,8 @@ from rewindmq.broker.store.layout.index import (
 )
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.pipeline.index_format import ENTRIES, read_header
-from rewindmq.pipeline.index_slots import find_slots, has_slots
+from rewindmq.pipeline.index_files.format import ENTRIES, read_header
+from rewindmq.pipeline.index_files.slots import find_slots, has_slots
 
 # A key that is on so many messages is not worth following entry by entry.
 _MAX_CHAIN: Final = 20_000

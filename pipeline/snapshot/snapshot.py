@@ -12,7 +12,7 @@ from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.segment_reader import Segment
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import FileEntry, ReadableFiles, open_files
-from rewindmq.pipeline.log_end import cut_behind_last_record
+from rewindmq.pipeline.snapshot.log_end import cut_behind_last_record
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.errors import RewindMQError
 

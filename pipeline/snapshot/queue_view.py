@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from rewindmq.pipeline.snapshot import (
+from rewindmq.pipeline.snapshot.snapshot import (
     CQ_UNIT_BYTES,
     PRE_BLANK_SIZE,
     PositionedFile,

@@ -23,7 +23,7 @@ from rewindmq.broker.store.layout.index import (
     file_bytes,
 )
 from rewindmq.pipeline.files import ReadableFiles
-from rewindmq.pipeline.index_format import IndexHeader
+from rewindmq.pipeline.index_files.format import IndexHeader
 
 # RocketMQ's proportion of entries to slots.
 _ENTRIES_PER_SLOT: Final = 4

@@ -9,7 +9,7 @@ from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.record_block import is_blank_at
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.snapshot import StoreSnapshot
+from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 from rewindmq.protocol.message.record import BLANK_BYTES
 
 

@@ -1,0 +1,1 @@
+"""Key index files as jobs read and write them."""

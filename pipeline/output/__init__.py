@@ -1,0 +1,1 @@
+"""What a job writes, and which log it was made from."""

@@ -1,0 +1,1 @@
+"""Spark itself: sessions, its Java, its failures and its progress."""
