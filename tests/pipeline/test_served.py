@@ -19,7 +19,7 @@ from rewindmq.pipeline.index.job import build_index
 from rewindmq.pipeline.index.options import IndexOptions
 from rewindmq.protocol.message.properties import UNIQ_KEY
 from rewindmq.protocol.message.record import decode_records
-from tests.pipeline.compact_reference import content, expected_queues
+from tests.pipeline.compact.compact_reference import content, expected_queues
 from tests.pipeline.logs import LogWriter, random_store
 from tests.pipeline.reference import read_log
 

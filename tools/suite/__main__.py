@@ -6,7 +6,7 @@
     scripts/test --long          the long group with every seed and case
     scripts/test --interop       the interop group: unmodified clients beside the real RocketMQ
     scripts/test GROUP ARGS...   a group with more arguments for pytest: scripts/test --chosen -k races
-    scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/store -x
+    scripts/test ARGS...         pytest with these arguments, in one process: scripts/test tests/broker -x
 
 docs/testing.md says what each group holds, and how CI's part is chosen.
 """

@@ -1,0 +1,222 @@
+"""SYNC_MASTER: a send is answered once a slave has it (RocketMQ 4.9.4 GroupTransferService)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerRole
+from rewindmq.broker.store.config import FlushDiskType
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.ha_frame import ReportDecoder, TransferDecoder, encode_report
+from tests.broker.ha.test_replication import Pair
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+
+class ScriptedSlave(asyncio.Protocol):
+    """A slave that says only what it is told to say."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.decoder = TransferDecoder()
+        self.position = 0
+        self.is_closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for transfer in self.decoder.receive(data):
+            self.position = transfer.position + len(transfer.data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_closed = True
+
+    def report(self, position: int | None = None) -> None:
+        self.transport.write(encode_report(self.position if position is None else position))
+
+
+async def scripted(stage: SimStage, broker: Broker) -> ScriptedSlave:
+    _, slave = await stage.runtime.network.connect(
+        ScriptedSlave, broker.address.rpartition(":")[0], broker._ha_master.port
+    )
+    assert isinstance(slave, ScriptedSlave)
+    return slave
+
+
+@pytest.mark.parametrize("flush", list(FlushDiskType))
+def test_a_send_is_answered_when_the_slave_has_it(simulate: RunScenario, flush: FlushDiskType) -> None:
+    async def scenario(stage: SimStage) -> None:
+        pair = Pair(stage, store={"flush_disk_type": flush})
+        await pair.start(master={"broker_role": BrokerRole.SYNC_MASTER})
+        await pair.at_master.create_topic()
+        await stage.at(20)
+        for _ in range(5):
+            assert (await pair.at_master.send()).code == ResponseCode.SUCCESS
+            at_master, at_slave = pair.logs()
+            assert at_master == at_slave
+
+    simulate(scenario, brokers=0)
+
+
+def test_no_slave_is_11_and_the_message_is_stored(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
+        peer = stage.peer()
+        answer = await peer.send()
+        assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+        assert (await peer.pull(0)).code == ResponseCode.SUCCESS
+
+    simulate(scenario, brokers=0)
+
+
+def test_a_slave_too_far_behind_is_11(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        broker = await stage.start_broker(
+            broker_role=BrokerRole.SYNC_MASTER, ha_slave_fallbehind_max=5_000, slave_timeout=1_000
+        )
+        slave = await scripted(stage, broker)
+        slave.report(0)
+        await stage.at(1)
+        peer = stage.peer()
+        assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert (await peer.send(body=b"x" * 4_000)).code == ResponseCode.SLAVE_NOT_AVAILABLE
+
+    simulate(scenario, brokers=0)
+
+
+def test_a_late_slave_is_12_after_slaveTimeout(simulate: RunScenario) -> None:
+    """3 s, stored nevertheless; the next send it confirms is answered 0."""
+
+    async def scenario(stage: SimStage) -> None:
+        broker = await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
+        slave = await scripted(stage, broker)
+        slave.report(0)
+        peer = stage.peer()
+        await stage.at(1)
+        answer = await peer.send()
+        assert answer.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert stage.runtime.clock.monotonic() == pytest.approx(4.0, abs=0.05)
+        sending = asyncio.ensure_future(peer.send())
+        await stage.at(5)
+        assert not sending.done()
+        slave.report()
+        assert (await sending).code == ResponseCode.SUCCESS
+
+    simulate(scenario, brokers=0)
+
+
+def test_a_message_that_does_not_wait_is_answered_at_once(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.start_broker(broker_role=BrokerRole.SYNC_MASTER)
+        answer = await stage.peer().send(properties={"WAIT": "false"})
+        assert answer.code == ResponseCode.SUCCESS
+
+    simulate(scenario, brokers=0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff" * 64, encode_report(-5), encode_report(1 << 60), b"GET / HTTP/1.1\r\n\r\n"],
+    ids=["junk", "negative", "absurd", "http"],
+)
+def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate: RunScenario, data: bytes) -> None:
+    async def scenario(stage: SimStage) -> None:
+        pair = await Pair(stage).start()
+        stranger = await scripted(stage, pair.master)
+        stranger.transport.write(data)
+        await stage.at(1)
+        assert stranger.is_closed
+        await pair.at_master.fill(3)
+        await stage.at(20)
+        await pair.caught_up()
+
+    simulate(scenario, brokers=0)
+
+
+def test_a_silent_connection_is_closed_after_haHousekeepingInterval(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        broker = await stage.start_broker()
+        stranger = await scripted(stage, broker)
+        await stage.at(19)
+        assert not stranger.is_closed
+        await stage.at(21)
+        assert stranger.is_closed
+
+    simulate(scenario, brokers=0)
+
+
+def test_heartbeats_go_both_ways(simulate: RunScenario) -> None:
+    """Size 0 every 5 s from the master, its position from the slave: neither gives the other up."""
+
+    async def scenario(stage: SimStage) -> None:
+        pair = await Pair(stage).start()
+        await pair.at_master.fill(1)
+        await stage.at(15)
+        (connection,) = pair.master._ha_master._slaves
+        await stage.at(300)
+        assert list(pair.master._ha_master._slaves) == [connection]
+
+    simulate(scenario, brokers=0)
+
+
+def test_more_connections_than_there_may_be_slaves_are_closed(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        broker = await stage.start_broker()
+        strangers = [await scripted(stage, broker) for _ in range(66)]
+        await stage.at(1)
+        assert [stranger.is_closed for stranger in strangers] == [False] * 64 + [True] * 2
+
+    simulate(scenario, brokers=0)
+
+
+class ScriptedMaster(asyncio.Protocol):
+    """A master's log that says what it is told to say."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.reports: list[int] = []
+        self.decoder = ReportDecoder()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self.answer)
+
+    def data_received(self, data: bytes) -> None:
+        position = self.decoder.receive(data)
+        assert position is not None
+        self.reports.append(position)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\xff" * 64,
+        b"\x00" * 8 + b"\x7f\xff\xff\xff",
+        b"\x00" * 8 + b"\x00\x00\x00\x08" + b"\xff" * 8,
+        (5).to_bytes(8, "big") + b"\x00\x00\x00\x08" + b"\xff" * 8,
+    ],
+    ids=["junk", "huge", "no record", "no segment"],
+)
+def test_a_slave_survives_a_master_that_is_none(simulate: RunScenario, answer: bytes) -> None:
+    async def scenario(stage: SimStage) -> None:
+        made: list[ScriptedMaster] = []
+
+        def factory() -> ScriptedMaster:
+            made.append(ScriptedMaster(answer))
+            return made[-1]
+
+        listener = await stage.runtime.network.listen(factory, "10.0.9.9", 0)
+        slave = await stage.start_broker(
+            broker_role=BrokerRole.SLAVE, broker_id=1, ha_master_address=f"10.0.9.9:{listener.port}"
+        )
+        await stage.at(12)
+        # It tries again every 5 s, and nothing came into its store.
+        assert len(made) == 3
+        assert slave.context.store.max_commit_log_offset == 0
+
+    simulate(scenario, brokers=0)

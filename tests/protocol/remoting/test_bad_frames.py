@@ -1,0 +1,103 @@
+"""Bytes that are no frame cost their sender its connection, and nobody else anything (wire.md 1.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import struct
+
+import pytest
+
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.errors import ConnectionLostError
+from rewindmq.protocol.frame import encode_frame
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.state import CloseReason
+from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+
+ECHO = 10
+
+
+def echo(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(0, body=request.body)
+
+
+GARBAGE = {
+    "text": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "zeroes": bytes(64),
+    "oversized": struct.pack(">II", 16_777_213, 2 << 24 | 10),
+    "header longer than frame": struct.pack(">II", 20, 2 << 24 | 100) + bytes(16),
+    "unknown codec": struct.pack(">II", 8, 9 << 24 | 4) + b"{}{}",
+    "broken json": struct.pack(">II", 8, 4) + b"{]{]",
+    "broken msgpack": struct.pack(">II", 8, 2 << 24 | 4) + b"\xc1\xc1\xc1\xc1",
+    "tls hello": bytes.fromhex("160301020001000100000000000000"),
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
+async def test_garbage_closes_its_own_connection_only(
+    stage: Stage, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons: list[CloseReason] = []
+    server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
+    client, address = stage.client(), f"{server.host}:{server.port}"
+    await client.invoke(address, RemotingCommand(ECHO))
+    peer = await stage.raw(server)
+    good = encode_frame(RemotingCommand(ECHO, opaque=1, body=b"good"), SerializeType.JSON)
+    peer.writer.write(good + garbage + good)
+    answer = await peer.receive()
+    assert (answer.opaque, answer.body) == (1, b"good")
+    assert await peer.receive_if_any() is None
+    assert (await client.invoke(address, RemotingCommand(ECHO, body=b"alive"))).body == b"alive"
+    assert reasons == [CloseReason.BAD_FRAME]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("closing 127.0.0.1:")
+    assert "\n" not in warnings[0]
+
+
+async def test_a_tls_client_is_told_in_the_log_what_to_do(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await stage.server({ECHO: echo})
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection(server.host, server.port, ssl=context)
+    await stage.eventually(lambda: bool(caplog.records))
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().endswith(
+        ": it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
+    )
+
+
+async def test_a_frame_cut_short_is_just_a_connection_that_ends(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons: list[CloseReason] = []
+    server = await stage.server({ECHO: echo}, on_close=lambda connection, reason: reasons.append(reason))
+    peer = await stage.raw(server)
+    peer.writer.write(encode_frame(RemotingCommand(ECHO, body=b"whole"), SerializeType.MSGPACK)[:-2])
+    peer.writer.write_eof()
+    assert await peer.receive_if_any() is None
+    await stage.eventually(lambda: bool(reasons))
+    assert reasons == [CloseReason.PEER]
+    assert not caplog.records
+
+
+async def test_garbage_from_a_server_fails_the_requests_to_it(stage: Stage) -> None:
+    async def talk(peer: RawPeer) -> None:
+        await peer.receive()
+        peer.writer.write(b"not a frame at all")
+        await peer.receive()
+
+    reasons: list[CloseReason] = []
+    client = stage.client(on_close=lambda connection, reason: reasons.append(reason))
+    address = await stage.raw_server(talk)
+    with pytest.raises(ConnectionLostError, match="bytes exceeds"):
+        await client.invoke(address, RemotingCommand(ECHO))
+    await stage.eventually(lambda: bool(reasons))
+    assert reasons == [CloseReason.BAD_FRAME]

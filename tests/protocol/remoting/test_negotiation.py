@@ -1,0 +1,188 @@
+"""Which codec a client speaks to an address it knows nothing about (wire.md 2.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.errors import ConnectionLostError, RequestTimeoutError
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.server import RemotingServer
+from rewindmq.race.sim import World
+from tests.protocol.remoting.remoting_stage import RawPeer, Stage
+
+ECHO = 10
+GREETING = 11
+
+
+class JavaPeer:
+    """Closes on msgpack without a word, answers the rest, as RocketMQ does."""
+
+    def __init__(self) -> None:
+        self.heard: list[SerializeType] = []
+        self.understood: list[int] = []
+        self.connections = 0
+
+    async def talk(self, peer: RawPeer) -> None:
+        self.connections += 1
+        while (request := await peer.receive_if_any()) is not None:
+            self.heard.append(request.serialize_type)
+            if request.serialize_type is SerializeType.MSGPACK:
+                return
+            self.understood.append(request.code)
+            if not request.is_oneway:
+                peer.answer(request, body=b"understood")
+
+
+async def test_a_peer_that_closes_on_msgpack_is_spoken_to_in_json_from_then_on(stage: Stage) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client()
+    calls = [client.invoke(address, RemotingCommand(ECHO)) for _ in range(3)]
+    assert [answer.body for answer in await asyncio.gather(*calls)] == [b"understood"] * 3
+    assert (await client.invoke(address, RemotingCommand(ECHO))).body == b"understood"
+    next(iter(client.connections)).close()
+    await stage.eventually(lambda: not client.connections)
+    assert (await client.invoke(address, RemotingCommand(ECHO))).body == b"understood"
+    assert java.heard.count(SerializeType.MSGPACK) == 1
+    assert java.connections == 3
+
+
+async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    await asyncio.gather(*(client.invoke_oneway(address, RemotingCommand(ECHO)) for _ in range(3)))
+    await client.invoke_oneway(address, RemotingCommand(ECHO))
+    await stage.eventually(lambda: len(java.understood) >= 5)
+    assert java.understood == [GREETING, ECHO, ECHO, ECHO, ECHO]
+
+
+async def test_nobody_is_greeted_in_a_fixed_codec(stage: Stage) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client(wire=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
+    await client.invoke_oneway(address, RemotingCommand(ECHO))
+    await client.invoke(address, RemotingCommand(ECHO))
+    assert java.understood == [ECHO, ECHO]
+
+
+async def test_a_peer_that_does_not_answer_a_greeting_keeps_a_oneway_request_as_long_as_it_may(
+    stage: Stage,
+) -> None:
+    async def say_nothing(peer: RawPeer) -> None:
+        while await peer.receive_if_any() is not None:
+            pass
+
+    address = await stage.raw_server(say_nothing)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    with pytest.raises(RequestTimeoutError, match="within 50 ms"):
+        await client.invoke_oneway(address, RemotingCommand(ECHO), 0.05)
+
+
+def test_a_oneway_request_waits_as_long_as_it_may_whoever_greeted(world: World) -> None:
+    heard: list[int] = []
+
+    def answer_the_second(connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        heard.append(request.code)
+        return RemotingCommand(0) if heard.count(GREETING) == 2 else None
+
+    def take(connection: Connection, request: RemotingCommand) -> None:
+        heard.append(request.code)
+
+    async def main() -> None:
+        handlers: dict[int, Handler] = {GREETING: answer_the_second, ECHO: take}
+        server = RemotingServer(world.runtime("server"), handlers)
+        await server.start("server", 10911)
+        client = RemotingClient(world.runtime("client"), greeting=lambda: RemotingCommand(GREETING))
+        hasty = asyncio.ensure_future(client.invoke_oneway("server:10911", RemotingCommand(ECHO), 0.05))
+        patient = asyncio.ensure_future(client.invoke_oneway("server:10911", RemotingCommand(ECHO), 10.0))
+        with pytest.raises(RequestTimeoutError, match="within 50 ms"):
+            await hasty
+        await patient
+        await world.sleep(1)
+        assert heard == [GREETING, GREETING, ECHO]
+        await client.close()
+        await server.close()
+
+    world.run(main())
+
+
+async def test_a_greeting_that_nobody_waits_for_any_longer_fails_in_silence(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    greeted = asyncio.Event()
+
+    async def say_nothing(peer: RawPeer) -> None:
+        while await peer.receive_if_any() is not None:
+            greeted.set()
+
+    address = await stage.raw_server(say_nothing)
+    client = stage.client(greeting=lambda: RemotingCommand(GREETING))
+    oneway = asyncio.ensure_future(client.invoke_oneway(address, RemotingCommand(ECHO)))
+    await greeted.wait()
+    oneway.cancel()
+    await asyncio.wait((oneway,))
+    # The greeting fails with it.
+    await client.close()
+    del oneway
+    gc.collect()
+    assert not caplog.records
+
+
+async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: Stage) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client()
+    await client.invoke_oneway(address, RemotingCommand(ECHO))
+    await stage.eventually(lambda: bool(java.heard) and not client.connections)
+    await client.invoke(address, RemotingCommand(ECHO))
+    assert java.heard == [SerializeType.MSGPACK, SerializeType.JSON]
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_a_fixed_codec_is_kept(stage: Stage, wire: SerializeType) -> None:
+    java = JavaPeer()
+    address = await stage.raw_server(java.talk)
+    client = stage.client(wire=wire)
+    for _ in range(2):
+        if wire is SerializeType.MSGPACK:
+            with pytest.raises(ConnectionLostError):
+                await client.invoke(address, RemotingCommand(ECHO))
+        else:
+            await client.invoke(address, RemotingCommand(ECHO))
+    assert java.heard == [wire, wire]
+
+
+async def test_a_peer_that_answered_once_is_not_resent_to(stage: Stage) -> None:
+    heard: list[SerializeType] = []
+
+    async def talk(peer: RawPeer) -> None:
+        first = await peer.receive()
+        peer.answer(first)
+        heard.append((await peer.receive()).serialize_type)
+
+    address = await stage.raw_server(talk)
+    client = stage.client()
+    await client.invoke(address, RemotingCommand(ECHO))
+    with pytest.raises(ConnectionLostError):
+        await client.invoke(address, RemotingCommand(ECHO))
+    assert heard == [SerializeType.MSGPACK]
+
+
+async def test_a_server_that_died_is_not_taken_for_a_json_speaker_for_good(stage: Stage) -> None:
+    heard: list[SerializeType] = []
+
+    async def die(peer: RawPeer) -> None:
+        heard.append((await peer.receive()).serialize_type)
+
+    address = await stage.raw_server(die)
+    client = stage.client()
+    for _ in range(2):
+        with pytest.raises(ConnectionLostError):
+            await client.invoke(address, RemotingCommand(ECHO))
+    assert heard == [SerializeType.MSGPACK, SerializeType.JSON] * 2

@@ -1,0 +1,217 @@
+"""How a server answers: order, codec, errors, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from rewindmq.protocol.body.route import BrokerData, TopicRouteData
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand, SerializeType
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
+from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.dispatch import MAX_REQUESTS_IN_PROGRESS
+from tests.protocol.remoting.remoting_stage import Stage
+
+ECHO, HOLD, RELEASE, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED = range(10, 18)
+
+
+def echo(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    return RemotingCommand(ResponseCode.SUCCESS, body=request.body)
+
+
+class Held:
+    """Handlers that suspend requests, and let them go in reverse order."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[Connection, RemotingCommand]] = []
+
+    def hold(self, connection: Connection, request: RemotingCommand) -> None:
+        self.requests.append((connection, request))
+
+    def release(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        while self.requests:
+            owner, held = self.requests.pop()
+            owner.reply(held, RemotingCommand(0, body=held.body))
+        return RemotingCommand(0, body=b"released")
+
+
+def refuse(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    raise RequestError(ResponseCode.TOPIC_NOT_EXIST, "no such topic")
+
+
+def crash(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    raise KeyError("inside")
+
+
+async def later(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    await asyncio.sleep(0)
+    return RemotingCommand(0, body=request.body)
+
+
+async def later_crash(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    await asyncio.sleep(0)
+    raise RequestError(ResponseCode.NO_PERMISSION, "not allowed")
+
+
+def cancelled(connection: Connection, request: RemotingCommand) -> asyncio.Future[RemotingCommand]:
+    future: asyncio.Future[RemotingCommand] = asyncio.get_running_loop().create_future()
+    future.cancel()
+    return future
+
+
+HANDLERS: dict[int, Handler] = {
+    ECHO: echo,
+    REFUSE: refuse,
+    CRASH: crash,
+    LATER: later,
+    LATER_CRASH: later_crash,
+    CANCELLED: cancelled,
+}
+
+
+async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_order(stage: Stage) -> None:
+    held = Held()
+    server = await stage.server({ECHO: echo, HOLD: held.hold, RELEASE: held.release})
+    peer = await stage.raw(server)
+    peer.send(
+        RemotingCommand(HOLD, opaque=1, body=b"first"),
+        RemotingCommand(HOLD, opaque=2, body=b"second"),
+        RemotingCommand(ECHO, opaque=3, body=b"third"),
+    )
+    answer = await peer.receive()
+    assert (answer.opaque, answer.body) == (3, b"third")
+    peer.send(RemotingCommand(RELEASE, opaque=4))
+    rest = [await peer.receive() for _ in range(3)]
+    assert [(a.opaque, a.body) for a in rest] == [(2, b"second"), (1, b"first"), (4, b"released")]
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
+    stage: Stage, wire: SerializeType
+) -> None:
+    peer = await stage.raw(await stage.server({}))
+    peer.send(RemotingCommand(9999, opaque=-7), wire=wire)
+    answer = await peer.receive()
+    assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert answer.remark == " request type 9999 not supported"
+    assert (answer.opaque, answer.flag, answer.serialize_type) == (-7, 1, wire)
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (REFUSE, (ResponseCode.TOPIC_NOT_EXIST, "no such topic")),
+        (CRASH, (ResponseCode.SYSTEM_ERROR, "KeyError: 'inside'")),
+        (LATER_CRASH, (ResponseCode.NO_PERMISSION, "not allowed")),
+        (CANCELLED, (ResponseCode.SYSTEM_ERROR, "CancelledError: ")),
+    ],
+)
+async def test_a_handler_that_fails_is_answered_with_code_and_remark(
+    stage: Stage, wire: SerializeType, code: int, expected: tuple[int, str]
+) -> None:
+    peer = await stage.raw(await stage.server(HANDLERS))
+    peer.send(RemotingCommand(code, opaque=5), RemotingCommand(LATER, opaque=6, body=b"ok"), wire=wire)
+    answers = {answer.opaque: answer for answer in [await peer.receive(), await peer.receive()]}
+    assert (answers[5].code, answers[5].remark, answers[5].serialize_type) == (*expected, wire)
+    assert answers[6].body == b"ok"
+
+
+async def test_an_unforeseen_error_is_logged_with_its_request_code(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = stage.client()
+    server = await stage.server(HANDLERS)
+    with caplog.at_level(logging.ERROR):
+        await client.invoke(f"{server.host}:{server.port}", RemotingCommand(CRASH))
+    assert [record.getMessage() for record in caplog.records] == [f"request code {CRASH} failed"]
+
+
+async def test_a_oneway_request_is_never_answered_whatever_happens(stage: Stage) -> None:
+    held = Held()
+    server = await stage.server({**HANDLERS, HOLD: held.hold, RELEASE: held.release})
+    peer = await stage.raw(server)
+    codes = [ECHO, HOLD, REFUSE, CRASH, LATER, LATER_CRASH, CANCELLED, 9999]
+    peer.send(*(RemotingCommand(code, opaque=code, flag=FLAG_ONEWAY) for code in codes))
+    peer.send(RemotingCommand(RELEASE, opaque=1))
+    assert (await peer.receive()).opaque == 1
+    # Tasks started before this one have answered by now, had they answered at all.
+    peer.send(RemotingCommand(LATER, opaque=2))
+    assert (await peer.receive()).opaque == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "ext", "broker_ids"),
+    [
+        (401, None, b'{"0":"h:1"}'),
+        (399, None, b'{0:"h:1"}'),
+        (1, {"acceptStandardJsonOnly": "true"}, b'{"0":"h:1"}'),
+    ],
+)
+async def test_strict_json_is_for_those_who_announce_it(
+    stage: Stage, version: int, ext: dict[str, str] | None, broker_ids: bytes
+) -> None:
+    broker = BrokerData(cluster="C", broker_name="b", broker_addrs={0: "h:1"})
+    route = TopicRouteData(broker_datas=[broker], queue_datas=[])
+    server = await stage.server({105: lambda connection, request: RemotingCommand(0, body=route)})
+    peer = await stage.raw(server)
+    peer.send(RemotingCommand(105, opaque=1, version=version, ext_fields=ext), wire=SerializeType.JSON)
+    body = (await peer.receive()).body
+    assert isinstance(body, bytes)
+    assert b'"brokerAddrs":' + broker_ids in body
+
+
+async def test_an_answer_too_large_for_a_frame_becomes_code_1(stage: Stage) -> None:
+    server = await stage.server({ECHO: lambda c, r: RemotingCommand(0, body=bytes(MAX_FRAME_BYTES))})
+    peer = await stage.raw(server)
+    peer.send(RemotingCommand(ECHO, opaque=1))
+    answer = await peer.receive()
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert (answer.remark or "").startswith("FrameError: frame of 16777")
+
+
+async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: Stage) -> None:
+    held = Held()
+    server = await stage.server({ECHO: echo, HOLD: held.hold})
+    peer = await stage.raw(server)
+    peer.send(*(RemotingCommand(HOLD, opaque=n) for n in range(MAX_REQUESTS_IN_PROGRESS)))
+    peer.send(RemotingCommand(HOLD, opaque=-1))
+    answer = await peer.receive()
+    assert (answer.opaque, answer.code) == (-1, ResponseCode.SYSTEM_BUSY)
+    assert answer.remark == "[OVERLOAD]system busy, start flow control for a while"
+    held.release(*held.requests[0])
+    assert [(await peer.receive()).code for _ in range(MAX_REQUESTS_IN_PROGRESS)].count(0) == 10_000
+    peer.send(RemotingCommand(ECHO, opaque=1))
+    assert (await peer.receive()).code == ResponseCode.SUCCESS
+
+
+@pytest.mark.parametrize("wire", list(SerializeType))
+async def test_a_server_calls_its_client_in_the_codec_of_the_latest_heartbeat(
+    stage: Stage, wire: SerializeType
+) -> None:
+    connections: list[Connection] = []
+
+    def heartbeat(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        connection.peer_serialize_type = request.serialize_type
+        connections.append(connection)
+        return RemotingCommand(0)
+
+    seen: list[RemotingCommand] = []
+
+    def notified(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        seen.append(request)
+        return RemotingCommand(0, body=b"noted")
+
+    server = await stage.server({34: heartbeat})
+    client = stage.client(handlers={40: notified, 307: notified}, wire=wire)
+    await client.invoke(f"{server.host}:{server.port}", RemotingCommand(34))
+    connections[0].send_oneway(RemotingCommand(40))
+    answer = await connections[0].invoke(RemotingCommand(307), 3.0)
+    assert answer.body == b"noted"
+    assert [(r.code, r.is_oneway, r.serialize_type) for r in seen] == [(40, True, wire), (307, False, wire)]
+    # ali-ons takes opaque 0 for "unset" (wire.md 9, trap 12).
+    assert all(request.opaque >= 1 for request in seen)

@@ -1,0 +1,60 @@
+"""Sanity of the search: every deliberate fault in the fencing is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.model.faults import FAULTS
+from rewindmq.race.explore.search.search import Search
+from tests.race.explore.explore_settings import setting_of
+
+# How many messages have to be late, and how many schedules it took. The first take a third of a second each,
+# the others more than one, the last many.
+QUICK = {
+    "second": (1, 100),
+    "offset": (1, 100),
+    "redirect": (1, 100),
+    "memory": (1, 100),
+    "joined": (1, 100),
+}
+MEDIUM = {
+    "flush": (0, 200),
+    "commit": (1, 200),
+    "restart": (0, 200),
+    "file": (0, 200),
+    "results": (1, 200),
+}
+SLOW = {"missing": (1, 2_500), "pull-commit": (1, 1_500)}
+
+
+def find(name: str, late: int, limit: int) -> None:
+    fault = FAULTS[name]
+    setting = setting_of(fault.model, ResetMode.FENCED, late=late, profile=fault.profile, fault=fault.enter)
+    findings = Search(setting, 1, stop_at_first=True).run_all(limit)
+    assert findings.first is not None, f"not found in {findings.schedules} schedules"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_fault_is_found(name: str) -> None:
+    find(name, *QUICK[name])
+
+
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
+@pytest.mark.parametrize("name", MEDIUM)
+def test_a_fault_that_takes_a_second_is_found(name: str) -> None:
+    find(name, *MEDIUM[name])
+
+
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.parametrize("name", SLOW)
+def test_a_fault_that_takes_long_is_found(name: str) -> None:
+    find(name, *SLOW[name])
+
+
+def test_there_is_no_fault_that_is_not_looked_for() -> None:
+    assert {*QUICK, *MEDIUM, *SLOW} == set(FAULTS)
+    assert len(FAULTS) >= 8

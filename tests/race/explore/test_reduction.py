@@ -1,0 +1,121 @@
+"""Leaving out schedules that differ only in the order of independent steps loses no outcome."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
+from rewindmq.race.explore.search.explorer import Branch
+from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
+from rewindmq.race.explore.search.races import Event, find_races
+from rewindmq.race.explore.search.run import Outcome
+from rewindmq.race.explore.search.tree import Tree
+from rewindmq.race.history import History
+from tests.race.explore.explore_settings import CHOSEN, FULL, setting_of
+
+
+def outcome_of(outcome: Outcome) -> tuple[object, ...]:
+    """What each host went through, in its own order, and what was broken."""
+    assert outcome.account is not None
+    lives: dict[str, list[str]] = {}
+    for event in History.from_lines(outcome.account.history):
+        if event.kind not in (Point.PERSIST_TICK, Point.REBALANCED):
+            # The order of things, not when they were: a late message may wait for a timer that does nothing.
+            lives.setdefault(event.process, []).append(f"{event.kind} {sorted(event.details.items())}")
+    return outcome.laws, tuple(sorted((process, tuple(life)) for process, life in lives.items()))
+
+
+def every_order(setting: Setting) -> list[Outcome]:
+    """Every sequence of choices, without any reduction."""
+    outcomes = []
+    waiting: list[tuple[int, ...]] = [()]
+    with Pool(setting, 1) as pool:
+        while waiting:
+            batch, waiting = waiting[-BATCH:], waiting[:-BATCH]
+            found = pool.run([Job(branch=Branch(path), with_account=True) for path in batch])
+            for path, outcome in zip(batch, found, strict=True):
+                for depth in range(len(path), len(outcome.taken)):
+                    others = range(1, len(outcome.states[depth].names))
+                    waiting += [(*outcome.taken[:depth], index) for index in others]
+            outcomes += found
+    return outcomes
+
+
+def reduced(setting: Setting) -> list[Outcome]:
+    """What an exhaustive search runs."""
+    outcomes = []
+    tree, waiting = Tree(), [Branch()]
+    with Pool(setting, 1) as pool:
+        while waiting:
+            found = pool.run([Job(branch=branch, with_account=True) for branch in waiting])
+            waiting = [branch for outcome in found for branch in tree.add(outcome.states)]
+            outcomes += [outcome for outcome in found if not outcome.is_blocked]
+    return outcomes
+
+
+@pytest.mark.parametrize(
+    ("mode", "late", "window"),
+    [
+        pytest.param(ResetMode.CLASSIC, 0, 10.5, marks=FULL),
+        pytest.param(ResetMode.CLASSIC, 1, 4.0, marks=CHOSEN),
+        (ResetMode.SERVER, 1, 4.0),
+        pytest.param(ResetMode.FENCED, 1, 5.5, marks=FULL),
+    ],
+)
+def test_a_reduced_search_comes_to_every_outcome(mode: ResetMode, late: int, window: float) -> None:
+    setting = setting_of("one-reset", mode, late=late)
+    setting = replace(setting, model=replace(setting.model, phases=(3.0,), window=window))
+    all_orders, some_orders = every_order(setting), reduced(setting)
+    assert {outcome_of(outcome) for outcome in some_orders} == {outcome_of(each) for each in all_orders}
+    assert len(some_orders) < len(all_orders)
+
+
+def step(name: str, host: str, *, lane: str = "", born: int = 0) -> Step:
+    kind = StepKind.DELIVER if lane else StepKind.FIRE
+    return Step(kind, name, host, lambda: None, lane=lane, born=born)
+
+
+def event(taken: Step, *others: Step, touched: str | None = None) -> Event:
+    return Event(taken, [taken, *others], {}, frozenset((touched or taken.host).split()))
+
+
+# The window opens: everything before it is over.
+BEGIN = event(Step(StepKind.ACT, "begin", EVERYWHERE, lambda: None))
+
+
+def test_two_messages_for_one_host_race() -> None:
+    one, two = step("one", "x", lane="a->x"), step("two", "x", lane="b->x")
+    assert find_races([BEGIN, event(one, two), event(two)], 0) == {1: [(1,)]}
+
+
+def test_messages_for_two_hosts_do_not_race() -> None:
+    one, two = step("one", "x", lane="a->x"), step("two", "y", lane="b->y")
+    assert find_races([BEGIN, event(one, two), event(two)], 0) == {}
+
+
+@pytest.mark.parametrize("later", [step("two", "x", lane="a->x"), step("two", "x", lane="b->x", born=1)])
+def test_what_has_to_come_later_does_not_race(later: Step) -> None:
+    """The next message of the same lane, and one that was sent because of the first."""
+    one, other = step("one", "x", lane="a->x"), step("other", "y", lane="a->y")
+    assert find_races([BEGIN, event(one, other), event(later)], 0) == {}
+
+
+def test_a_race_with_what_came_of_another_step_begins_with_that_step() -> None:
+    """To have ``three`` before ``one``, ``two`` has to come first: it sends it."""
+    one, two = step("one", "x", lane="a->x"), step("two", "y", lane="b->y")
+    three = step("three", "x", lane="y->x", born=2)
+    assert find_races([BEGIN, event(one, two), event(two), event(three)], 0) == {1: [(1,)]}
+
+
+@pytest.mark.parametrize(("budget", "wanted"), [(0, {}), (1, {1: [(1,)]})])
+def test_time_passes_before_a_message_if_it_may_be_late(
+    budget: int, wanted: dict[int, list[tuple[int, ...]]]
+) -> None:
+    one = step("one", "x", lane="a->x")
+    passes = Step(StepKind.TICK, "time passes", EVERYWHERE, lambda: None)
+    late = Step(StepKind.TICK, "time passes, late: one", EVERYWHERE, lambda: None, delayed=(0,))
+    assert find_races([BEGIN, event(one, late), event(passes)], budget) == wanted

@@ -1,0 +1,89 @@
+"""What a search finds in the real code, and that it finds the same again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.model.models import MODELS
+from rewindmq.race.explore.search.pool import Job, Pool
+from rewindmq.race.explore.search.search import MIN_REPEATED, Search
+from tests.race.explore.explore_settings import setting_of
+
+SMALL = [name for name in MODELS if name != "large"]
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_classic_resets_are_lost_in_every_small_model(model: str) -> None:
+    findings = Search(setting_of(model, ResetMode.CLASSIC), 1, stop_at_first=True).run_all(limit=600)
+    assert findings.first is not None
+    assert findings.repeated >= min(MIN_REPEATED, findings.schedules + findings.blocked)
+
+
+def test_server_resets_are_lost_when_the_broker_is_started_again() -> None:
+    setting = setting_of("crash-broker", ResetMode.SERVER)
+    assert Search(setting, 1, stop_at_first=True).run_all(limit=400).first is not None
+
+
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
+@pytest.mark.parametrize("model", SMALL)
+def test_fenced_resets_are_kept_in_a_sample(model: str) -> None:
+    findings = Search(setting_of(model, ResetMode.FENCED, late=1), 2).run_all(limit=200)
+    assert findings.bad == 0
+    assert findings.schedules > 50
+
+
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
+def test_fenced_resets_are_kept_in_random_schedules() -> None:
+    findings = Search(setting_of("large", ResetMode.FENCED, late=2), 2).run_some(100, seed=3)
+    assert (findings.schedules, findings.bad) == (100, 0)
+
+
+def test_classic_resets_are_lost_in_random_schedules() -> None:
+    search = Search(setting_of("one-reset", ResetMode.CLASSIC, late=1), 1, stop_at_first=True)
+    assert search.run_some(100, seed=3).first is not None
+
+
+def test_the_seed_decides() -> None:
+    def run(seed: int) -> list[tuple[str, ...]]:
+        jobs = [Job(seed=f"{seed} {n}", changes=3, length=30, with_account=True) for n in range(4)]
+        with Pool(setting_of("one-reset", ResetMode.FENCED, late=1), 1) as pool:
+            return [outcome.names for outcome in pool.run(jobs)]
+
+    assert run(1) == run(1) != run(2)
+
+
+_DIGESTS = """
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.reset_mode import ResetMode
+from rewindmq.race.explore.model.models import find_model
+from rewindmq.race.explore.search.pool import Job, Pool, Setting
+jobs = [Job(seed=str(n), changes=3, length=30, with_account=True) for n in range(4)]
+with Pool(Setting(find_model("large"), ResetMode.FENCED, Profile.EPOCH, 2), 1) as pool:
+    for outcome in pool.run(jobs):
+        print(outcome.error or outcome.account.digest)
+"""
+
+
+def test_traces_are_byte_identical_in_another_interpreter() -> None:
+    """Texts hash differently there, so nothing may depend on the order of a set."""
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", _DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for seed in ("1", "2")
+    ]
+    assert len(set(digests[0])) == 4
+    assert digests[0] == digests[1]
