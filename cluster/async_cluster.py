@@ -5,20 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from rewindmq.cluster.member import Member
 
-if TYPE_CHECKING:
-    from rewindmq.cluster.local_cluster import LocalCluster
-
 T = TypeVar("T")
+
+
+class BlockingCluster(Protocol):
+    """What ``AsyncLocalCluster`` uses of the cluster that it wraps, a ``LocalCluster``."""
+
+    @property
+    def namesrv(self) -> Member: ...
+    @property
+    def namesrv_address(self) -> str: ...
+    @property
+    def brokers(self) -> Mapping[str, Member]: ...
+    @property
+    def slaves(self) -> Mapping[str, Member]: ...
+    @property
+    def directory(self) -> Path: ...
+    def kill(self, name: str) -> None: ...
+    def stop(self, name: str) -> None: ...
+    def restart(self, name: str) -> None: ...
 
 
 class AsyncLocalCluster:
     """A running ``LocalCluster`` whose slow operations leave the event loop free."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: BlockingCluster) -> None:
         self._cluster = cluster
 
     @property

@@ -11,8 +11,8 @@ from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.moment import parse_duration, parse_moment
-from rewindmq.pipeline.pushdown.selection import EVERYTHING, Selection
 from rewindmq.pipeline.schema import VIEWS, Column
+from rewindmq.pipeline.selection import EVERYTHING, Selection
 
 # As spelled in the docs; Spark does not care for upper and lower case.
 OPTIONS: Final = (

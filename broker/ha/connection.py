@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
+from rewindmq.broker.config import BrokerConfig
+from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.errors import FrameError
 from rewindmq.protocol.ha_frame import ReportDecoder, encode_transfer
 from rewindmq.protocol.remoting.address import format_address
-from rewindmq.protocol.remoting.runtime import Cancellable
-
-if TYPE_CHECKING:
-    from rewindmq.broker.ha.master import HaMaster
-    from rewindmq.broker.store.store import MessageStore
+from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +26,22 @@ _UNSENT_BYTES: Final = 1 << 18
 _TRANSFERS_PER_TURN: Final = 16
 
 
+class ReplicationMaster(Protocol):
+    """What a slave's connection asks of the master."""
+
+    runtime: Runtime
+    config: BrokerConfig
+
+    def admit(self, slave: SlaveConnection) -> MessageStore | None:
+        """Return the store to send the log of; None when the connection must be closed."""
+
+    def note(self, position: int) -> None:
+        """Note that a slave has everything up to this log position."""
+
+    def forget(self, slave: SlaveConnection) -> None:
+        """Note that a connection is gone."""
+
+
 class SlaveConnection(asyncio.Protocol):
     """Sends the log from where the first report says, and notes the reports that follow.
 
@@ -36,7 +50,7 @@ class SlaveConnection(asyncio.Protocol):
         is_following: it has said where its log ends, and is being sent what it lacks.
     """
 
-    def __init__(self, master: HaMaster) -> None:
+    def __init__(self, master: ReplicationMaster) -> None:
         self._master = master
         self._runtime = master.runtime
         self._config = master.config

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.ha.sync_replica import SyncReplica
-from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.store.model import BatchEntries, PutResult, PutStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import ResponseCode
@@ -39,10 +39,32 @@ _LATE: Final = MappingProxyType(
 _PUT_OK: Final = PutStatus.PUT_OK
 
 
+class MessageArrivingListener(Protocol):
+    """Told of messages that were just stored (RocketMQ's ``MessageArrivingListener``)."""
+
+    def is_awaited(self, topic: str, queue_id: int) -> bool:
+        """Return True if a pull waits for this queue."""
+
+    def on_arrival(
+        self,
+        topic: str,
+        queue_id: int,
+        max_offset: int,
+        tag_codes: tuple[int, ...],
+        properties: Sequence[bytes],
+    ) -> None:
+        """Wake the pulls that wait for these messages.
+
+        Args:
+            max_offset: one past the newest message.
+        """
+
+
 class MessagePutter:
     """Puts messages and wakes the pulls that wait for them.
 
     Args:
+        arrivals: the pulls that wait.
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None unless sends wait for a slave.
     """
@@ -51,15 +73,15 @@ class MessagePutter:
         self,
         store: MessageStore,
         stats: BrokerStats,
-        long_polling: LongPolling,
+        arrivals: MessageArrivingListener,
         sync_flush: SyncFlush | None,
         sync_replica: SyncReplica | None = None,
     ) -> None:
         self._put_message = store.put_message
         self._put_batch = store.put_batch
         self._stats = stats
-        self._on_arrival = long_polling.on_arrival
-        self._is_awaited = long_polling.is_awaited
+        self._on_arrival = arrivals.on_arrival
+        self._is_awaited = arrivals.is_awaited
         self._sync_flush = sync_flush
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None

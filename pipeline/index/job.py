@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_FOLDER
-from rewindmq.broker.store.consume_queue.time_index import POSITION_FILE, TimeIndexPosition
+from rewindmq.broker.store.layout.time_index import FOLDER as TIME_FOLDER
+from rewindmq.broker.store.layout.time_index import POSITION_FILE, TimeIndexPosition
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import open_files
 from rewindmq.pipeline.index.index_plan import plan_index_files, previous_index

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE
-from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_FOLDER
 from rewindmq.broker.store.files.mapped_file import file_name
+from rewindmq.broker.store.layout.time_index import FOLDER as TIME_FOLDER
 from rewindmq.pipeline.files import Files
 from rewindmq.pipeline.index.queue_pieces import TIME, UNIT
 from rewindmq.pipeline.snapshot.snapshot import PositionedFile, positioned_files

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import Bools, Int64s, RecordBlock
-from rewindmq.pipeline.pushdown.selection import Range, Selection
+from rewindmq.pipeline.selection import Range, Selection
 
 
 def chosen(

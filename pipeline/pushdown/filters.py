@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from rewindmq.pipeline.decode.message_columns import FIRST_MOMENT_MS, LAST_MOMENT_MS
-from rewindmq.pipeline.pushdown.selection import Range, Selection
+from rewindmq.pipeline.selection import Range, Selection
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

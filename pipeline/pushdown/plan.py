@@ -13,8 +13,8 @@ from rewindmq.pipeline.output.output import read_manifest
 from rewindmq.pipeline.pushdown.keys import of_keys
 from rewindmq.pipeline.pushdown.queues import GAP_BYTES, of_queues
 from rewindmq.pipeline.pushdown.ranges import Ranges, intersection, union
-from rewindmq.pipeline.pushdown.selection import Selection
 from rewindmq.pipeline.pushdown.times import stored_within
+from rewindmq.pipeline.selection import Selection
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 

@@ -11,7 +11,7 @@ from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.record_block import Int64s
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.pushdown.ranges import Ranges, outside, union
-from rewindmq.pipeline.pushdown.selection import Range, Selection
+from rewindmq.pipeline.selection import Range, Selection
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.pipeline.decode.damage import Damage
 from rewindmq.pipeline.decode.segment_reader import SegmentReader
-from rewindmq.pipeline.pushdown.selection import Range
+from rewindmq.pipeline.selection import Range
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 # So much may be read in vain at each end.

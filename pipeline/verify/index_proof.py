@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_FOLDER
+from rewindmq.broker.store.layout.time_index import FOLDER as TIME_FOLDER
 from rewindmq.pipeline.files import LocalFiles, open_files
 from rewindmq.pipeline.output.output import Manifest
 from rewindmq.pipeline.snapshot.queue_view import QueueView

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rewindmq.broker.store.consume_queue.time_index import TIME_BYTES
+from rewindmq.broker.store.layout.time_index import TIME_BYTES
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, PositionedFile
 from rewindmq.pipeline.verify.evidence import NO_TIME, Kind, evidence, tally_evidence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from rewindmq.broker.store.consume_queue.time_index import TIME_BYTES
 from rewindmq.broker.store.layout.index import FIRST_ENTRY
+from rewindmq.broker.store.layout.time_index import TIME_BYTES
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
 
 from rewindmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectionLostError, TooManyRequestsError
@@ -20,16 +20,31 @@ from rewindmq.protocol.remoting.dispatch import (
 )
 from rewindmq.protocol.remoting.pending import MAX_PENDING, PendingRequests
 from rewindmq.protocol.remoting.state import CloseReason, ConnectionState
-from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream
-
-if TYPE_CHECKING:
-    from rewindmq.protocol.remoting.endpoint import Endpoint
+from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES, FrameStream, StreamOwner
 
 logger = logging.getLogger(__name__)
 
 # None: the request was oneway, or is answered later by ``Connection.reply``.
 Reply = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Handler = Callable[["Connection", RemotingCommand], Reply]
+
+
+class ConnectionOwner(StreamOwner, Protocol):
+    """What a connection needs of the endpoint it belongs to.
+
+    Attributes:
+        handlers: request code to handler.
+        tasks: handlers that are still being awaited, those of all connections.
+    """
+
+    handlers: Mapping[int, Handler]
+    tasks: dict[asyncio.Task[None], None]
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Note a connection that has its transport."""
+
+    def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
+        """Note that the transport of a connection is gone; called once."""
 
 
 class Connection(FrameStream):
@@ -57,7 +72,9 @@ class Connection(FrameStream):
         "peer_serialize_type",
     )
 
-    def __init__(self, endpoint: Endpoint, serialize_type: SerializeType, *, accepted: bool) -> None:
+    _endpoint: ConnectionOwner
+
+    def __init__(self, endpoint: ConnectionOwner, serialize_type: SerializeType, *, accepted: bool) -> None:
         super().__init__(endpoint, accepted=accepted)
         self._handlers = endpoint.handlers
         self._decoder = FrameDecoder()

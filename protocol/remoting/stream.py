@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from rewindmq.protocol.errors import ConnectionLostError
 from rewindmq.protocol.remoting.address import format_address
-from rewindmq.protocol.remoting.permits import expire
-from rewindmq.protocol.remoting.runtime import Cancellable
+from rewindmq.protocol.remoting.permits import OnewayPermits, expire
+from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 from rewindmq.protocol.remoting.state import TRANSITIONS, CloseReason, ConnectionState
-
-if TYPE_CHECKING:
-    from rewindmq.protocol.remoting.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +27,19 @@ MAX_UNSENT_BYTES: Final = 64 << 20
 # How long a closed connection may take to send what was written before, in seconds.
 LINGER_SECONDS: Final = 3.0
 _IDLE_SLACK_SECONDS: Final = 0.001
+
+
+class StreamOwner(Protocol):
+    """What a stream reads of the endpoint it belongs to.
+
+    Attributes:
+        idle_seconds: protocol seconds without a byte in either direction after which the stream is closed.
+        permits: the oneway permits of the endpoint.
+    """
+
+    runtime: Runtime
+    idle_seconds: float
+    permits: OnewayPermits
 
 
 class FrameStream(asyncio.Protocol):
@@ -73,7 +83,7 @@ class FrameStream(asyncio.Protocol):
         "remote_address",
     )
 
-    def __init__(self, endpoint: Endpoint, *, accepted: bool) -> None:
+    def __init__(self, endpoint: StreamOwner, *, accepted: bool) -> None:
         self._endpoint = endpoint
         self._monotonic = endpoint.runtime.clock.monotonic
         self._accepted = accepted

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
-from rewindmq.broker.store.consume_queue.time_index import FOLDER as TIME_INDEX_FOLDER
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 from rewindmq.broker.store.layout.compaction import FOLDER as COMPACTION_FOLDER
+from rewindmq.broker.store.layout.time_index import FOLDER as TIME_INDEX_FOLDER
 
 _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.sst")
 _ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rdb")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rewindmq.broker.store import Boundary, MessageStore, PutResult, SearchMode
-from rewindmq.broker.store.consume_queue.time_index import TIME, TimeIndexPosition, file_bytes
+from rewindmq.broker.store.layout.time_index import TIME, TimeIndexPosition, file_bytes
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.message.record import FIXED_V4
 from tests.broker.store.store_box import StoreBox
