@@ -203,7 +203,7 @@ class Broker:
             context.producers.on_close(connection)
             context.consumers.on_close(connection)
             context.fencing.forget(connection)
-            context.reset_notices.forget(connection)
+            context.reset_notifier.forget(connection)
 
     def _tell_members(self, group: ConsumerGroup) -> None:
         """40 to every member (``DefaultConsumerIdsChangeListener``)."""

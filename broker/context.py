@@ -11,20 +11,20 @@ from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.clients.producer_manager import ProducerManager
 from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.delay.hook import DelayDiversion
+from rewindmq.broker.delay.hook import DelayHook
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.offsets.fenced_commits import FencedCommits
 from rewindmq.broker.offsets.fencing import Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
-from rewindmq.broker.offsets.reset_offset_table import ResetMarks
-from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.puller import MessagePuller
-from rewindmq.broker.pull.reset_notifier import ResetNotices
+from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.send.answer import SendAnswers
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
 from rewindmq.broker.send.sender import MessageSender
 from rewindmq.broker.store.store import MessageStore
@@ -40,16 +40,16 @@ class BrokerContext:
     """The state and rules of one broker, wired by ``wiring.wire``."""
 
     config: BrokerConfig
-    rules: BrokerRules
+    profile: BrokerProfile
     runtime: Runtime
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetTable
     offset_flush: OffsetFlush
-    marks: ResetMarks
+    reset_offsets: ResetOffsetTable
     fencing: Fencing
-    reset_notices: ResetNotices
+    reset_notifier: ResetNotifier
     fenced_commits: FencedCommits
     consumers: ConsumerManager
     producers: ProducerManager
@@ -58,8 +58,8 @@ class BrokerContext:
     long_polling: LongPolling
     committer: OffsetCommitter
     answers: SendAnswers
-    putter: MessagePutter
-    delays: DelayDiversion
+    appender: MessageAppender
+    delays: DelayHook
     delay_offsets: DelayOffsets
     retention: Retention
     transaction_ends: TransactionEnds

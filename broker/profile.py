@@ -14,7 +14,7 @@ from rewindmq.protocol.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerRules:
+class BrokerProfile:
     """One release's choices.
 
     Attributes:
@@ -95,8 +95,8 @@ class BrokerRules:
     runtime_queues: tuple[str, ...] = ()
 
 
-_V49: Final = BrokerRules()
-RULES: Final = MappingProxyType(
+_V49: Final = BrokerProfile()
+PROFILES: Final = MappingProxyType(
     {
         Profile.V42: replace(
             _V49,
@@ -106,7 +106,7 @@ RULES: Final = MappingProxyType(
             delivery_pause=10.0,
         ),
         Profile.V49: _V49,
-        Profile.V53: BrokerRules(
+        Profile.V53: BrokerProfile(
             bad_queue_code=ResponseCode.INVALID_PARAMETER,
             search_mode=SearchMode.BOUNDARY,
             commit_is_checked=True,

@@ -19,7 +19,7 @@ from rewindmq.broker.clients.queue_locks import QueueLocks
 from rewindmq.broker.config import BrokerConfig, BrokerRole
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.delay.delivery import DelayService
-from rewindmq.broker.delay.hook import DelayDiversion
+from rewindmq.broker.delay.hook import DelayHook
 from rewindmq.broker.delay.timers import refuse_timers
 from rewindmq.broker.ha.master import HaMaster
 from rewindmq.broker.ha.slave import Slave
@@ -31,23 +31,23 @@ from rewindmq.broker.offsets.delay_offsets import DelayOffsets
 from rewindmq.broker.offsets.fenced_commits import FencedCommits
 from rewindmq.broker.offsets.fencing import Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
-from rewindmq.broker.offsets.reset_offset_table import ResetMarks
-from rewindmq.broker.profile import RULES
-from rewindmq.broker.pull.broker_suggester import PullPlacement
+from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.profile import PROFILES
+from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import LongPolling
 from rewindmq.broker.pull.offset_moved import OffsetMovedLog
 from rewindmq.broker.pull.puller import MessagePuller
-from rewindmq.broker.pull.reset_notifier import ResetNotices
-from rewindmq.broker.pull.reset_redirector import PullFence
-from rewindmq.broker.pull.validator import PullGate
+from rewindmq.broker.pull.reset_notifier import ResetNotifier
+from rewindmq.broker.pull.reset_redirector import ResetRedirector
+from rewindmq.broker.pull.validator import PullValidator
 from rewindmq.broker.send.added_properties import added_properties
 from rewindmq.broker.send.answer import SendAnswers
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.batch_sender import BatchSender
 from rewindmq.broker.send.host import pack_host
-from rewindmq.broker.send.put_message_hook import Diversions
+from rewindmq.broker.send.put_message_hook import PutMessageHooks
 from rewindmq.broker.send.sender import MessageSender, refuse_inner_batch
-from rewindmq.broker.send.validator import SendGate
+from rewindmq.broker.send.validator import SendValidator
 from rewindmq.broker.store.config import FlushDiskType
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.files.disk import Disk
@@ -110,8 +110,8 @@ def wire(
         StoreError: a file under ``config/`` cannot be read.
     """
     clock = runtime.clock
-    rules = RULES[Profile(config.profile).release]
-    added = added_properties(config, rules)
+    profile = PROFILES[Profile(config.profile).release]
+    added = added_properties(config, profile)
     host = address.rpartition(":")[0]
     folder = config.root / _CONFIG_FOLDER
     topics = TopicConfigManager(config, ConfigFile(folder / "topics.json", disk), clock.now_ms)
@@ -137,65 +137,67 @@ def wire(
     sync_replica = None
     if config.broker_role is BrokerRole.SYNC_MASTER:
         sync_replica = SyncReplica(ha_master, runtime.timers, config.slave_timeout / 1_000)
-    putter = MessagePutter(store, stats, long_polling, sync_flush, sync_replica)
-    consumers = ConsumerManager(notify, tell_broadcast_on_close=rules.tells_broadcast_on_close)
-    marks, fencing, fenced_commits = ResetMarks(), Fencing(), FencedCommits()
-    reset_notices = ResetNotices(config.broker_name)
+    appender = MessageAppender(store, stats, long_polling, sync_flush, sync_replica)
+    consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.tells_broadcast_on_close)
+    reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
+    reset_notifier = ResetNotifier(config.broker_name)
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
     delay_offsets = DelayOffsets(ConfigFile(folder / "delayOffset.json", disk))
     delay_offsets.load()
     synchronize = SlaveSynchronize(client, runtime.workers, address, topics, groups, offsets, delay_offsets)
-    placement = None
+    suggester = None
     if config.is_slave or config.slave_read_enable:
-        placement = PullPlacement(
-            config, rules, store, groups, lambda: synchronize.master_address is not None
+        suggester = BrokerSuggester(
+            config, profile, store, groups, lambda: synchronize.master_address is not None
         )
-    keeps_moved = rules.stores_offset_moved and not config.is_slave
+    keeps_moved = profile.stores_offset_moved and not config.is_slave
     puller = MessagePuller(
         runtime,
         config,
         store,
-        PullGate(config, rules, topics, groups, consumers, host),
-        PullFence(offsets, marks, fencing, reset_notices, consumers),
+        PullValidator(config, profile, topics, groups, consumers, host),
+        ResetRedirector(offsets, reset_offsets, fencing, reset_notifier, consumers),
         committer,
         long_polling,
-        OffsetMovedLog(putter, clock) if keeps_moved else None,
+        OffsetMovedLog(appender, clock) if keeps_moved else None,
         stats,
-        placement,
-        takes_commits=rules.slave_commits_pulls or not config.is_slave,
+        suggester,
+        takes_commits=profile.slave_commits_pulls or not config.is_slave,
     )
     queue_locks = QueueLocks(clock.monotonic)
-    send_gate = SendGate(config, rules, topics, groups, runtime.random, host, queue_locks.is_any_held)
+    send_validator = SendValidator(
+        config, profile, topics, groups, runtime.random, host, queue_locks.is_any_held
+    )
     answers = SendAnswers(config, store.store_host)
     delay_levels = DelayLevels(config.store.message_delay_level, clock.scale)
     delay_service = DelayService(
         runtime,
         store,
-        putter,
+        appender,
         delay_levels,
         delay_offsets,
-        pause=rules.delivery_pause,
+        pause=profile.delivery_pause,
         save_seconds=config.flush_delay_offset_interval / 1_000,
     )
-    delays = DelayDiversion(delay_levels, delay_service.expect)
+    delays = DelayHook(delay_levels, delay_service.expect)
     # In RocketMQ's order: a half message is one before its delay is looked at.
-    half_messages = HalfMessages(config, rules, topics, host)
-    timers = (refuse_timers,) if rules.knows_timers else ()
-    diversions = Diversions([half_messages.divert, refuse_inner_batch, *timers, delays.divert])
+    half_messages = HalfMessages(config, profile, topics, host)
+    timers = (refuse_timers,) if profile.knows_timers else ()
+    hooks = PutMessageHooks([half_messages.before_put, refuse_inner_batch, *timers, delays.before_put])
     producers = ProducerManager()
-    retention = Retention(runtime, config, store, ends_idle=rules.exhausted_queue_ends)
+    retention = Retention(runtime, config, store, ends_idle=profile.exhausted_queue_ends)
     context = BrokerContext(
         config=config,
-        rules=rules,
+        profile=profile,
         runtime=runtime,
         store=store,
         topics=topics,
         groups=groups,
         offsets=offsets,
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
-        marks=marks,
+        reset_offsets=reset_offsets,
         fencing=fencing,
-        reset_notices=reset_notices,
+        reset_notifier=reset_notifier,
         fenced_commits=fenced_commits,
         consumers=consumers,
         producers=producers,
@@ -204,21 +206,23 @@ def wire(
         long_polling=long_polling,
         committer=committer,
         answers=answers,
-        putter=putter,
+        appender=appender,
         delays=delays,
         delay_offsets=delay_offsets,
         retention=retention,
-        transaction_ends=TransactionEnds(config, rules, store, putter, clock),
+        transaction_ends=TransactionEnds(config, profile, store, appender, clock),
         sender=MessageSender(
             added,
-            send_gate,
-            putter,
+            send_validator,
+            appender,
             answers,
-            diversions,
-            stores_wait=rules.stores_wait,
-            unique_ids=_unique_ids(runtime, store.store_host) if rules.names_messages else None,
+            hooks,
+            stores_wait=profile.stores_wait,
+            unique_ids=_unique_ids(runtime, store.store_host) if profile.names_messages else None,
         ),
-        batch_sender=BatchSender(added, send_gate, putter, answers, names_batch=rules.names_messages),
+        batch_sender=BatchSender(
+            added, send_validator, appender, answers, names_batch=profile.names_messages
+        ),
         puller=puller,
         registration=registration,
         live_config=LiveConfig(config, topics.renew),
@@ -226,20 +230,20 @@ def wire(
     check_parts = CheckParts(
         runtime,
         store,
-        putter,
+        appender,
         topics,
         offsets,
-        CheckBacks(rules, store, producers),
+        CheckBacks(profile, store, producers),
         timeout_ms=config.transaction_time_out,
         check_max=config.transaction_check_max,
         reserved_ms=config.file_reserved_time * 3_600_000,
     )
-    check_interval = config.transaction_check_interval or rules.transaction_check_interval
-    checks = TransactionCheckService(check_parts, check_interval / 1_000 if rules.half_topic else None)
+    check_interval = config.transaction_check_interval or profile.transaction_check_interval
+    checks = TransactionCheckService(check_parts, check_interval / 1_000 if profile.half_topic else None)
     background: tuple[BackgroundService, ...] = (retention, delay_service, checks)
     if config.is_slave:
         store.become_replica()
-        wake = _wake(long_polling) if rules.slave_wakes_pulls else _wake_nobody
+        wake = _wake(long_polling) if profile.slave_wakes_pulls else _wake_nobody
         slave = Slave(runtime, config, store, synchronize, wake)
         registration.on_master = slave.on_master
         # A master delivers what is delayed and asks for transactions' outcomes.

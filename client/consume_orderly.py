@@ -101,7 +101,7 @@ class ConsumeOrderlyService:
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
         self._points = ConsumePoints(consumer)
-        self._stall = consumer.runtime.stall
+        self._failpoint = consumer.runtime.failpoint
 
     # Life.
 
@@ -268,8 +268,8 @@ class ConsumeOrderlyService:
             return goes_on
         if self._probe is not None:
             self._points.emit(Point.RESULT_ACCEPTED, batch, offset)
-        if self._stall is not None:
-            await self._stall(Point.RESULT_ACCEPTED, self._points.details(batch, offset))
+        if self._failpoint is not None:
+            await self._failpoint(Point.RESULT_ACCEPTED, self._points.details(batch, offset))
         self._consumer.offset_store.update(queue, offset, increase_only=False, owner=process_queue)
         return goes_on
 

@@ -89,7 +89,7 @@ class ConsumeConcurrentlyService:
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
         self._points = ConsumePoints(consumer)
-        self._stall = consumer.runtime.stall
+        self._failpoint = consumer.runtime.failpoint
 
     def start(self) -> None:
         """Begin to look for listeners that do not come to an end."""
@@ -207,8 +207,8 @@ class ConsumeConcurrentlyService:
             return
         if self._probe is not None:
             self._points.emit(Point.RESULT_ACCEPTED, batch, offset)
-        if self._stall is not None:
-            await self._stall(Point.RESULT_ACCEPTED, self._points.details(batch, offset))
+        if self._failpoint is not None:
+            await self._failpoint(Point.RESULT_ACCEPTED, self._points.details(batch, offset))
         self._consumer.offset_store.update(queue, offset, increase_only=True, owner=process_queue)
 
     async def _call_listener(

@@ -191,7 +191,7 @@ class RemoteOffsetStore(OffsetMemory):
         if offset is None:
             return
         instance, epoch = self._instance, self.epoch(queue)
-        probe, stall = instance.runtime.probe, instance.runtime.stall
+        probe, stall = instance.runtime.probe, instance.runtime.failpoint
         if probe is not None:
             probe(Point.COMMIT_READ, self._commit_details(queue, offset, epoch))
         if stall is not None:

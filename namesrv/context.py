@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.kv_config import KVConfigManager
-from rewindmq.namesrv.profile import NamesrvRules
+from rewindmq.namesrv.profile import NamesrvProfile
 from rewindmq.namesrv.route_info import RouteInfoManager
 from rewindmq.protocol.remoting.runtime import Clock
 
@@ -16,7 +16,7 @@ class NamesrvContext:
     """The state and rules of one name server."""
 
     config: NamesrvConfig
-    rules: NamesrvRules
+    profile: NamesrvProfile
     routes: RouteInfoManager
     kv_configs: KVConfigManager
     clock: Clock

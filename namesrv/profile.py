@@ -16,7 +16,7 @@ CONNECTION_IDLE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class NamesrvRules:
+class NamesrvProfile:
     """One release's answers where releases disagree.
 
     Attributes:
@@ -45,11 +45,11 @@ class NamesrvRules:
     faq_url: str
 
 
-RULES: Final = MappingProxyType(
+PROFILES: Final = MappingProxyType(
     {
-        Profile.V42: NamesrvRules(5.0, 10.0, False, False, False, False, False, True, FAQ_URL),
-        Profile.V49: NamesrvRules(5.0, 10.0, True, True, False, False, False, False, FAQ_URL),
+        Profile.V42: NamesrvProfile(5.0, 10.0, False, False, False, False, False, True, FAQ_URL),
+        Profile.V49: NamesrvProfile(5.0, 10.0, True, True, False, False, False, False, FAQ_URL),
         # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
-        Profile.V53: NamesrvRules(0.005, 5.0, True, True, True, True, True, False, FAQ_URL_5),
+        Profile.V53: NamesrvProfile(0.005, 5.0, True, True, True, True, True, False, FAQ_URL_5),
     }
 )

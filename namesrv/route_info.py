@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvRules
+from rewindmq.namesrv.profile import BROKER_EXPIRY_SECONDS, NamesrvProfile
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
@@ -69,8 +69,8 @@ class LiveBroker:
 class RouteInfoManager:
     """topicQueueTable, brokerAddrTable, clusterAddrTable, brokerLiveTable, filterServerTable."""
 
-    def __init__(self, rules: NamesrvRules) -> None:
-        self._rules = rules
+    def __init__(self, profile: NamesrvProfile) -> None:
+        self._profile = profile
         self._topic_queues: dict[str, dict[str, QueueData]] = {}
         self._brokers: dict[str, BrokerData] = {}
         self._clusters: dict[str, set[str]] = {}
@@ -92,14 +92,14 @@ class RouteInfoManager:
         broker = self._brokers.get(registration.broker_name)
         known_ids: dict[int, str] = broker.broker_addrs if broker is not None else {}
         first = registration.broker_id not in known_ids
-        if first and self._rules.refuses_single_topic and len(registration.queues) == 1:
+        if first and self._profile.refuses_single_topic and len(registration.queues) == 1:
             return None
         self._check_room(registration, known_ids)
         self._clusters.setdefault(registration.cluster, set()).add(registration.broker_name)
         if broker is None:
             broker = BrokerData(registration.cluster, registration.broker_name, {})
             self._brokers[registration.broker_name] = broker
-        if self._rules.one_id_per_address:
+        if self._profile.one_id_per_address:
             _drop_address(broker, address, keep=registration.broker_id)
         broker.broker_addrs[registration.broker_id] = address
 
@@ -121,7 +121,7 @@ class RouteInfoManager:
         return self._master_of(broker, registration.broker_id)
 
     def _take_topics(self, registration: Registration, *, every: bool) -> None:
-        if not (every or self._rules.adds_unknown_topics):
+        if not (every or self._profile.adds_unknown_topics):
             return
         name = registration.broker_name
         for topic, queue_data in registration.queues.items():
@@ -245,7 +245,7 @@ class RouteInfoManager:
                 raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {len(table)} {what} already")
 
     def _expiry(self, announced: float | None) -> float:
-        if announced is not None and self._rules.announced_expiry:
+        if announced is not None and self._profile.announced_expiry:
             return announced
         return BROKER_EXPIRY_SECONDS
 

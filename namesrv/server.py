@@ -8,7 +8,7 @@ from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.handlers import bind_handlers
 from rewindmq.namesrv.kv_config import KVConfigManager
-from rewindmq.namesrv.profile import CONNECTION_IDLE_SECONDS, RULES
+from rewindmq.namesrv.profile import CONNECTION_IDLE_SECONDS, PROFILES
 from rewindmq.namesrv.route_info import RouteInfoManager
 from rewindmq.protocol.remoting.address import format_address
 from rewindmq.protocol.remoting.connection import Connection
@@ -30,10 +30,10 @@ class NameServer:
     """
 
     def __init__(self, runtime: Runtime, config: NamesrvConfig) -> None:
-        rules = RULES[config.profile.release]
+        profile = PROFILES[config.profile.release]
         self._runtime = runtime
         self.context = NamesrvContext(
-            config, rules, RouteInfoManager(rules), KVConfigManager(config.kv_config_file), runtime.clock
+            config, profile, RouteInfoManager(profile), KVConfigManager(config.kv_config_file), runtime.clock
         )
         self._server = RemotingServer(
             runtime,
@@ -42,7 +42,7 @@ class NameServer:
             on_close=self._connection_closed,
         )
         interval = config.scan_not_active_broker_interval
-        self._scan_seconds = rules.scan_seconds if interval is None else interval / 1_000
+        self._scan_seconds = profile.scan_seconds if interval is None else interval / 1_000
         self._scan: Cancellable | None = None
 
     @property
@@ -59,7 +59,7 @@ class NameServer:
         config = self.context.config
         await self._server.start(config.bind_address, config.listen_port)
         self._scan = self._runtime.timers.call_later(
-            self.context.rules.first_scan_seconds, self._scan_brokers
+            self.context.profile.first_scan_seconds, self._scan_brokers
         )
 
     async def close(self) -> None:

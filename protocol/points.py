@@ -63,5 +63,5 @@ class Point(StrEnum):
 
 # Called as probe(point, details): details hold plain values (topic, group, queue, offset, ...).
 Probe = Callable[[Point, dict[str, Any]], None]
-# Called as stall(point, details) where another thread may overtake this one; awaited before the next step.
-Stall = Callable[[Point, dict[str, Any]], Awaitable[None]]
+# Called as failpoint(point, details) where another thread may overtake this one, and awaited.
+Failpoint = Callable[[Point, dict[str, Any]], Awaitable[None]]

@@ -15,7 +15,7 @@ from typing import Final
 
 from rewindmq.broker.background.schedule import Schedule
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.sender import tags_code_of
 from rewindmq.broker.store.consume_queue.tags_code import DelayLevels
 from rewindmq.broker.store.errors import StoreError
@@ -54,7 +54,7 @@ class DelayService:
         self,
         runtime: Runtime,
         store: MessageStore,
-        putter: MessagePutter,
+        appender: MessageAppender,
         levels: DelayLevels,
         offsets: DelayOffsets,
         *,
@@ -65,7 +65,7 @@ class DelayService:
         self._timers = runtime.timers
         self._workers = runtime.workers
         self._store = store
-        self._putter = putter
+        self._appender = appender
         self._levels = levels
         self._offsets = offsets
         self._pause = pause
@@ -180,7 +180,7 @@ class DelayService:
         if message is None:
             return True
         try:
-            self._putter.put(message)
+            self._appender.put(message)
         except RequestError as error:
             if error.code == ResponseCode.MESSAGE_ILLEGAL:
                 _log.error("delayed message at log position %d dropped: %s", position, error.remark)

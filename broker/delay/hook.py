@@ -35,8 +35,8 @@ _MAX_LEVEL_DIGITS: Final = 10
 _DELAYABLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
 
 
-class DelayDiversion:
-    """The step of ``Diversions`` for delay levels; also for what the broker stores by itself.
+class DelayHook:
+    """The step of ``PutMessageHooks`` for delay levels; also for what the broker stores by itself.
 
     Args:
         expect: told the level a message is about to be stored for.
@@ -46,7 +46,7 @@ class DelayDiversion:
         self._levels = levels
         self._expect = expect
 
-    def divert(self, message: StoredMessage, text: str) -> StoredMessage:
+    def before_put(self, message: StoredMessage, text: str) -> StoredMessage:
         """The message as the schedule topic keeps it, or the same one when it is not to be delayed.
 
         Raises:

@@ -17,7 +17,7 @@ _TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 
 
 def refuse_timers(message: StoredMessage, text: str) -> StoredMessage:
-    """The step of ``Diversions`` for timers.
+    """The step of ``PutMessageHooks`` for timers.
 
     Raises:
         RequestError: 13, the message would have been delivered at once.

@@ -21,5 +21,5 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     subscription = decode_body(request, CheckClientRequestBody).subscription_data
     if subscription.expression_type != EXPRESSION_TAG:
         check_property_filter(context.config, subscription)
-        compile_filter(subscription.sub_string, text_tests=context.rules.filters_texts)
+        compile_filter(subscription.sub_string, text_tests=context.profile.filters_texts)
     return RemotingCommand(ResponseCode.SUCCESS)

@@ -61,7 +61,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         limit = header.max_reconsume_times
     properties = _properties_of_copy(message)
     if header.delay_level < 0 or message.reconsume_times >= limit:
-        if not context.rules.dead_letter_keeps_delay:
+        if not context.profile.dead_letter_keeps_delay:
             properties[DELAY] = "0"
         target, queue_id = _dead_letter_topic(context, header.group), 0
     else:
@@ -77,7 +77,7 @@ def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> 
     if group is None:
         raise RequestError(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {header.group} {faq_suffix(context.rules.faq_url)}",
+            f"subscription group not exist, {header.group} {faq_suffix(context.profile.faq_url)}",
         )
     if not context.config.broker_permission & Perm.WRITE:
         host = format_host(context.store.store_host).rpartition(":")[0]
@@ -89,7 +89,7 @@ def _dead_letter_topic(context: BrokerContext, group: str) -> TopicConfig:
     name = dlq_topic(group)
     known = context.topics.find(name)
     if known is None:
-        known = context.topics.plan(name, 1, context.rules.dead_letter_perm)
+        known = context.topics.plan(name, 1, context.profile.dead_letter_perm)
         context.topics.update(known)
     return known
 
@@ -140,6 +140,6 @@ def _put(
         min(message.reconsume_times + 1, 0x7FFF_FFFF),
     )
     try:
-        context.putter.put(context.delays.divert(copy, text))
+        context.appender.put(context.delays.before_put(copy, text))
     except RequestError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, error.remark) from None

@@ -22,5 +22,5 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     context.groups.delete(header.group_name)
     if header.removes_offset:
         context.offsets.remove_group(header.group_name)
-        context.marks.remove_group(header.group_name)
+        context.reset_offsets.remove_group(header.group_name)
     return RemotingCommand(ResponseCode.SUCCESS)

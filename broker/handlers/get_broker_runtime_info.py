@@ -32,9 +32,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **_process(context),
         **_traffic(context),
         **_store(context),
-        **dict.fromkeys((*_QUEUES, *context.rules.runtime_queues), 0),
+        **dict.fromkeys((*_QUEUES, *context.profile.runtime_queues), 0),
     }
-    if context.rules.tells_active:
+    if context.profile.tells_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
     body = KVTable({key: str(table[key]) for key in sorted(table)})
     return RemotingCommand(ResponseCode.SUCCESS, body=body)

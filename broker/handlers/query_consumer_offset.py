@@ -31,7 +31,7 @@ def handle(
     header = request.decode_header(QueryConsumerOffsetRequestHeader)
     queue = header.consumer_group, header.topic, header.queue_id
     offset, epoch = record = context.offsets.record(*queue)
-    marked = context.marks.find(*queue)
+    marked = context.reset_offsets.find(*queue)
     if marked is not None:
         offset = marked
     elif epoch:
@@ -57,8 +57,8 @@ def handle(
 
 
 def _offset_of_new_group(context: BrokerContext, header: QueryConsumerOffsetRequestHeader) -> int:
-    rules = context.rules
-    if rules.set_zero_if_not_found and header.set_zero_if_not_found is False:
+    profile = context.profile
+    if profile.set_zero_if_not_found and header.set_zero_if_not_found is False:
         raise RequestError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first"
         )
@@ -66,7 +66,7 @@ def _offset_of_new_group(context: BrokerContext, header: QueryConsumerOffsetRequ
     is_present = store.max_offset(topic, queue_id) > 0
     if (
         store.min_offset(topic, queue_id) <= 0
-        and (is_present or rules.absent_entry_is_cached)
+        and (is_present or profile.absent_entry_is_cached)
         and not store.is_cold(topic, queue_id, 0)
     ):
         return 0

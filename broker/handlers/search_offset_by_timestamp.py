@@ -23,6 +23,6 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         header.queue_id,
         header.timestamp,
         Boundary.UPPER if is_upper else Boundary.LOWER,
-        context.rules.search_mode,
+        context.profile.search_mode,
     )
     return RemotingCommand(ResponseCode.SUCCESS, SearchOffsetResponseHeader(offset))

@@ -4,7 +4,7 @@ Kept from 4.9.4 ``SendMessageProcessor``: order of the checks, auto-creation fro
 CLUSTER added, answers 10 when the disk is late; ``batch`` = true makes it a 320. From 5.3.3: WAIT stays,
 MSG_REGION and TRACE_ON are added, and a UNIQ_KEY where there is none, which the answer names. Changed: the
 consume queue has the message before the answer; one without body is stored, at which 5.3.3 fails. Half
-messages and delays: ``transaction/half``, ``delay/diversion``. Refused with 13: inner batches (5.x);
+messages and delays: ``transaction/half``, ``delay/hook``. Refused with 13: inner batches (5.x);
 transaction bits without TRAN_MSG=true (v49, v53).
 """
 

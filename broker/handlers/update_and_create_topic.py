@@ -31,7 +31,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     try:
         topic = _checked(context, header)
     except RequestError as error:
-        raise RequestError(context.rules.bad_queue_code, error.remark) from None
+        raise RequestError(context.profile.bad_queue_code, error.remark) from None
     context.topics.update(topic, announce=False)
     await context.registration.register()
     return RemotingCommand(ResponseCode.SUCCESS)
@@ -59,7 +59,7 @@ def _checked(context: BrokerContext, header: CreateTopicRequestHeader) -> TopicC
         perm=header.perm,
         topic_filter_type=TopicFilterType(header.topic_filter_type),
         topic_sys_flag=header.topic_sys_flag or 0,
-        order=header.order and context.rules.stores_topic_order,
+        order=header.order and context.profile.stores_topic_order,
         attributes=altered_attributes(context.topics.find(name), header.attributes),
     )
 

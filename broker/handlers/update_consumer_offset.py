@@ -23,7 +23,7 @@ from rewindmq.protocol.remoting.connection import Connection
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(UpdateConsumerOffsetRequestHeader)
     group, topic = header.consumer_group, header.topic
-    if context.rules.commit_is_checked:
+    if context.profile.commit_is_checked:
         if context.groups.get(group) is None:
             raise RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
         if context.topics.find(topic) is None:
@@ -33,7 +33,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         check_topic(topic)
     if header.queue_id < 0 or header.commit_offset < 0:
         raise RequestError(
-            context.rules.bad_queue_code,
+            context.profile.bad_queue_code,
             f"queueId {header.queue_id} and commitOffset {header.commit_offset} must not be negative",
         )
     commit = Commit(
@@ -45,7 +45,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         header.epoch,
         RequestCode.UPDATE_CONSUMER_OFFSET,
     )
-    if context.marks.find(group, topic, header.queue_id) is not None:
+    if context.reset_offsets.find(group, topic, header.queue_id) is not None:
         context.committer.pass_over(commit)
         return RemotingCommand(ResponseCode.SUCCESS, remark="Offset has been previously reset")
     stored = context.committer.commit(commit)

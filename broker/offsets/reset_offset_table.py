@@ -11,7 +11,7 @@ from collections.abc import Iterable
 _Key = tuple[str, str, int]
 
 
-class ResetMarks:
+class ResetOffsetTable:
     """Group, topic and queue to the offset that the next pull is told."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
@@ -35,7 +35,7 @@ class Placement(NamedTuple):
     code: ResponseCode
 
 
-class PullPlacement:
+class BrokerSuggester:
     """Looks at each read once more.
 
     Args:
@@ -45,7 +45,7 @@ class PullPlacement:
     def __init__(
         self,
         config: BrokerConfig,
-        rules: BrokerRules,
+        profile: BrokerProfile,
         store: MessageStore,
         groups: SubscriptionGroupManager,
         has_master: Callable[[], bool],
@@ -53,7 +53,7 @@ class PullPlacement:
         self._is_slave = config.is_slave
         self._suggests = config.slave_read_enable
         self._corrects = not config.is_slave or config.offset_check_in_slave
-        self._sends_back = config.is_slave and rules.slave_sends_back
+        self._sends_back = config.is_slave and profile.slave_sends_back
         self._store = store
         self._groups = groups
         self._has_master = has_master

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body import RemotingBody
@@ -36,8 +36,8 @@ class OffsetMovedEvent(RemotingBody):
 class OffsetMovedLog:
     """Stores an ``OffsetMovedEvent`` for each pull that was moved."""
 
-    def __init__(self, putter: MessagePutter, clock: Clock) -> None:
-        self._putter = putter
+    def __init__(self, appender: MessageAppender, clock: Clock) -> None:
+        self._appender = appender
         self._clock = clock
 
     def record(self, event: OffsetMovedEvent, client: str) -> None:
@@ -57,6 +57,6 @@ class OffsetMovedLog:
             born_host=pack_host(client),
         )
         try:
-            self._putter.put(message)
+            self._appender.put(message)
         except RequestError as error:
             _log.warning("offset moved event of group %s not stored: %s", event.consumer_group, error)

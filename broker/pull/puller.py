@@ -13,11 +13,11 @@ from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.filter.property_filter import PropertyFilter
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
-from rewindmq.broker.pull.broker_suggester import PullPlacement
+from rewindmq.broker.pull.broker_suggester import BrokerSuggester
 from rewindmq.broker.pull.long_polling import HeldPull, LongPolling, MessageFilter
 from rewindmq.broker.pull.offset_moved import OffsetMovedEvent, OffsetMovedLog
-from rewindmq.broker.pull.reset_redirector import PullFence, Redirect
-from rewindmq.broker.pull.validator import PullGate
+from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
+from rewindmq.broker.pull.validator import PullValidator
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -63,7 +63,7 @@ class MessagePuller:
 
     Args:
         offset_moved: where each 21 leaves a message; None for releases that only log it.
-        placement: None where the answer is always the master's own.
+        suggester: None where the answer is always the master's own.
         takes_commits: whether a pull's commit flag is looked at.
     """
 
@@ -72,13 +72,13 @@ class MessagePuller:
         runtime: Runtime,
         config: BrokerConfig,
         store: MessageStore,
-        gate: PullGate,
-        fence: PullFence,
+        validator: PullValidator,
+        redirector: ResetRedirector,
         committer: OffsetCommitter,
         long_polling: LongPolling,
         offset_moved: OffsetMovedLog | None,
         stats: BrokerStats,
-        placement: PullPlacement | None = None,
+        suggester: BrokerSuggester | None = None,
         *,
         takes_commits: bool = True,
     ) -> None:
@@ -89,13 +89,13 @@ class MessagePuller:
         self._short_hold = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
         self._store = store
         self._get_message = store.get_message
-        self._admit = gate.admit
-        self._fence = fence
+        self._admit = validator.admit
+        self._redirector = redirector
         self._commit = committer.commit
         self._long_polling = long_polling
         self._offset_moved = offset_moved
         self._stats = stats
-        self._placement = placement
+        self._suggester = suggester
         self._commit_flag = _COMMIT_OFFSET if takes_commits else 0
 
     def pull(
@@ -107,8 +107,8 @@ class MessagePuller:
             RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29), or the commit was refused (1).
         """
         wanted = self._admit(header, connection.remote_address)
-        epoch = self._fence.epoch(header)
-        redirect = self._fence.redirect(connection, header, epoch)
+        epoch = self._redirector.epoch(header)
+        redirect = self._redirector.redirect(connection, header, epoch)
         if redirect is None:
             response, code = self._read(connection, header, wanted, epoch)
         else:
@@ -151,8 +151,8 @@ class MessagePuller:
 
     def _answer_again(self, connection: Connection, header: PullMessageRequestHeader) -> RemotingCommand:
         wanted = self._admit(header, connection.remote_address)
-        epoch = self._fence.epoch(header)
-        redirect = self._fence.redirect(connection, header, epoch)
+        epoch = self._redirector.epoch(header)
+        redirect = self._redirector.redirect(connection, header, epoch)
         if redirect is not None:
             return self._redirected(connection, header, redirect)
         response, _ = self._read(connection, header, wanted, epoch)
@@ -186,7 +186,7 @@ class MessagePuller:
         answer = response.header
         assert isinstance(answer, PullMessageResponseHeader)
         moved = response.code == _MOVED
-        self._fence.on_delivery(connection, header, epoch, answer.next_begin_offset, moved)
+        self._redirector.on_delivery(connection, header, epoch, answer.next_begin_offset, moved)
 
     def _read(
         self, connection: Connection, header: PullMessageRequestHeader, wanted: MessageFilter, epoch: int
@@ -202,8 +202,8 @@ class MessagePuller:
         if status in _EMPTY and header.queue_offset:
             code = _MOVED
         broker_id, next_offset = _MASTER, result.next_begin_offset
-        if self._placement is not None:
-            broker_id, next_offset, code = self._placement.place(header, result, code)
+        if self._suggester is not None:
+            broker_id, next_offset, code = self._suggester.place(header, result, code)
         if code is _MOVED:
             self._on_moved(connection, header, result)
         if result.message_count:

@@ -22,7 +22,7 @@ from rewindmq.protocol.remoting.connection import Connection
 _log = logging.getLogger(__name__)
 
 
-class ResetNotices:
+class ResetNotifier:
     """Who is to be told, queue by queue."""
 
     def __init__(self, broker_name: str) -> None:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.offsets.fencing import Fencing
-from rewindmq.broker.offsets.reset_offset_table import ResetMarks
-from rewindmq.broker.pull.reset_notifier import ResetNotices
+from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
+from rewindmq.broker.pull.reset_notifier import ResetNotifier
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
@@ -27,19 +27,19 @@ class Redirect(NamedTuple):
     is_mark: bool
 
 
-class PullFence:
+class ResetRedirector:
     """Asked once for every pull, first pass or wake-up."""
 
     def __init__(
         self,
         offsets: ConsumerOffsetTable,
-        marks: ResetMarks,
+        reset_offsets: ResetOffsetTable,
         fencing: Fencing,
-        notices: ResetNotices,
+        notices: ResetNotifier,
         consumers: ConsumerManager,
     ) -> None:
         self._offsets = offsets
-        self._marks = marks
+        self._reset_offsets = reset_offsets
         self._fencing = fencing
         self._notices = notices
         self._consumers = consumers
@@ -56,12 +56,12 @@ class PullFence:
         Args:
             epoch: the queue's.
         """
-        if not epoch and header.epoch is None and not self._marks:
+        if not epoch and header.epoch is None and not self._reset_offsets:
             return None
         queue = header.consumer_group, header.topic, header.queue_id
         if header.epoch is not None:
             self._notices.on_pull(connection, queue)
-        target = self._marks.collect(*queue)
+        target = self._reset_offsets.collect(*queue)
         if target is not None:
             return Redirect(target, epoch, is_mark=True)
         if (epoch or header.epoch is not None) and not self._is_broadcasting(header.consumer_group):

@@ -14,7 +14,7 @@ from typing import Final
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.filter.property_filter import PropertyFilter, compile_filter
-from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.pull.long_polling import MessageFilter
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
@@ -38,7 +38,7 @@ _MAX_REMEMBERED: Final = 1_024
 _SUBSCRIPTION: Final = int(PullSysFlag.SUBSCRIPTION)
 
 
-class PullGate:
+class PullValidator:
     """The checks of a pull, in RocketMQ's order.
 
     Args:
@@ -48,7 +48,7 @@ class PullGate:
     def __init__(
         self,
         config: BrokerConfig,
-        rules: BrokerRules,
+        profile: BrokerProfile,
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         consumers: ConsumerManager,
@@ -56,10 +56,10 @@ class PullGate:
     ) -> None:
         self._config = config
         self._host = host
-        self._rejects = config.is_slave and rules.slave_rejects_pulls and not config.slave_read_enable
-        self._bad_queue_code = rules.bad_queue_code
-        self._filters_texts = rules.filters_texts
-        self._faq_suffix = faq_suffix(rules.faq_url)
+        self._rejects = config.is_slave and profile.slave_rejects_pulls and not config.slave_read_enable
+        self._bad_queue_code = profile.bad_queue_code
+        self._filters_texts = profile.filters_texts
+        self._faq_suffix = faq_suffix(profile.faq_url)
         self._topics = topics
         self._groups = groups
         self._consumers = consumers

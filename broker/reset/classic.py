@@ -54,7 +54,7 @@ def reset(
             f" Timestamp: {header.timestamp}",
         )
     # They would turn the consumers away from what they are about to be told.
-    context.marks.remove(header.group, header.topic, [queue.queue_id for queue in table])
+    context.reset_offsets.remove(header.group, header.topic, [queue.queue_id for queue in table])
     _notify(context, header, group, ResetOffsetBody(table), for_c=request.language == LanguageCode.CPP)
     return table
 
@@ -64,7 +64,7 @@ def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[M
     topic = context.topics.find(header.topic)
     if topic is None:
         raise RequestError(
-            context.rules.reset_unknown_topic_code,
+            context.profile.reset_unknown_topic_code,
             f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}",
         )
     table = {}

@@ -123,11 +123,11 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
     group, topic = header.group, header.topic
     before = context.offsets.offsets_of(group, topic)
     epochs = context.offsets.reset(group, topic, moving)
-    context.marks.remove(group, topic, moving)
+    context.reset_offsets.remove(group, topic, moving)
     for queue_id, offset in moving.items():
         tell_reset(
             context, header, ResetMode.FENCED, queue_id, offset, before.get(queue_id, -1), epochs[queue_id]
         )
     answered = context.long_polling.on_reset(group, topic, moving)
     records = {queue_id: OffsetRecord(offset, epochs[queue_id]) for queue_id, offset in moving.items()}
-    context.reset_notices.send(group, topic, records, answered)
+    context.reset_notifier.send(group, topic, records, answered)

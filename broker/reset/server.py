@@ -65,6 +65,6 @@ def reset(
     tell_targets(context, header, table)
     for queue_id, target in targets.items():
         stored = context.offsets.commit(header.group, header.topic, queue_id, target)
-        context.marks.put(header.group, header.topic, queue_id, target)
+        context.reset_offsets.put(header.group, header.topic, queue_id, target)
         tell_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
     return table

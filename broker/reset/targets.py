@@ -46,7 +46,7 @@ def time_target(
     if to_the_end:
         return context.store.max_offset(header.topic, queue_id)
     return context.store.search_offset(
-        header.topic, queue_id, header.timestamp, Boundary.LOWER, context.rules.search_mode
+        header.topic, queue_id, header.timestamp, Boundary.LOWER, context.profile.search_mode
     )
 
 

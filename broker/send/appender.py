@@ -60,7 +60,7 @@ class MessageArrivingListener(Protocol):
         """
 
 
-class MessagePutter:
+class MessageAppender:
     """Puts messages and wakes the pulls that wait for them.
 
     Args:

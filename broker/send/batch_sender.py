@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rewindmq.broker.send.answer import SendAnswers
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.host import pack_host
 from rewindmq.broker.send.sender import INNER_BATCH_FLAGS, require_keys, tags_code_of
-from rewindmq.broker.send.validator import SendGate
+from rewindmq.broker.send.validator import SendValidator
 from rewindmq.broker.store.model import BatchEntries, StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -51,16 +51,16 @@ class BatchSender:
     def __init__(
         self,
         added: Mapping[str, str],
-        gate: SendGate,
-        putter: MessagePutter,
+        validator: SendValidator,
+        appender: MessageAppender,
         answers: SendAnswers,
         *,
         names_batch: bool = False,
     ) -> None:
-        self._admit = gate.admit
-        self._create = gate.create
-        self._put_batch = putter.put_batch
-        self._answer_when_durable = putter.answer_when_durable
+        self._admit = validator.admit
+        self._create = validator.create
+        self._put_batch = appender.put_batch
+        self._answer_when_durable = appender.answer_when_durable
         self._answers = answers
         self._added = added
         self._names_batch = names_batch

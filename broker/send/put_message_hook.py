@@ -1,7 +1,7 @@
-"""What becomes of a message that asks for more than to be stored where it was sent: half messages, delays.
+"""Rewrites messages that a system topic stores first: half messages and delayed ones.
 
-RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage`` and ``CommitLog#asyncPutMessage``: such a message is
-stored in a system topic instead, its own topic and queue kept as properties.
+RocketMQ 5.3.3 ``PutMessageHook``; 4.9.4 ``SendMessageProcessor#asyncSendMessage`` and
+``CommitLog#asyncPutMessage``. The message keeps its own topic and queue as properties.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Callable, Sequence
 
 from rewindmq.broker.store.model import StoredMessage
 
-# Gives the message to store instead, or the same one; the text is its properties. May raise ``RequestError``.
-Diversion = Callable[[StoredMessage, str], StoredMessage]
+# Returns the message to store, perhaps the same one; the text is its properties. May raise ``RequestError``.
+PutMessageHook = Callable[[StoredMessage, str], StoredMessage]
 
 
-class Diversions:
-    """Asked, in their order, about each message whose properties or flags name something special."""
+class PutMessageHooks:
+    """Hooks that run in their order for each message with special properties or flags."""
 
-    def __init__(self, steps: Sequence[Diversion]) -> None:
-        self._steps = tuple(steps)
+    def __init__(self, hooks: Sequence[PutMessageHook]) -> None:
+        self._hooks = tuple(hooks)
 
-    def divert(self, message: StoredMessage, text: str) -> StoredMessage:
-        """The message as it is to be stored.
+    def before_put(self, message: StoredMessage, text: str) -> StoredMessage:
+        """Return the message to store.
 
         Raises:
             RequestError: the message is refused; nothing was stored.
         """
-        for step in self._steps:
-            message = step(message, text)
+        for hook in self._hooks:
+            message = hook(message, text)
         return message

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rewindmq.broker.send.answer import SendAnswers
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.send.host import pack_host
-from rewindmq.broker.send.put_message_hook import Diversions
-from rewindmq.broker.send.validator import SendGate
+from rewindmq.broker.send.put_message_hook import PutMessageHooks
+from rewindmq.broker.send.validator import SendValidator
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -59,19 +59,19 @@ class MessageSender:
     def __init__(
         self,
         added: Mapping[str, str],
-        gate: SendGate,
-        putter: MessagePutter,
+        validator: SendValidator,
+        appender: MessageAppender,
         answers: SendAnswers,
-        diversions: Diversions,
+        hooks: PutMessageHooks,
         *,
         stores_wait: bool,
         unique_ids: UniqueIdGenerator | None = None,
     ) -> None:
-        self._admit = gate.admit
-        self._create = gate.create
-        self._divert = diversions.divert
-        self._put = putter.put
-        self._answer_when_durable = putter.answer_when_durable
+        self._admit = validator.admit
+        self._create = validator.create
+        self._before_put = hooks.before_put
+        self._put = appender.put
+        self._answer_when_durable = appender.answer_when_durable
         self._answers = answers
         self._added = format_properties(added)
         self._stores_wait = stores_wait
@@ -125,7 +125,7 @@ class MessageSender:
                 header.reconsume_times or 0,
             )
             if is_special:
-                message = self._divert(message, text)
+                message = self._before_put(message, text)
             result = self._put(message)
             if target.planned is not None:
                 self._create(target.planned)
@@ -164,7 +164,7 @@ def tags_code_of(text: str) -> int:
 
 
 def refuse_inner_batch(message: StoredMessage, text: str) -> StoredMessage:
-    """A diversion: what 5.x packs into one record would be stored as something else than was meant.
+    """A hook: what 5.x packs into one record would be stored as something else than was meant.
 
     Raises:
         RequestError: 13.

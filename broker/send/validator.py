@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rewindmq.broker.config import BrokerConfig, EmulatedBusy
-from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_attributes import is_compacted
 from rewindmq.broker.tables.topic_config import TopicConfigManager
@@ -71,7 +71,7 @@ class SendTarget(NamedTuple):
     planned: TopicConfig | None = None
 
 
-class SendGate:
+class SendValidator:
     """Decides on a topic once and remembers it until the topic table changes.
 
     Args:
@@ -82,7 +82,7 @@ class SendGate:
     def __init__(
         self,
         config: BrokerConfig,
-        rules: BrokerRules,
+        profile: BrokerProfile,
         topics: TopicConfigManager,
         groups: SubscriptionGroupManager,
         chance: random.Random,
@@ -94,12 +94,12 @@ class SendGate:
         self._groups = groups
         self._chance = chance
         self._host = host
-        self._holds_locks = holds_locks if rules.retry_send_of_locked_ends else _holds_none
-        self._dead_letter_perm = rules.dead_letter_perm
-        self._limit_is_reached_beyond = rules.retry_send_limit_is_exceeded
-        self._drops_delay = not rules.retry_send_keeps_delay
-        self._faq_url = rules.faq_url
-        self._bad_code = rules.bad_queue_code
+        self._holds_locks = holds_locks if profile.retry_send_of_locked_ends else _holds_none
+        self._dead_letter_perm = profile.dead_letter_perm
+        self._limit_is_reached_beyond = profile.retry_send_limit_is_exceeded
+        self._drops_delay = not profile.retry_send_keeps_delay
+        self._faq_url = profile.faq_url
+        self._bad_code = profile.bad_queue_code
         self._targets: dict[str, SendTarget] = {}
         self._version = topics.data_version
 

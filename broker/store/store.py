@@ -18,7 +18,7 @@ from rewindmq.broker.store.consume_queue.tags_code import DelayLevels, TagsCoder
 from rewindmq.broker.store.consume_queue.time_index import TimeIndex
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -74,7 +74,7 @@ class MessageStore:
         """
         self._layout = StoreLayout(root)
         self._disk = disk
-        self._pool = MapPool(disk)
+        self._pool = MmapCache(disk)
         coder = TagsCoder(DelayLevels(config.message_delay_level, delay_scale))
         self._log = CommitLog(self._layout.commit_log, config, disk, self._pool)
         self._queues = ConsumeQueueTable(self._layout.consume_queue, config, disk, self._pool)

@@ -11,7 +11,7 @@ import msgspec
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables.saved_table import save_or_refuse
-from rewindmq.broker.tables.unknown_fields import KeptMembers
+from rewindmq.broker.tables.unknown_fields import UnknownFields
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.names import SYSTEM_GROUP_PREFIX, is_valid_group
@@ -37,7 +37,7 @@ class SubscriptionGroupManager:
         self._now_ms = now_ms
         self._auto_create = auto_create
         self._groups = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
-        self._kept = KeptMembers("subscriptionGroupTable", SubscriptionGroupConfig)
+        self._kept = UnknownFields("subscriptionGroupTable", SubscriptionGroupConfig)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:

@@ -13,7 +13,7 @@ from rewindmq.broker.limits import MAX_TOPICS, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables.saved_table import save_or_refuse
 from rewindmq.broker.tables.topic_attributes import is_compacted
-from rewindmq.broker.tables.unknown_fields import KeptMembers
+from rewindmq.broker.tables.unknown_fields import UnknownFields
 from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import (
@@ -48,7 +48,7 @@ class TopicConfigManager:
         self.on_compacted: Callable[[Collection[str]], None] = _nobody_who_compacts
         self._topics = {topic.topic_name: topic for topic in _built_in(config)}
         self._built_in = frozenset(self._topics)
-        self._kept = KeptMembers("topicConfigTable", TopicConfig)
+        self._kept = UnknownFields("topicConfigTable", TopicConfig)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:

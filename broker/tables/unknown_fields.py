@@ -17,7 +17,7 @@ _VERSION: Final = "dataVersion"
 _Members = dict[str, Any]
 
 
-class KeptMembers:
+class UnknownFields:
     """The unknown members of a file, of its ``dataVersion``, and of each entry of its table.
 
     Args:

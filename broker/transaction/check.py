@@ -14,7 +14,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.model import GetMessageStatus, StoredMessage
 from rewindmq.broker.store.store import MessageStore
@@ -61,7 +61,7 @@ class CheckParts:
 
     runtime: Runtime
     store: MessageStore
-    putter: MessagePutter
+    appender: MessageAppender
     topics: TopicConfigManager
     offsets: ConsumerOffsetTable
     check_backs: CheckBacks
@@ -168,18 +168,18 @@ class CheckRun:
         own = own_immunity_ms(half, timeout)
         if own is not None and age < own:
             origin = half.queue_offset if first is None else first
-            self._parts.putter.put(_again(half, TRAN_PREPARED_QUEUE_OFFSET, origin))
+            self._parts.appender.put(_again(half, TRAN_PREPARED_QUEUE_OFFSET, origin))
         elif own is None and 0 <= age < timeout:
             return False
         else:
             copy = _again(half, TRANSACTION_CHECK_TIMES, checks + 1)
-            self._parts.check_backs.ask(half, copy, self._parts.putter.put(copy))
+            self._parts.check_backs.ask(half, copy, self._parts.appender.put(copy))
         return True
 
     def _discard(self, half: MessageExt) -> None:
         _log.error("transaction %s is given up: it goes to %s", half.msg_id, TRANS_CHECK_MAX_TIME_TOPIC)
         self._parts.topics.ensure(TRANS_CHECK_MAX_TIME_TOPIC, 1)
-        self._parts.putter.put(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0))
+        self._parts.appender.put(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0))
 
 
 def _again(half: MessageExt, name: str, value: int) -> StoredMessage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from rewindmq.broker.clients.producer_manager import ProducerManager
-from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.store.model import PutResult, StoredMessage
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.transaction.records import real_queue
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 class CheckBacks:
     """Sends 39 to one producer of the group that sent a half message."""
 
-    def __init__(self, rules: BrokerRules, store: MessageStore, producers: ProducerManager) -> None:
+    def __init__(self, profile: BrokerProfile, store: MessageStore, producers: ProducerManager) -> None:
         # Which topic the request names; 4.x has no such field.
-        self._topic = TRANS_HALF_TOPIC if rules.half_names_transaction else None
+        self._topic = TRANS_HALF_TOPIC if profile.half_names_transaction else None
         self._store = store
         self._producers = producers
 

@@ -9,8 +9,8 @@ import logging
 from typing import Final
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.profile import BrokerRules
-from rewindmq.broker.send.appender import MessagePutter
+from rewindmq.broker.profile import BrokerProfile
+from rewindmq.broker.send.appender import MessageAppender
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.transaction.immunity import ended_too_late
 from rewindmq.broker.transaction.records import copied, op_record, real_queue
@@ -37,17 +37,17 @@ class TransactionEnds:
     def __init__(
         self,
         config: BrokerConfig,
-        rules: BrokerRules,
+        profile: BrokerProfile,
         store: MessageStore,
-        putter: MessagePutter,
+        appender: MessageAppender,
         clock: Clock,
     ) -> None:
         # At a slave of 4.2.0 it is the store that refuses.
-        self._is_refused = config.is_slave and rules.half_topic
+        self._is_refused = config.is_slave and profile.half_topic
         self._timeout_ms = config.transaction_time_out
-        self._rules = rules
+        self._profile = profile
         self._store = store
-        self._put = putter.put
+        self._put = appender.put
         self._clock = clock
 
     def end(self, header: EndTransactionRequestHeader) -> bool:
@@ -72,7 +72,7 @@ class TransactionEnds:
                 f"commitOrRollback {verdict}: expected {_UNKNOWN}, {_COMMIT} or {_ROLLBACK}",
             )
         half = self._find(header)
-        if self._rules.half_topic:
+        if self._profile.half_topic:
             self._end_half(half, commits=verdict == _COMMIT)
         else:
             self._end_prepared(half, verdict)
@@ -91,7 +91,7 @@ class TransactionEnds:
                 )
             )
         record = op_record(
-            half.queue_offset, self._rules.op_separator, self._clock.now_ms(), self._store.store_host
+            half.queue_offset, self._profile.op_separator, self._clock.now_ms(), self._store.store_host
         )
         try:
             self._put(record)
@@ -122,7 +122,7 @@ class TransactionEnds:
         if half is None or not self._is_half(half):
             raise self._fault("Find prepared transaction message failed")
         if (
-            self._rules.late_end_is_refused
+            self._profile.late_end_is_refused
             and not header.from_transaction_check
             and ended_too_late(half, self._age_ms(half), self._timeout_ms)
         ):
@@ -137,12 +137,12 @@ class TransactionEnds:
         return half
 
     def _is_half(self, message: MessageExt) -> bool:
-        if self._rules.half_topic:
+        if self._profile.half_topic:
             return message.topic == TRANS_HALF_TOPIC
         return message.sys_flag & TRANSACTION_MASK == _PREPARED
 
     def _fault(self, remark: str) -> RequestError:
-        if not self._rules.half_topic:
+        if not self._profile.half_topic:
             # 4.2.0 writes them small.
             remark = remark[0].lower() + remark[1:]
         return RequestError(ResponseCode.SYSTEM_ERROR, remark)

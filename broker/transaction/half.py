@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from rewindmq.broker.config import BrokerConfig
-from rewindmq.broker.profile import BrokerRules
+from rewindmq.broker.profile import BrokerProfile
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.code import ResponseCode
@@ -39,22 +39,22 @@ _NO_TRANSACTION: Final = ~int(TRANSACTION_MASK)
 
 
 class HalfMessages:
-    """The first of the diversions.
+    """The first of the hooks.
 
     Args:
         host: the broker's own, as registered, for remarks.
     """
 
     def __init__(
-        self, config: BrokerConfig, rules: BrokerRules, topics: TopicConfigManager, host: str
+        self, config: BrokerConfig, profile: BrokerProfile, topics: TopicConfigManager, host: str
     ) -> None:
         self._is_rejected = config.reject_transaction_message
-        self._has_half_topic = rules.half_topic
-        self._names_transaction = rules.half_names_transaction
+        self._has_half_topic = profile.half_topic
+        self._names_transaction = profile.half_names_transaction
         self._topics = topics
         self._host = host
 
-    def divert(self, message: StoredMessage, text: str) -> StoredMessage:
+    def before_put(self, message: StoredMessage, text: str) -> StoredMessage:
         """The half message to store instead, or the same message when it is none.
 
         Raises:

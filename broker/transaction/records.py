@@ -75,7 +75,7 @@ def op_record(offset: int, separator: str, now_ms: int, host: bytes) -> StoredMe
     """What says that the half message at ``offset`` of the half topic is done.
 
     Args:
-        separator: what stands behind each offset, see ``BrokerRules``.
+        separator: what stands behind each offset, see ``BrokerProfile``.
         host: the broker's own.
     """
     return StoredMessage(

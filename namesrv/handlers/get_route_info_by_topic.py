@@ -26,9 +26,9 @@ def handle(context: NamesrvContext, connection: Connection, request: RemotingCom
         check_topic(topic)
         raise RequestError(
             ResponseCode.TOPIC_NOT_EXIST,
-            f"No topic route info in name server for the topic: {topic}{faq_suffix(context.rules.faq_url)}",
+            f"No topic route info in name server for the topic: {topic}{faq_suffix(context.profile.faq_url)}",
         )
     if context.config.order_message_enable:
         route.order_topic_conf = context.kv_configs.get(ORDER_TOPIC_CONFIG, topic)
-    body = OldTopicRouteData.of(route) if context.rules.writes_old_routes else route
+    body = OldTopicRouteData.of(route) if context.profile.writes_old_routes else route
     return RemotingCommand(ResponseCode.SUCCESS, body=body)

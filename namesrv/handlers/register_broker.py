@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(RegisterBrokerRequestHeader)
     _check_identity(header)
-    if context.rules.checks_body_crc:
+    if context.profile.checks_body_crc:
         _check_crc(request, header.body_crc32)
     body = decode_register_broker_body(request, compressed=header.compressed)
     registration = _registration(header, body, connection)

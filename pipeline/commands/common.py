@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
-from rewindmq.pipeline.spark.progress import Progress, make_progress
+from rewindmq.pipeline.spark.progress import ProgressDisplay, make_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ class Job(NamedTuple):
     """A command's Spark session, and what shows its progress."""
 
     spark: SparkSession
-    progress: Progress
+    display: ProgressDisplay
 
 
 def add_common_arguments(
@@ -73,34 +73,34 @@ def running(arguments: argparse.Namespace) -> Iterator[Job]:
     from rewindmq.pipeline.spark.interrupts import interruptible
     from rewindmq.pipeline.spark.session import make_session, running_session, stop_session
 
-    progress = make_progress(sys.stderr, is_quiet=arguments.quiet)
+    display = make_progress(sys.stderr, is_quiet=arguments.quiet)
     spark = running_session()
     if spark is not None:
-        with in_one_line(), _ended(progress):
-            progress.watch(spark)
-            yield Job(spark, progress)
+        with in_one_line(), _ended(display):
+            display.watch(spark)
+            yield Job(spark, display)
         return
     settings = dict(arguments.conf)
     with _log() as log, interruptible(), contextlib.ExitStack() as stack:
-        stack.enter_context(_ended(progress))
-        progress.begin("starting Spark")
+        stack.enter_context(_ended(display))
+        display.begin("starting Spark")
         spark = make_session(arguments.master, memory=arguments.memory, config=settings, log=log)
         stack.callback(stop_session, spark)
         # A Spark that is gone neither tells of its tasks nor what its errors say.
-        stack.enter_context(_ended(progress))
+        stack.enter_context(_ended(display))
         stack.enter_context(in_one_line())
-        progress.watch(spark)
-        yield Job(spark, progress)
+        display.watch(spark)
+        yield Job(spark, display)
 
 
 @contextlib.contextmanager
-def _ended(progress: Progress) -> Iterator[None]:
+def _ended(display: ProgressDisplay) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        progress.end(is_done=False)
+        display.end(is_done=False)
         raise
-    progress.end(is_done=True)
+    display.end(is_done=True)
 
 
 @contextlib.contextmanager

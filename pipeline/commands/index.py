@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     }
     options = IndexOptions(**{name: value for name, value in given.items() if value is not None})
     options.check()
-    with running(arguments) as (spark, progress):
-        summary = build_index(spark, arguments.store, arguments.out, options, tell=progress.begin)
+    with running(arguments) as (spark, display):
+        summary = build_index(spark, arguments.store, arguments.out, options, progress=display.begin)
     install = f"stop the broker, then {command('install', arguments.out, arguments.store)}"
     next_steps = [command("verify", arguments.store, arguments.out), install]
     show_summary(summary.to_json(), is_json=arguments.json, next_steps=next_steps)

@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rewindmq.pipeline.replay.job import carry_out, prepare
 
     prepared = prepare(arguments.stores, group=arguments.group, topic=arguments.topic, to=arguments.to)
-    with running(arguments) as (spark, progress):
-        plan = carry_out(spark, prepared, tell=progress.begin)
+    with running(arguments) as (spark, display):
+        plan = carry_out(spark, prepared, progress=display.begin)
     if arguments.html is not None:
         from rewindmq.pipeline.replay.page import render_html
 

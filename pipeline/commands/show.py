@@ -83,18 +83,18 @@ def run(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     if arguments.topic is not None:
         require_topics(snapshots, [arguments.topic])
-    with running(arguments) as (spark, progress):
-        progress.begin(f"reading {', '.join(arguments.stores)}")
+    with running(arguments) as (spark, display):
+        display.begin(f"reading {', '.join(arguments.stores)}")
         rows = _chosen(spark, arguments, options)
         if arguments.count:
             count = rows.count()
-            progress.end(is_done=True)
+            display.end(is_done=True)
             print(json.dumps({"count": count}) if arguments.json else count)
             return 0
         pieces = _pieces(rows, arguments.limit)
         first = next(pieces, [])
         # Rows and bars would write over each other.
-        progress.end(is_done=True)
+        display.end(is_done=True)
         for piece in chain([first], pieces):
             _print(piece, is_json=arguments.json)
     return 0

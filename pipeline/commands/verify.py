@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.out is not None:
         open_output(snapshot, arguments.out)
-    with running(arguments) as (spark, progress):
-        report = verify(spark, arguments.store, arguments.out, tell=progress.begin)
+    with running(arguments) as (spark, display):
+        report = verify(spark, arguments.store, arguments.out, progress=display.begin)
     if arguments.json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:

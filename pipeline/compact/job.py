@@ -22,7 +22,7 @@ from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log, en
 from rewindmq.pipeline.output.output import JobOutput
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
 from rewindmq.pipeline.spark.errors import in_one_line
-from rewindmq.pipeline.spark.progress import Tell, tell_nobody
+from rewindmq.pipeline.spark.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def compact(
     stores: Locations,
     out: str | Path,
     options: CompactOptions = _DEFAULTS,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> CompactSummary:
     """Write a compaction of a store, or go on with one by what is new in the store's log.
 
@@ -54,7 +54,7 @@ def compact(
         stores: directory or URI of a store, or those of several; they are only read, and brokers may run on
             them.
         out: directory or URI of the output; ``docs/pipeline/compact.md`` tells what it holds.
-        tell: called with each step as it begins.
+        progress: called with each step as it begins.
 
     Raises:
         PipelineError: no store, an unknown topic, a log that is not the one compacted before; an output of
@@ -63,7 +63,7 @@ def compact(
     run = _Compaction(stores, out, options)
     try:
         with in_one_line():
-            return run.run(spark, tell)
+            return run.run(spark, progress)
     except OSError as error:
         place = error.filename or run.output.root
         raise PipelineError(f"cannot use {place}: {error.strerror or error}") from None
@@ -108,7 +108,7 @@ class _Compaction:
             )
         return list(published.facts["stores"])
 
-    def run(self, spark: SparkSession, tell: Tell) -> CompactSummary:
+    def run(self, spark: SparkSession, progress: Progress) -> CompactSummary:
         """Do what is not done yet, publish, and tell."""
         output, options = self.output, self._options
         output.settle()
@@ -122,9 +122,9 @@ class _Compaction:
                 generation=published.generation,
             )
         tasks = self._begin()
-        found = [StoreRun(spark, output, options, task, tell).run() for task in tasks]
+        found = [StoreRun(spark, output, options, task, progress).run() for task in tasks]
         self._require_chosen(found)
-        tell("publishing")
+        progress("publishing")
         stores = list(zip(tasks, found, strict=True))
         facts = [_facts(task, facts) for task, facts in stores]
         manifest = output.publish([self._range(task) for task in tasks], {"stores": facts})

@@ -27,7 +27,7 @@ from rewindmq.pipeline.compact.writer import WritePlan, link_file, write_file
 from rewindmq.pipeline.output.identity import RecordIdentity, identify
 from rewindmq.pipeline.output.output import JobOutput
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
-from rewindmq.pipeline.spark.progress import Tell
+from rewindmq.pipeline.spark.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,13 +65,18 @@ class StoreRun:
     """Compacts one store into the draft of an output."""
 
     def __init__(
-        self, spark: SparkSession, output: JobOutput, options: CompactOptions, task: StoreTask, tell: Tell
+        self,
+        spark: SparkSession,
+        output: JobOutput,
+        options: CompactOptions,
+        task: StoreTask,
+        progress: Progress,
     ) -> None:
         self._spark = spark
         self._output = output
         self._options = options
         self._task = task
-        self._tell = tell
+        self._progress = progress
         self._root = output.draft + task.folder
         self._is_store = options.format is Format.STORE
 
@@ -93,7 +98,7 @@ class StoreRun:
         found = output.step(name)
         if found is not None:
             return found
-        self._tell(f"reading the log of {task.snapshot.location}")
+        self._progress(f"reading the log of {task.snapshot.location}")
         keep_keyless = self._is_store and self._options.keyless is Keyless.KEEP
         plan = ScanPlan(task.snapshot.files, task.snapshot.segments, task.rules, keep_keyless)
         rows = scan_log(self._spark, plan, task.begin, task.snapshot.end)
@@ -139,7 +144,7 @@ class StoreRun:
         output, name = self._output, self._step("survivors")
         if output.step(name) is not None:
             return
-        self._tell("choosing what is kept")
+        self._progress("choosing what is kept")
         totals = totals_of(found)
         groups = self._spark.read.parquet(output.uri(output.folder(self._step(GROUPS_STEP))))
         newest = found["newestStoreTimestamp"]
@@ -155,7 +160,7 @@ class StoreRun:
         laid = output.step(name)
         if laid is not None:
             return laid
-        self._tell("giving every message its place")
+        self._progress("giving every message its place")
         folder = output.folder(self._step("survivors"))
         sources = [item.name for item in output.files.list(folder) if item.name.endswith(".parquet")]
         consumed = task.configuration[translate.CONSUMER_OFFSETS]
@@ -186,7 +191,7 @@ class StoreRun:
         found = output.step(name)
         if found is not None:
             return found
-        self._tell("writing the kept messages")
+        self._progress("writing the kept messages")
         for folder in ("commitlog", FOLDER):
             output.files.remove_tree(f"{self._root}/{folder}")
         output.files.make_folder(f"{self._root}/{'commitlog' if self._is_store else FOLDER}")
@@ -216,7 +221,7 @@ class StoreRun:
         output, name, task = self._output, self._step("config"), self._task
         if output.step(name) is not None:
             return
-        self._tell("writing the configuration")
+        self._progress("writing the configuration")
         config = task.configuration
         topics = config[translate.TOPICS]
         if not self._is_store:

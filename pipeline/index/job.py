@@ -29,7 +29,7 @@ from rewindmq.pipeline.index.scan import (
 from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log, ends_a_record, identify
 from rewindmq.pipeline.output.output import JobOutput, read_manifest
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
-from rewindmq.pipeline.spark.progress import Tell, tell_nobody
+from rewindmq.pipeline.spark.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,14 +45,14 @@ def build_index(
     store: str | Path,
     out: str | Path,
     options: IndexOptions = _DEFAULTS,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> IndexSummary:
     """Index a store, or what is new in it since an earlier run into the same output.
 
     Args:
         store: directory or URI of the store; it is only read, and a broker may run on it.
         out: directory or URI of the output; ``docs/pipeline/index.md`` tells what it holds.
-        tell: called with each step as it begins.
+        progress: called with each step as it begins.
 
     Raises:
         PipelineError: no store, an empty one, or another than before; an output of something else.
@@ -63,7 +63,7 @@ def build_index(
         raise PipelineError(f"{snapshot.location} holds no messages: its commit log is empty")
     options, output = _open_output(snapshot, out, options)
     try:
-        return _IndexRun(spark, snapshot, output, options, tell).run()
+        return _IndexRun(spark, snapshot, output, options, progress).run()
     except OSError as error:
         place = error.filename or output.root
         raise PipelineError(f"cannot use {place}: {error.strerror or error}") from None
@@ -105,14 +105,14 @@ class _IndexRun:
         snapshot: StoreSnapshot,
         output: JobOutput,
         options: IndexOptions,
-        tell: Tell,
+        progress: Progress,
     ) -> None:
         self._spark = spark
         self._snapshot = snapshot
         self._output = output
         self._files = output.files
         self._options = options
-        self._tell = tell
+        self._progress = progress
         before = output.published
         self._previous = None if before is None else output.published_folder()
         self._log_begin, self._read_until = snapshot.begin, snapshot.begin
@@ -173,7 +173,7 @@ class _IndexRun:
         found = output.step("scan")
         if found is None:
             parts = split(self._snapshot.cut(end), max(self._read_until, self._snapshot.begin))
-            self._tell("reading the log")
+            self._progress("reading the log")
             plan = ScanPlan(
                 self._snapshot.files,
                 self._files,
@@ -191,7 +191,7 @@ class _IndexRun:
         output = self._output
         found = output.step("queues")
         if found is None:
-            self._tell("writing consume queues and the time index")
+            self._progress("writing consume queues and the time index")
             written = self._write_pieces(names)._asdict() if names else {}
             found = output.finish("queues", written)
         return found
@@ -213,7 +213,7 @@ class _IndexRun:
         output, options = self._output, self._options
         found = output.step("index")
         if found is None:
-            self._tell("writing the key index")
+            self._progress("writing the key index")
             runs = [
                 EntryRun(f"{output.folder('scan')}/{part.name}.entries", 0, part.entries) for part in parts
             ]

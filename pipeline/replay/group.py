@@ -15,11 +15,11 @@ _GROUPS_FILE: Final = "subscriptionGroup.json"
 _MOST_NAMED: Final = 20
 
 
-class Progress:
-    """The offset table of one store.
+class GroupState:
+    """Topics, groups and stored offsets of one store.
 
     Attributes:
-        saved_ms: when it was written, ms; None without a file.
+        saved_ms: when the offsets were written, ms; None without a file.
     """
 
     def __init__(self, snapshot: StoreSnapshot) -> None:
@@ -79,7 +79,7 @@ def _tables(document: Mapping[str, Any], member: str) -> dict[str, dict[int, int
         raise PipelineError(f"{OFFSETS_FILE}: {member} is no table of queues and numbers") from None
 
 
-def check_names(stores: Sequence[Progress], group: str, topic: str) -> None:
+def check_names(stores: Sequence[GroupState], group: str, topic: str) -> None:
     """See whether there is anything to plan.
 
     Raises:

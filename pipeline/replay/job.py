@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.replay.bins import make_bins
-from rewindmq.pipeline.replay.group import Progress, check_names
+from rewindmq.pipeline.replay.group import GroupState, check_names
 from rewindmq.pipeline.replay.plan import (
     Bins,
     Direction,
@@ -24,7 +24,7 @@ from rewindmq.pipeline.replay.scan import NOTHING_FOUND, Found, QueueSpans, Span
 from rewindmq.pipeline.replay.target import Target, find_target, is_deleted, parse_target
 from rewindmq.pipeline.snapshot.queue_view import LogView, QueueView
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, labelled, take_snapshot
-from rewindmq.pipeline.spark.progress import Tell, tell_nobody
+from rewindmq.pipeline.spark.progress import Progress, no_progress
 from rewindmq.protocol.names import retry_topic
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _NO_BINS: Final = Bins(0, 1, 0)
 
 class _Store(NamedTuple):
     snapshot: StoreSnapshot
-    progress: Progress
+    state: GroupState
 
 
 class _Queue(NamedTuple):
@@ -105,9 +105,9 @@ def prepare(stores: Sequence[str | Path], *, group: str, topic: str, to: str) ->
     for location in stores:
         # Offsets first: on a live store those read later could lie beyond the queues looked at.
         snapshot = take_snapshot(location)
-        progress = Progress(snapshot)
-        looked_at.append(_Store(take_snapshot(location), progress))
-    check_names([store.progress for store in looked_at], group, topic)
+        state = GroupState(snapshot)
+        looked_at.append(_Store(take_snapshot(location), state))
+    check_names([store.state for store in looked_at], group, topic)
     labels = [snapshot.name for snapshot in labelled([store.snapshot for store in looked_at])]
     queues = [
         _look_at_queue(number, store, group, topic, queue_id, target)
@@ -119,8 +119,8 @@ def prepare(stores: Sequence[str | Path], *, group: str, topic: str, to: str) ->
 
 def _queue_ids(store: _Store, group: str, topic: str) -> list[int]:
     ids = {queue.queue_id for queue in store.snapshot.queues() if queue.topic == topic}
-    ids |= set(range(store.progress.queue_count(topic)))
-    return sorted(ids | set(store.progress.offsets(group, topic)))
+    ids |= set(range(store.state.queue_count(topic)))
+    return sorted(ids | set(store.state.offsets(group, topic)))
 
 
 def _look_at_queue(
@@ -128,7 +128,7 @@ def _look_at_queue(
 ) -> _Queue:
     view = QueueView(store.snapshot, store.snapshot.queue(topic, queue_id))
     log = LogView(store.snapshot)
-    stored = store.progress.offsets(group, topic).get(queue_id, -1)
+    stored = store.state.offsets(group, topic).get(queue_id, -1)
     current = stored if stored >= 0 else None
     position = None if current is None else max(view.min_offset, min(current, view.max_offset))
     targets = {mode: find_target(target, mode, view, log) for mode in Mode}
@@ -142,7 +142,7 @@ def replay_plan(
     group: str,
     topic: str,
     to: str,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> ReplayPlan:
     """What a reset of ``group`` in ``topic`` would bring; nothing is changed.
 
@@ -153,17 +153,17 @@ def replay_plan(
     Raises:
         PipelineError: see ``prepare``.
     """
-    return carry_out(spark, prepare(stores, group=group, topic=topic, to=to), tell=tell)
+    return carry_out(spark, prepare(stores, group=group, topic=topic, to=to), progress=progress)
 
 
-def carry_out(spark: SparkSession, prepared: Preparation, *, tell: Tell = tell_nobody) -> ReplayPlan:
+def carry_out(spark: SparkSession, prepared: Preparation, *, progress: Progress = no_progress) -> ReplayPlan:
     """Read the messages concerned and complete the plan."""
     bins = _bins(prepared.queues)
     concerned = [queue for queue in prepared.queues if any(_size(queue.span(mode)) for mode in Mode)]
     found = NOTHING_FOUND
     if concerned:
         count = sum(max(_size(queue.span(mode)) for mode in Mode) for queue in concerned)
-        tell(f"reading {count:,} messages of {len(concerned)} queues")
+        progress(f"reading {count:,} messages of {len(concerned)} queues")
         found = scan(
             spark,
             [store.snapshot.location for store in prepared.stores],
@@ -271,7 +271,7 @@ def _total(plans: Sequence[QueuePlan], mode: Mode, direction: Direction, found: 
 def _store_plans(prepared: Preparation) -> tuple[StorePlan, ...]:
     return tuple(
         StorePlan(
-            store.snapshot.location, label, store.progress.saved_ms, _waiting_for_retry(store, prepared.group)
+            store.snapshot.location, label, store.state.saved_ms, _waiting_for_retry(store, prepared.group)
         )
         for store, label in zip(prepared.stores, prepared.labels, strict=True)
     )
@@ -283,7 +283,7 @@ def _waiting_for_retry(store: _Store, group: str) -> int:
     for queue in store.snapshot.queues():
         if queue.topic == topic:
             view = QueueView(store.snapshot, queue)
-            stored = store.progress.offsets(group, topic).get(queue.queue_id, 0)
+            stored = store.state.offsets(group, topic).get(queue.queue_id, 0)
             waiting += view.max_offset - max(view.min_offset, min(stored, view.max_offset))
     return waiting
 
@@ -311,7 +311,7 @@ def _notes(prepared: Preparation) -> Iterable[str]:
     lost = sum(queue.current is not None and queue.current < queue.view.min_offset for queue in queues)
     if lost:
         yield f"The group's own offset lies before the first message kept in {lost} of {len(queues)} queues."
-    if any(store.progress.has_epochs(group, prepared.topic) for store in prepared.stores):
+    if any(store.state.has_epochs(group, prepared.topic) for store in prepared.stores):
         yield "The group was reset in fenced mode here before: only --mode fenced can follow."
     waiting = sum(_waiting_for_retry(store, group) for store in prepared.stores)
     if waiting:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Called by a job with what it begins to do, in a few words.
-Tell = Callable[[str], None]
+# Called by a job with the step that begins, in a few words.
+Progress = Callable[[str], None]
 _POLL_SECONDS: Final = 0.25
 _STEP_WIDTH: Final = 40
 _BAR_WIDTH: Final = 24
 
 
-def tell_nobody(text: str) -> None:
-    """The progress of a job nobody looks at."""
+def no_progress(text: str) -> None:
+    """Show nothing."""
 
 
-class Progress(Protocol):
+class ProgressDisplay(Protocol):
     """Shows the steps of a job."""
 
     def begin(self, text: str) -> None:
@@ -34,7 +34,7 @@ class Progress(Protocol):
         """Stop showing: the last step is done, or has failed. Another call does nothing."""
 
 
-def make_progress(stream: TextIO, *, is_quiet: bool) -> Progress:
+def make_progress(stream: TextIO, *, is_quiet: bool) -> ProgressDisplay:
     """On a terminal, with rich installed, a step is a bar of its tasks; else it is a line of its own."""
     if is_quiet:
         return _Nothing()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
-from rewindmq.pipeline.spark.progress import Tell, tell_nobody
+from rewindmq.pipeline.spark.progress import Progress, no_progress
 from rewindmq.pipeline.verify.files_check import check_files
 from rewindmq.pipeline.verify.outputs import open_output
 from rewindmq.pipeline.verify.report import Tally, VerifyReport
@@ -26,7 +26,7 @@ class Prepared(NamedTuple):
 
 
 def verify(
-    spark: SparkSession, store: str | Path, out: str | Path | None = None, *, tell: Tell = tell_nobody
+    spark: SparkSession, store: str | Path, out: str | Path | None = None, *, progress: Progress = no_progress
 ) -> VerifyReport:
     """Check a store, and what a job made of it; nothing is changed.
 
@@ -41,23 +41,23 @@ def verify(
     prepared = prepare(0, store, tally)
     output = None if out is None else open_output(prepared.snapshot, out)
     size = prepared.snapshot.end - prepared.snapshot.begin
-    tell(f"comparing {size:,} bytes of log with queues and index")
+    progress(f"comparing {size:,} bytes of log with queues and index")
     tally.add_rows(compare(spark, [prepared.work]))
     checks = tally.checks(0)
     if output is not None:
-        tell(f"comparing the log with {out}")
+        progress(f"comparing the log with {out}")
         checks += output.check(spark)
     return VerifyReport(prepared.snapshot.location, None if out is None else str(out), checks)
 
 
 def verify_stores(
-    spark: SparkSession, stores: Sequence[str | Path], *, tell: Tell = tell_nobody
+    spark: SparkSession, stores: Sequence[str | Path], *, progress: Progress = no_progress
 ) -> list[VerifyReport]:
     """Check several stores at once; see ``verify``."""
     tally = Tally()
     prepared = [prepare(number, store, tally) for number, store in enumerate(stores)]
     size = sum(store.snapshot.end - store.snapshot.begin for store in prepared)
-    tell(f"comparing {size:,} bytes of log with queues and index")
+    progress(f"comparing {size:,} bytes of log with queues and index")
     tally.add_rows(compare(spark, [store.work for store in prepared]))
     return [
         VerifyReport(store.snapshot.location, None, tally.checks(number))

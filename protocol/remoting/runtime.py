@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from rewindmq.protocol.points import Probe, Stall
+from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.remoting.workers import ThreadWorkers
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ class Runtime:
     # Named points of an interleaving; None costs one test per point.
     probe: Probe | None = None
     # Waits where a thread of RocketMQ may be stopped between two steps; None costs one test per place.
-    stall: Stall | None = None
+    failpoint: Failpoint | None = None
     # Gives each number once in a process: names for things that are made and forgotten.
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 

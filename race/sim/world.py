@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from rewindmq.protocol.points import Probe, Stall
+from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.remoting.runtime import LoopTimers, Runtime
 from rewindmq.protocol.remoting.workers import outcome
 from rewindmq.race.sim.disk import SimDisk
@@ -74,7 +74,7 @@ class World:
         await asyncio.sleep(seconds)
 
     def runtime(
-        self, host: str = "10.0.0.1", *, probe: Probe | None = None, stall: Stall | None = None
+        self, host: str = "10.0.0.1", *, probe: Probe | None = None, failpoint: Failpoint | None = None
     ) -> Runtime:
         """What one process on ``host`` gets from outside. Timers are not scaled: waiting costs nothing.
 
@@ -89,7 +89,7 @@ class World:
             workers=_InlineWorkers(),
             random=random.Random(f"{self.seed} {host} {self._runtimes}"),
             probe=probe,
-            stall=stall,
+            failpoint=failpoint,
         )
 
     def disk(self, host: str = "10.0.0.1") -> SimDisk:

@@ -56,7 +56,7 @@ class _SimulatedMember:
         self._host = host
         self._world = world
         self._journal = journal
-        self._runtime = world.runtime(host, probe=journal.probe(self._process), stall=gate)
+        self._runtime = world.runtime(host, probe=journal.probe(self._process), failpoint=gate)
         self._listener: PlannedListener
         self._consumer: PushConsumer
 

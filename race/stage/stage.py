@@ -211,7 +211,7 @@ class Stage(Protocol):
         """
 
     def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
-        """Stop a member at a stall point (``Runtime.stall``), the next time details match.
+        """Stop a member at a stall point (``Runtime.failpoint``), the next time details match.
 
         Raises:
             RaceError: this stage cannot (a client that is not ours).

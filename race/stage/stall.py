@@ -1,4 +1,4 @@
-"""Steps of a member that are stopped where a thread of RocketMQ could be (``Runtime.stall``)."""
+"""Steps of a member that are stopped where a thread of RocketMQ could be (``Runtime.failpoint``)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StallRule:
 
 
 class StallGate:
-    """In the member: all its rules; the ``Runtime.stall`` of a process."""
+    """In the member: all its rules; the ``Runtime.failpoint`` of a process."""
 
     def __init__(self) -> None:
         self.rules: list[StallRule] = []

@@ -94,7 +94,7 @@ async def _work(time_scale: float) -> None:
         tell(at=clock.monotonic(), kind=point, details=details)
 
     gate = StallGate()
-    runtime = replace(system_runtime(time_scale=time_scale, probe=probe), stall=gate)
+    runtime = replace(system_runtime(time_scale=time_scale, probe=probe), failpoint=gate)
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     orders = await lines.readline()

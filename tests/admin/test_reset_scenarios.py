@@ -202,7 +202,7 @@ def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words:
         assert lines[1] == "reset consumer offset to 0"
         assert lines[2].startswith("nothing was sent")
         assert broker.context.offsets.query(GROUP, TOPIC, 0) == 3
-        assert len(broker.context.marks) == 0
+        assert len(broker.context.reset_offsets) == 0
         data = await stage.data(f"{TOOL} {words} -b {broker.address} -q 0")
         assert (data["offset"], data["applied"]) == (0, False)
 
@@ -218,7 +218,7 @@ def test_the_tool_of_5x_commits_and_then_resets_any_other_offset(play: RunScenar
         context.groups.find(GROUP)
         lines = await stage.run(f"{TOOL} -s now -b {stage.brokers['broker-s'].address} -q 0 -o 2")
         assert lines[1:] == ["reset consumer offset to 2"]
-        assert (context.offsets.query(GROUP, TOPIC, 0), context.marks.find(GROUP, TOPIC, 0)) == (2, 2)
+        assert (context.offsets.query(GROUP, TOPIC, 0), context.reset_offsets.find(GROUP, TOPIC, 0)) == (2, 2)
 
     play(scenario, profile=Profile.V53)
 

@@ -118,7 +118,7 @@ def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
 ) -> None:
     async def scene(stage: SimStage) -> None:
         listener, stall = SlowListener(stage.world), Stall()
-        await _consumed(stage, listener, stall=stall, consume_thread_max=8)
+        await _consumed(stage, listener, failpoint=stall, consume_thread_max=8)
         stall.arm(Point.COMMIT_READ, topic="T", offset=100)
         await stage.until(lambda: stall.is_caught)
         listener.seconds = 1.0
@@ -145,7 +145,7 @@ def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
 def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener, stall = SlowListener(stage.world), Stall()
-        await _consumed(stage, listener, stall=stall, consume_thread_max=8)
+        await _consumed(stage, listener, failpoint=stall, consume_thread_max=8)
         stall.arm(Point.RESULT_ACCEPTED, offsets=[100])
         await stage.fill(1, first=100)
         await stage.until(lambda: stall.is_caught)
@@ -360,7 +360,7 @@ def test_a_shutdown_over_a_reset_leaves_the_target_stored(play: RunScenario) -> 
         await stage.create_topic(queues=1)
         await stage.fill(100)
         stall = Stall()
-        consumer = stage.push_consumer(SlowListener(stage.world), stall=stall)
+        consumer = stage.push_consumer(SlowListener(stage.world), failpoint=stall)
         await consumer.start()
         await stage.until(lambda: stage.stored() == {0: 100})
         stall.arm(Point.COMMIT_READ, topic="T", offset=100)
@@ -492,7 +492,7 @@ def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunS
         await stage.create_topic(queues=1)
         await stage.fill(100)
         stall = Stall()
-        consumer = await stage.pull_consumer(stall=stall)
+        consumer = await stage.pull_consumer(failpoint=stall)
         (queue,) = await consumer.fetch_subscribe_message_queues("T")
         await consumer.pull(queue, "*", 40, 10)
         consumer.update_consume_offset(queue, 50)

@@ -197,7 +197,7 @@ def test_a_queue_whose_giving_up_was_cancelled_can_be_taken_over_again(kind: str
         broker.stored = dict.fromkeys(range(2), 7)
         broker.queue_messages = {0: [b"x"] * 8, 1: [b"x"] * 8}
         broker.handlers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = members
-        runtime = world.runtime("10.0.0.2", stall=stall)
+        runtime = world.runtime("10.0.0.2", failpoint=stall)
         async with idle_consumer(kind, broker, runtime, profile) as consumer:
             await rebalance(consumer)
             await until(world, lambda: pulled(broker) == {0, 1}, SOON)

@@ -198,7 +198,7 @@ def test_a_result_overtaken_between_test_and_update_is_committed_late(
         await stage.create_topic(queues=1)
         await stage.fill(100)
         listener, stall = SlowListener(stage.world), Stall()
-        await stage.consume(listener, switches=switches, stall=stall, consume_thread_max=3)
+        await stage.consume(listener, switches=switches, failpoint=stall, consume_thread_max=3)
         await stage.until(lambda: stage.stored() == {0: 100})
         tick = await next_idle_pull(stage)
         await since(stage, tick, 0.1)
@@ -225,7 +225,7 @@ def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old
         await stage.create_topic(queues=1)
         await stage.fill(100)
         listener, stall = SlowListener(stage.world), Stall()
-        await stage.consume(listener, stall=stall, consume_thread_max=8)
+        await stage.consume(listener, failpoint=stall, consume_thread_max=8)
         await stage.until(lambda: stage.stored() == {0: 100})
         await before_the_answer(stage, 6)
         listener.seconds = 2.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.namesrv import route_info
-from rewindmq.namesrv.profile import RULES
+from rewindmq.namesrv.profile import PROFILES
 from rewindmq.namesrv.route_info import Registration, RouteInfoManager
 from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.body.route import QueueData
@@ -63,7 +63,7 @@ steps = st.one_of(
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.sampled_from(RELEASES), st.lists(steps, max_size=30))
 def test_tables_always_agree(profile: Profile, sequence: list[tuple[str, Any]]) -> None:
-    routes = RouteInfoManager(RULES[profile])
+    routes = RouteInfoManager(PROFILES[profile])
     for second, (step, argument) in enumerate(sequence):
         now = 10.0 * second
         if step == "register":
@@ -93,7 +93,7 @@ def check(routes: RouteInfoManager) -> None:
 
 
 def test_a_route_handed_out_does_not_change() -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
     before = routes.find_route("T")
     assert before is not None
@@ -104,14 +104,14 @@ def test_a_route_handed_out_does_not_change() -> None:
 
 
 def test_only_a_master_brings_topics() -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(broker_id=1), 0.0)
     assert routes.topics() == []
     assert list(routes.cluster_info().broker_addr_table) == ["broker-a"]
 
 
 def test_a_broker_that_came_back_survives_its_old_connection() -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(connection="old"), 0.0)
     routes.register(registration(connection="new"), 1.0)
     assert routes.remove_connection("old") == []
@@ -121,7 +121,7 @@ def test_a_broker_that_came_back_survives_its_old_connection() -> None:
 
 
 def test_one_connection_may_carry_several_brokers() -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
     routes.register(registration(broker_name="broker-b", address="h:2"), 0.0)
     assert routes.remove_connection("connection") == ["h:1", "h:2"]
@@ -130,7 +130,7 @@ def test_one_connection_may_carry_several_brokers() -> None:
 
 @pytest.mark.parametrize(("now", "gone"), [(120.0, []), (120.001, [("h:1", "connection")])])
 def test_expiry_is_strict(now: float, gone: list[tuple[str, str]]) -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
     assert routes.remove_expired(now) == gone
 
@@ -149,7 +149,7 @@ def test_a_full_table_refuses_what_is_new(
     monkeypatch: pytest.MonkeyPatch, bound: str, changes: dict[str, Any], what: str
 ) -> None:
     monkeypatch.setattr(route_info, bound, 2 if bound == "MAX_TOPICS" else 1)
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
     before = (routes.cluster_info(), routes.topics())
     with pytest.raises(RequestError, match=f"there are {what} already"):
@@ -160,7 +160,7 @@ def test_a_full_table_refuses_what_is_new(
 
 @pytest.mark.parametrize(("counter", "gone"), [(1, []), (2, [("h:1", "connection")])])
 def test_A2_322_with_an_equal_version_is_a_sign_of_life(counter: int, gone: list[tuple[str, str]]) -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(), 0.0)
     asked = DataVersion(timestamp=1, counter=counter)
     assert routes.query_data_version("h:1", asked, 100.0) == DataVersion(timestamp=1, counter=1)
@@ -168,7 +168,7 @@ def test_A2_322_with_an_equal_version_is_a_sign_of_life(counter: int, gone: list
 
 
 def test_filter_servers_are_part_of_the_route() -> None:
-    routes = RouteInfoManager(RULES[Profile.V49])
+    routes = RouteInfoManager(PROFILES[Profile.V49])
     routes.register(registration(filter_servers=("f:1",)), 0.0)
     route = routes.find_route("T")
     assert route is not None

@@ -22,7 +22,7 @@ from rewindmq.client.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.push_options import PushOptionKwargs
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.command import SerializeType
-from rewindmq.protocol.points import Probe, Stall
+from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.profile import Profile
 from tests.support.servers import Servers
 
@@ -80,12 +80,12 @@ class Clients(Servers):
         group: str = "G",
         *,
         host: str | None = None,
-        stall: Stall | None = None,
+        failpoint: Failpoint | None = None,
         **options: Unpack[ClientKwargs],
     ) -> PullConsumer:
         """A started pull consumer."""
         self._complete(options)
-        runtime = self.new_runtime(host, stall=stall)
+        runtime = self.new_runtime(host, failpoint=failpoint)
         return await self.enter(PullConsumer(group, self.namesrv, runtime=runtime, **options))
 
     def push_consumer(
@@ -98,7 +98,7 @@ class Clients(Servers):
         topic: str = "T",
         expression: str | MessageSelector = "*",
         host: str | None = None,
-        stall: Stall | None = None,
+        failpoint: Failpoint | None = None,
         **options: Unpack[PushOptionKwargs],
     ) -> PushConsumer:
         """A consumer that is not started; it begins with a queue's first message unless said otherwise.
@@ -113,7 +113,7 @@ class Clients(Servers):
         options.setdefault("instance_name", name)
         if host is not None:
             options.setdefault("client_ip", host)
-        runtime = self.new_runtime(host, stall=stall)
+        runtime = self.new_runtime(host, failpoint=failpoint)
         consumer = PushConsumer(group, self.namesrv, runtime=runtime, **options)
         consumer.subscribe(topic, expression)
         if orderly is not None:
@@ -132,7 +132,7 @@ class Clients(Servers):
         topic: str = "T",
         expression: str | MessageSelector = "*",
         host: str | None = None,
-        stall: Stall | None = None,
+        failpoint: Failpoint | None = None,
         **options: Unpack[PushOptionKwargs],
     ) -> PushConsumer:
         """A started ``push_consumer``."""
@@ -144,7 +144,7 @@ class Clients(Servers):
             topic=topic,
             expression=expression,
             host=host,
-            stall=stall,
+            failpoint=failpoint,
             **options,
         )
         return await self.enter(consumer)

@@ -18,7 +18,7 @@ from rewindmq.broker.store.files.disk import Disk
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.command import SerializeType
-from rewindmq.protocol.points import Probe, Stall
+from rewindmq.protocol.points import Failpoint, Probe
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Network, Runtime
 
@@ -89,13 +89,13 @@ class Servers:
         return await self._exits.enter_async_context(context)
 
     def new_runtime(
-        self, host: str | None = None, *, probe: Probe | None = None, stall: Stall | None = None
+        self, host: str | None = None, *, probe: Probe | None = None, failpoint: Failpoint | None = None
     ) -> Runtime:
         """The runtime of one more process, on a client's host of its own unless said otherwise."""
         if host is None:
             self._client_hosts += 1
             host = f"10.0.3.{self._client_hosts}"
-        runtime = replace(self._make_runtime(host), probe=probe or self.probe, stall=stall)
+        runtime = replace(self._make_runtime(host), probe=probe or self.probe, failpoint=failpoint)
         return runtime if self.network is None else replace(runtime, network=self.network(runtime.network))
 
     @property

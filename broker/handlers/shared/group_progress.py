@@ -28,6 +28,6 @@ def add_progress(
         queue = MessageQueue(topic, context.config.broker_name, queue_id)
         end = store.max_offset(topic, queue_id)
         stats.offset_table[queue] = OffsetWrapper(
-            end, consumed, last_consumed, consumed if context.rules.tells_pull_offset else None
+            end, consumed, last_consumed, consumed if context.profile.tells_pull_offset else None
         )
     stats.consume_tps += context.stats.consume_tps(topic, group)

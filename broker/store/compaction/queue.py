@@ -14,7 +14,7 @@ from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.offset_search import search_by_time
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool, file_name
+from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, file_name
 from rewindmq.broker.store.model import Boundary, GetMessageStatus, GetResult, SearchMode
 from rewindmq.protocol.message.record import BLANK_BYTES
 
@@ -35,7 +35,12 @@ class CompactionQueue:
     """
 
     def __init__(
-        self, folders: tuple[Path, Path], last_compacted: int, config: StoreConfig, disk: Disk, pool: MapPool
+        self,
+        folders: tuple[Path, Path],
+        last_compacted: int,
+        config: StoreConfig,
+        disk: Disk,
+        pool: MmapCache,
     ) -> None:
         """
         Args:

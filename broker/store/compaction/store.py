@@ -24,7 +24,7 @@ from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE, ConsumeQueue
 from rewindmq.broker.store.consume_queue.table import ConsumeQueueTable
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.layout.compaction import CQ_FOLDER, LOG_FOLDER, POSITION_FILE
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.protocol.codec import fastjson
@@ -50,7 +50,7 @@ class CompactionStore:
         log: CommitLog,
         queues: ConsumeQueueTable,
         disk: Disk,
-        pool: MapPool,
+        pool: MmapCache,
     ) -> None:
         self._folder = folder
         self._config = config

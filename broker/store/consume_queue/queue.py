@@ -10,7 +10,7 @@ from typing import Final
 
 from rewindmq.broker.store.config import CQ_UNIT_BYTES
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MapPool
+from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
 from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 
 # Log position, record size, tagsCode.
@@ -60,7 +60,7 @@ class ConsumeQueue:
     )
 
     def __init__(
-        self, topic: str, queue_id: int, folder: Path, file_bytes: int, disk: Disk, pool: MapPool
+        self, topic: str, queue_id: int, folder: Path, file_bytes: int, disk: Disk, pool: MmapCache
     ) -> None:
         name = topic.encode()
         self.topic = topic

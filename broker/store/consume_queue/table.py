@@ -9,7 +9,7 @@ from typing import Final
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 
 _MAX_QUEUE_ID: Final = 0x7FFF_FFFF
 _MAX_FOLDER_NAME_BYTES: Final = 255
@@ -18,7 +18,7 @@ _MAX_FOLDER_NAME_BYTES: Final = 255
 class ConsumeQueueTable:
     """Loads queues from ``consumequeue/<topic>/<queueId>`` and makes new ones on their first message."""
 
-    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MapPool) -> None:
+    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MmapCache) -> None:
         self._folder = folder
         self._file_bytes = config.consume_queue_file_bytes
         self._disk = disk

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool, file_name
+from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache, file_name
 from rewindmq.broker.store.layout.time_index import (
     NOT_KNOWN,
     POSITION_FILE,
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 class TimeIndex:
     """The index of one store, as far as there is one and it belongs to the store's log."""
 
-    def __init__(self, folder: Path, units_per_file: int, disk: Disk, pool: MapPool) -> None:
+    def __init__(self, folder: Path, units_per_file: int, disk: Disk, pool: MmapCache) -> None:
         self._folder = folder
         self._units_per_file = units_per_file
         self._file_bytes = file_bytes(units_per_file)

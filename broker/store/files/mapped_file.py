@@ -23,7 +23,7 @@ def file_name(base: int) -> str:
     return f"{base:020d}"
 
 
-class MapPool:
+class MmapCache:
     """Bounds how many files are mapped at once: one that was not used for long makes room.
 
     Reads and writes use ``MappedFile.map`` without asking the pool, so the pool does not see them. When the
@@ -95,7 +95,7 @@ class MappedFile:
         "size",
     )
 
-    def __init__(self, pool: MapPool, path: Path, base: int, size: int, mtime_ms: int) -> None:
+    def __init__(self, pool: MmapCache, path: Path, base: int, size: int, mtime_ms: int) -> None:
         self._pool = pool
         self.path = path
         self.base = base
@@ -135,7 +135,7 @@ class MappedFile:
 class MappedFileQueue:
     """The files of one folder, in the order of their bases, without a hole between them."""
 
-    def __init__(self, folder: Path, file_bytes: int, disk: Disk, pool: MapPool) -> None:
+    def __init__(self, folder: Path, file_bytes: int, disk: Disk, pool: MmapCache) -> None:
         self.folder = folder
         self.file_bytes = file_bytes
         self.files: list[MappedFile] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MapPool
+from rewindmq.broker.store.files.mapped_file import MappedFile, MmapCache
 from rewindmq.broker.store.layout.index import (
     ENTRY,
     ENTRY_BYTES,
@@ -32,7 +32,7 @@ class IndexFile:
         index_count: number of the next entry; ``FIRST_ENTRY`` in an empty file.
     """
 
-    def __init__(self, path: Path, slots: int, entries: int, disk: Disk, pool: MapPool) -> None:
+    def __init__(self, path: Path, slots: int, entries: int, disk: Disk, pool: MmapCache) -> None:
         self.path = path
         self._slots = slots
         self._entries = entries

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import MAX_MSGS_NUM_BATCH, file_bytes, index_keys, key_hash
 from rewindmq.broker.store.log.commit_log import CommitLog
@@ -63,7 +63,7 @@ class IndexService:
         config: StoreConfig,
         log: CommitLog,
         disk: Disk,
-        pool: MapPool,
+        pool: MmapCache,
         now_ms: Callable[[], int],
     ) -> None:
         self._folder = folder

@@ -11,7 +11,7 @@ from typing import Final
 
 from rewindmq.broker.store.config import StoreConfig
 from rewindmq.broker.store.files.disk import Disk
-from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MapPool
+from rewindmq.broker.store.files.mapped_file import MappedFile, MappedFileQueue, MmapCache
 from rewindmq.broker.store.log.record_check import StoredRecord, check_record, is_blank
 from rewindmq.protocol.message.record import (
     BLANK,
@@ -43,7 +43,7 @@ class CommitLog:
         flushed_offset: everything before this position is durable.
     """
 
-    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MapPool) -> None:
+    def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MmapCache) -> None:
         self.segments = MappedFileQueue(folder, config.mapped_file_size_commit_log, disk, pool)
         self.segment_bytes = config.mapped_file_size_commit_log
         self._disk = disk

@@ -15,7 +15,7 @@ from typing import Any, Final
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
 from rewindmq.broker.offsets.fencing import Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
-from rewindmq.broker.pull.reset_redirector import PullFence, Redirect
+from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetRecord
 from rewindmq.client.consume_service import ConsumeConcurrentlyService
@@ -159,13 +159,13 @@ def _joined_by_any_pull() -> AbstractContextManager[None]:
 
 
 def _redirected_to_old_offset() -> AbstractContextManager[None]:
-    real = PullFence.redirect
+    real = ResetRedirector.redirect
 
-    def redirect(self: PullFence, connection: Any, header: Any, epoch: int) -> Redirect | None:
+    def redirect(self: ResetRedirector, connection: Any, header: Any, epoch: int) -> Redirect | None:
         redirected = real(self, connection, header, epoch)
         return redirected and redirected._replace(offset=header.queue_offset)
 
-    return _replaced(PullFence, redirect=redirect)
+    return _replaced(ResetRedirector, redirect=redirect)
 
 
 def _epoch_raised_without_offset() -> AbstractContextManager[None]:

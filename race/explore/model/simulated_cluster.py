@@ -27,7 +27,7 @@ from rewindmq.race.explore.model.recorder import Recorder
 from rewindmq.race.explore.schedule.action import Action
 from rewindmq.race.explore.schedule.flight import ExploredFabric
 from rewindmq.race.explore.schedule.loop import ExploredLoop
-from rewindmq.race.explore.schedule.scheduler import Stepper
+from rewindmq.race.explore.schedule.scheduler import Scheduler
 from rewindmq.race.explore.schedule.step import EVERYWHERE
 from rewindmq.race.history import Lab
 from rewindmq.race.sim.network import Fabric
@@ -50,14 +50,14 @@ _RARELY_MS: Final = 3_600_000
 
 
 class ExploredWorld(World):
-    """A world in which a stepper decides what happens next, and that stands still in between."""
+    """A world in which a scheduler decides what happens next, and that stands still in between."""
 
     def __init__(self, names: dict[str, str], watched: Collection[str]) -> None:
         self._names = names
         super().__init__(0, latency=(0.0, 0.0))
         self._loop = loop = ExploredLoop()
-        self.stepper = Stepper(loop, self.fabric, self.name_of, watched)
-        loop.when_idle = self.stepper.go_on
+        self.scheduler = Scheduler(loop, self.fabric, self.name_of, watched)
+        loop.when_idle = self.scheduler.go_on
 
     def name_of(self, host: str) -> str:
         """What to call a host."""
@@ -99,7 +99,7 @@ class _Member:
         return all(offset == ends.get(queue, offset) for queue, offset in known.items())
 
 
-class Cast:
+class SimulatedCluster:
     """Everybody in a model.
 
     Args:
@@ -121,12 +121,12 @@ class Cast:
         self._operator = ExploredOperator(self.world, self.recorder, mode)
 
     @property
-    def stepper(self) -> Stepper:
+    def scheduler(self) -> Scheduler:
         """What decides; there while the world runs."""
-        return self.world.stepper
+        return self.world.scheduler
 
     def _note(self) -> None:
-        self.stepper.note()
+        self.scheduler.note()
 
     # Before the window.
 
@@ -209,7 +209,7 @@ class Cast:
             seen=self._seen,
             blocked=self.model.blocked,
             again_seconds=self.model.again_seconds,
-            offer=self.stepper.offer,
+            offer=self.scheduler.offer,
         )
         consumer.subscribe(TOPIC)
         consumer.register_message_listener(listener)
@@ -223,7 +223,7 @@ class Cast:
 
     def begin(self) -> None:
         """Send the first reset on its way, and offer what else may happen."""
-        model, offer = self.model, self.stepper.offer
+        model, offer = self.model, self.scheduler.offer
         self._reset(model.resets[0])
         for number, reset in enumerate(model.resets[1:], 2):
             name = f"reset {number} to {reset.offset} begins"
@@ -259,7 +259,7 @@ class Cast:
         self.recorder.note(BROKER, Lab.PROCESS_KILLED)
         name = f"{BROKER} starts again"
         run = self._restart_broker
-        self.stepper.offer(Action(name, EVERYWHERE, run, is_forced=True, may_be_last=False))
+        self.scheduler.offer(Action(name, EVERYWHERE, run, is_forced=True, may_be_last=False))
 
     def _restart_broker(self) -> None:
         self.world.spawn(_LAB_HOST, self._start_broker())

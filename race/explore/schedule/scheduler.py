@@ -39,7 +39,7 @@ class Chooser(Protocol):
         """
 
 
-class Stepper:
+class Scheduler:
     """Runs a world step by step.
 
     Calm, as it begins and ends, messages arrive and timers fire in a fixed order, and nobody is asked.

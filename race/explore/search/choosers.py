@@ -21,7 +21,7 @@ class Chooser:
         self.names: list[str] = []
 
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
-        """See ``stepper.Chooser``."""
+        """See ``scheduler.Chooser``."""
         if len(steps) == 1:
             self.pass_by(steps[0])
             return steps[0]
@@ -72,7 +72,7 @@ class Follower(Chooser):
         return 0
 
 
-class Gambler(Chooser):
+class RandomChooser(Chooser):
     """Probabilistic concurrency testing (Burckhardt et al. 2010), with lateness.
 
     Everything that steps (a lane, the timers of a host) has a priority drawn by chance, and the highest

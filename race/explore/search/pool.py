@@ -25,8 +25,8 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.model.model import Model
-from rewindmq.race.explore.model.simulated_cluster import Cast
-from rewindmq.race.explore.search.choosers import Chooser, Follower, Gambler
+from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
+from rewindmq.race.explore.search.choosers import Chooser, Follower, RandomChooser
 from rewindmq.race.explore.search.explorer import Branch, Explorer
 from rewindmq.race.explore.search.run import Outcome, play_schedule
 
@@ -77,7 +77,7 @@ class Job:
             return Explorer(self.branch, budget)
         if self.names is not None:
             return Follower(self.names, is_strict=self.is_strict)
-        return Gambler(self.seed, changes=self.changes, length=self.length)
+        return RandomChooser(self.seed, changes=self.changes, length=self.length)
 
 
 class _Worker:
@@ -191,7 +191,7 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
         with setting.fault():
             for _ in range(_REHEARSALS):
                 play_schedule(_at_rest(setting), Follower((), is_strict=False), budget=setting.budget)
-            worlds: list[Cast] = []
+            worlds: list[SimulatedCluster] = []
             gc.disable()
             while (batch := _receive(jobs)) is not None:
                 if len(worlds) < len(batch):
@@ -212,13 +212,13 @@ def _serve(setting: Setting, jobs: int, results: int) -> None:
     os._exit(0)
 
 
-def _at_rest(setting: Setting) -> Cast:
-    cast = Cast(setting.model, setting.mode, setting.profile)
-    cast.world.play(cast.come_to_rest())
-    return cast
+def _at_rest(setting: Setting) -> SimulatedCluster:
+    cluster = SimulatedCluster(setting.model, setting.mode, setting.profile)
+    cluster.world.play(cluster.come_to_rest())
+    return cluster
 
 
-def _run(world: Cast, job: Job, setting: Setting) -> Outcome:
+def _run(world: SimulatedCluster, job: Job, setting: Setting) -> Outcome:
     chooser = job.chooser(setting.budget)
     try:
         return play_schedule(world, chooser, budget=setting.budget, with_account=job.with_account)

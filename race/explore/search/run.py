@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from rewindmq.race.explore.model.simulated_cluster import Cast
+from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.search.choosers import Chooser
 from rewindmq.race.explore.search.explorer import BlockedError, Explorer, State
@@ -71,7 +71,9 @@ class Account(NamedTuple):
         return digest.hexdigest()
 
 
-def play_schedule(cast: Cast, chooser: Chooser, *, budget: int, with_account: bool = False) -> Outcome:
+def play_schedule(
+    cluster: SimulatedCluster, chooser: Chooser, *, budget: int, with_account: bool = False
+) -> Outcome:
     """Run the rest of a world that is at rest; it cannot be used again.
 
     Raises:
@@ -79,43 +81,43 @@ def play_schedule(cast: Cast, chooser: Chooser, *, budget: int, with_account: bo
     """
     states: Callable[[], tuple[State, ...]] = chooser.states if isinstance(chooser, Explorer) else tuple
     try:
-        opened_at, is_settled = cast.world.play(_window(cast, chooser, budget))
+        opened_at, is_settled = cluster.world.play(_window(cluster, chooser, budget))
     except BlockedError:
         return Outcome(tuple(chooser.taken), is_blocked=True, states=states())
-    broken = judge_run(cast.recorder.to_events(), is_at_rest=is_settled)
+    broken = judge_run(cluster.recorder.to_events(), is_at_rest=is_settled)
     return Outcome(
         tuple(chooser.taken),
         broken,
         states=states(),
         names=tuple(chooser.names) if broken or with_account else (),
-        account=_account(cast, opened_at) if with_account else None,
+        account=_account(cluster, opened_at) if with_account else None,
     )
 
 
-def _account(cast: Cast, opened_at: float) -> Account:
-    history = "".join(event.to_json() + "\n" for event in cast.recorder.to_events())
-    return Account(opened_at, tuple(cast.stepper.taken), history)
+def _account(cluster: SimulatedCluster, opened_at: float) -> Account:
+    history = "".join(event.to_json() + "\n" for event in cluster.recorder.to_events())
+    return Account(opened_at, tuple(cluster.scheduler.taken), history)
 
 
-async def _window(cast: Cast, chooser: Chooser, budget: int) -> tuple[float, bool]:
+async def _window(cluster: SimulatedCluster, chooser: Chooser, budget: int) -> tuple[float, bool]:
     """When the window opened, and whether everything came to rest."""
     phases = [
         Step(StepKind.ACT, f"window opens after {seconds:g} s", EVERYWHERE, lambda: None, is_free=True)
-        for seconds in cast.model.phases
+        for seconds in cluster.model.phases
     ]
     step = chooser.choose(phases, {EVERYWHERE})
-    await cast.sleep(cast.model.phases[phases.index(step)])
+    await cluster.sleep(cluster.model.phases[phases.index(step)])
     over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    stepper, opened_at = cast.stepper, cast.world.now
-    until = opened_at + cast.model.window
+    scheduler, opened_at = cluster.scheduler, cluster.world.now
+    until = opened_at + cluster.model.window
 
     def look() -> None:
-        is_settled = cast.is_settled()
-        if not over.done() and (is_settled or cast.world.now > until + REST_SECONDS):
+        is_settled = cluster.is_settled()
+        if not over.done() and (is_settled or cluster.world.now > until + REST_SECONDS):
             over.set_result(is_settled)
 
-    stepper.on_calm = look
-    stepper.is_over = cast.is_settled
-    stepper.open(chooser, budget=budget, until=until)
-    cast.begin()
+    scheduler.on_calm = look
+    scheduler.is_over = cluster.is_settled
+    scheduler.open(chooser, budget=budget, until=until)
+    cluster.begin()
     return opened_at, await over

@@ -283,10 +283,10 @@ def test_half_messages_are_never_delayed(simulate: RunScenario) -> None:
         prepared = StoredMessage(
             "T", 0, b"", text.encode(), sys_flag=int(MessageSysFlag.TRANSACTION_PREPARED)
         )
-        assert delays.divert(half, text) is half
-        assert delays.divert(prepared, text) is prepared
+        assert delays.before_put(half, text) is half
+        assert delays.before_put(prepared, text) is prepared
         committed = StoredMessage("T", 0, b"", text.encode(), sys_flag=int(MessageSysFlag.TRANSACTION_COMMIT))
-        assert delays.divert(committed, text).topic == SCHEDULE_TOPIC
+        assert delays.before_put(committed, text).topic == SCHEDULE_TOPIC
 
     simulate(scenario)
 
@@ -297,7 +297,7 @@ def test_properties_are_not_doubled(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         text = "REAL_TOPIC\x01old\x02DELAY\x0199\x02REAL_QID\x019\x02A\x01b\x01c\x02K\x01v"
         message = StoredMessage("T", 3, b"", text.encode())
-        diverted = stage.broker.context.delays.divert(message, text)
+        diverted = stage.broker.context.delays.before_put(message, text)
         expected = {"REAL_TOPIC": "T", "REAL_QID": "3", "DELAY": "18", "K": "v"}
         assert parse_properties(diverted.properties.decode()) == expected
         assert diverted.properties.count(b"REAL_TOPIC") == 1

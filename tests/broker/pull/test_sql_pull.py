@@ -166,7 +166,7 @@ def test_only_5_x_knows_CONTAINS(simulate: RunScenario) -> None:
         await peer.create_topic()
         await peer.send(properties={"place": "north-eu", "price": "1"})
         sql: dict[str, Any] = {"subscription": "place CONTAINS 'eu'", "expression_type": EXPRESSION_SQL92}
-        is_new = stage.broker.context.rules.filters_texts
+        is_new = stage.broker.context.profile.filters_texts
         assert (await peer.pull(0, **sql)).code == (0 if is_new else ResponseCode.PULL_RETRY_IMMEDIATELY)
 
     simulate(scenario, profile=Profile.V53, **ON)

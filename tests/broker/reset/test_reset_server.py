@@ -345,7 +345,7 @@ def test_marks_go_with_the_offsets_of_a_group_that_is_deleted(simulate: RunScena
         await peer.targets(7, group="Other")
         header = DeleteSubscriptionGroupRequestHeader("G", removes)
         (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)).require_success()
-        marks = stage.broker.context.marks
+        marks = stage.broker.context.reset_offsets
         assert (marks.find("G", "T", 0) is None) == removes
         assert marks.find("Other", "T", 0) is not None
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rewindmq.broker.store import MessageStore, PutStatus, StoreConfig, StoredMessage, StoreError
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import file_bytes, key_hash
 from rewindmq.protocol.message.properties import format_properties
@@ -224,7 +224,7 @@ def make_file(tmp_path: Path, slots: int, entries: int = ENTRIES) -> IndexFile:
     path = tmp_path / "20231114221320000"
     disk = OsDisk()
     disk.create(path, file_bytes(slots, entries))
-    return IndexFile(path, slots, entries, disk, MapPool(disk))
+    return IndexFile(path, slots, entries, disk, MmapCache(disk))
 
 
 # Several files, against a plain reference

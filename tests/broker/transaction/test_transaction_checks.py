@@ -302,11 +302,11 @@ def test_a_full_disk_loses_no_half_message(simulate: RunScenario) -> None:
         peer = await producer(stage)
         await send_half(stage, peer)
         context = stage.broker.context
-        put = context.putter._put_message
-        context.putter._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+        put = context.appender._put_message
+        context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
         await live_until(stage, 70, peer)
         assert (peer.count(CHECK), progress(stage)) == (0, 0)
-        context.putter._put_message = put
+        context.appender._put_message = put
         await live_until(stage, 121, peer)
         assert peer.count(CHECK) == 1
 
@@ -325,10 +325,10 @@ def test_a_run_that_breaks_off_forgets_no_verdict_on_what_was_stored_again(simul
         assert (max_offset(stage, HALF), progress(stage)) == (3, 1)
         await end(peer, half, COMMIT)
         context = stage.broker.context
-        put = context.putter._put_message
-        context.putter._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
+        put = context.appender._put_message
+        context.appender._put_message = lambda message: PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
         await live_until(stage, 130, peer)
-        context.putter._put_message = put
+        context.appender._put_message = put
         await live_until(stage, 190, peer)
         asked = [
             request.decode_header(CheckTransactionStateRequestHeader).msg_id for _, request in checks(peer)

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from rewindmq.broker.store.consume_queue.queue import ConsumeQueue
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.layout.index import index_keys, key_hash
 from rewindmq.pipeline.decode.property_columns import split_keys
 from rewindmq.pipeline.errors import PipelineError
@@ -168,7 +168,7 @@ def test_units_get_the_numbers_that_a_broker_gives_them_whatever_the_records_say
     """None goes on with the next queue offset; a number is one out of order: a gap, a repeat, a new start."""
     root = tmp_path_factory.mktemp("queue")
     disk = OsDisk()
-    queue = ConsumeQueue("T", 0, root / "broker", 200, disk, MapPool(disk))
+    queue = ConsumeQueue("T", 0, root / "broker", 200, disk, MmapCache(disk))
     rows: list[tuple[str, int, int, int, int, int, int]] = []
     offset, position = first, 0
     for step, size in steps:

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 
 from rewindmq.broker.store import MessageStore, StoreConfig
 from rewindmq.broker.store.files.disk import OsDisk
-from rewindmq.broker.store.files.mapped_file import MapPool
+from rewindmq.broker.store.files.mapped_file import MmapCache
 from rewindmq.broker.store.index.file import IndexFile
 from rewindmq.broker.store.layout.index import (
     ENTRY,
@@ -278,7 +278,7 @@ def cover_only(store: Path, low: int, high: int) -> None:
     (store / "index").mkdir(exist_ok=True)
     path = store / "index" / "20260101000000000"
     disk.create(path, file_bytes(7, 4_000))
-    index = IndexFile(path, 7, 4_000, disk, MapPool(disk))
+    index = IndexFile(path, 7, 4_000, disk, MmapCache(disk))
     for message in read_log(store):
         if low <= message.commit_log_offset < high:
             for key in index_keys(message.properties.get("UNIQ_KEY"), message.keys):

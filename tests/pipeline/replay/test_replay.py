@@ -104,7 +104,7 @@ def _plan(spark: SparkSession, stores: list[Path], share: float) -> ReplayPlan:
     """Back to the moment at which so much of the messages had come."""
     times = sorted(message.store_timestamp for root in stores for message in read_log(root))
     to = str(times[int(len(times) * share)])
-    return replay_plan(spark, stores, group=GROUP, topic=TOPIC, to=to, tell=print)
+    return replay_plan(spark, stores, group=GROUP, topic=TOPIC, to=to, progress=print)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from rewindmq.pipeline.spark.progress import Progress, TaskCount, make_progress
+from rewindmq.pipeline.spark.progress import ProgressDisplay, TaskCount, make_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def test_tasks_of_stages_that_are_over_stay_counted() -> None:
     assert (count.done, count.total) == (14, 14)
 
 
-def begin_two(progress: Progress) -> None:
+def begin_two(progress: ProgressDisplay) -> None:
     progress.begin("reading the log")
     progress.begin("writing")
     progress.end(is_done=True)
