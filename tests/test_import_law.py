@@ -1,14 +1,20 @@
 """The import table of docs/architecture.md, kept by reading every module's imports."""
 
-import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = "rewindmq"
-FOLDERS = ("protocol", "namesrv", "broker", "client", "cluster", "race", "pipeline", "dashboard")
+from tools.imports.graph import (
+    PACKAGE,
+    ROOT,
+    circles,
+    imported_modules,
+    imports_of,
+    modules,
+    packages,
+    room_graph,
+)
+from tools.imports.tables import PAGE, drawn
 
 # Part of the system → parts it may import besides itself. A part is the longest of these names that begins a
 # module's own.
@@ -52,6 +58,11 @@ FORBIDDEN = {
         "uvloop",
     },
 }
+# Folders whose modules are one kind of thing: handlers, commands, races.
+ONE_KIND = {"broker.handlers", "client.admin.commands", "namesrv.handlers", "race.scenario"}
+MAX_FILES = 20
+# What still is one hall without rooms; nothing may be added.
+TANGLED = {"client"}
 # The one module that every server's entry point runs through.
 ENTRY_POINT_RUNNER = "protocol.remoting.process.runner"
 
@@ -60,30 +71,6 @@ def part_of(module: str) -> str:
     """The part a module name (without ``rewindmq.``) belongs to, "" for the package itself."""
     owners = [part for part in LAW if module == part or module.startswith(part + ".")]
     return max(owners, key=len, default="")
-
-
-def modules() -> dict[str, Path]:
-    found = {}
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = path
-    return found
-
-
-@cache
-def imports_of(path: Path) -> frozenset[str]:
-    """Every module a file imports, wherever in the file; ``from a import b`` counts as ``a`` and ``a.b``."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: line {node.lineno}: relative import"
-            assert node.module is not None
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(found)
 
 
 MODULES = modules()
@@ -97,9 +84,25 @@ def is_entry_point(module: str) -> bool:
 def test_the_law_knows_every_folder_that_holds_code() -> None:
     links = [link for link in (ROOT / "src" / PACKAGE).iterdir() if link.is_symlink()]
     assert all(link.is_dir() for link in links)
-    assert {link.name for link in links} == {folder for folder in FOLDERS if (ROOT / folder).is_dir()}
+    assert {link.name for link in links} <= {part.partition(".")[0] for part in LAW}
     assert {part_of(module) for module in MODULES} <= set(LAW)
     assert {"protocol.frame", "protocol.remoting.runtime", "broker.store.store"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("package", sorted(packages()))
+def test_rooms_of_a_folder_import_each_other_in_one_direction(package: str) -> None:
+    assert bool(circles(room_graph(package))) == (package in TANGLED), circles(room_graph(package))
+
+
+@pytest.mark.parametrize("package", sorted(packages() - ONE_KIND))
+def test_a_folder_holds_twenty_files_at_most(package: str) -> None:
+    files = len(list(modules()[package].parent.glob("*.py")))
+    assert (files > MAX_FILES) == (package in TANGLED), files
+
+
+def test_the_page_shows_which_room_imports_which() -> None:
+    page = PAGE.read_text()
+    assert page == drawn(page), "run ./scripts/draw_imports"
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
@@ -133,3 +136,15 @@ def test_the_reader_of_imports_sees_them_all(tmp_path: Path) -> None:
     source = tmp_path / "sample.py"
     source.write_text("import a.b\nfrom c import d as e\ndef f():\n    import g\n")
     assert imports_of(source) == {"a.b", "c", "c.d", "g"}
+
+
+def test_the_reader_tells_a_module_of_a_package_from_a_name_of_it(tmp_path: Path) -> None:
+    source = tmp_path / "sample.py"
+    source.write_text("from rewindmq.a import b, C\nif TYPE_CHECKING:\n    from rewindmq.a.d import E\n")
+    assert imported_modules(source, {"a", "a.b", "a.d", "f"}) == {"a", "a.b", "a.d"}
+
+
+def test_circles_are_found_however_long_they_are() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"g"}, "g": {"f"}}
+    assert circles(graph) == [["a", "b", "c"], ["f", "g"]]
+    assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})

@@ -1,0 +1,45 @@
+"""The rooms of one folder as a picture: Mermaid, which GitHub draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.imports.graph import Graph, circles, room_graph
+
+
+def picture(package: str) -> str:
+    """Return who imports whom among the children of a package.
+
+    An arrow is left out where others lead to the same room, unless the rooms form a circle.
+    """
+    return "\n".join(["graph TD", *_arrows(package, _reduced(room_graph(package)))])
+
+
+def _arrows(package: str, graph: Graph) -> Iterator[str]:
+    for room in sorted(graph.keys() - {package}):
+        name = room.removeprefix(f"{package}.")
+        yield f'    {_id(room)}["{name}"]'
+        for other in sorted(graph[room]):
+            yield f"    {_id(room)} --> {_id(other)}"
+
+
+def _id(room: str) -> str:
+    return room.replace(".", "_")
+
+
+def _reduced(graph: Graph) -> Graph:
+    if circles(graph):
+        return graph
+    reached: Graph = {}
+
+    def reach(node: str) -> set[str]:
+        if node not in reached:
+            reached[node] = {further for other in graph.get(node, ()) for further in {other, *reach(other)}}
+        return reached[node]
+
+    return {
+        node: {
+            other for other in others if not any(other in reach(third) for third in others if third != other)
+        }
+        for node, others in graph.items()
+    }
