@@ -7,14 +7,18 @@ wrong with it; a type other than these is refused with 1 (RocketMQ: 23 without w
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.filter.property_filter import compile_filter
 from rewindmq.broker.pull.validator import check_property_filter
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, CheckClientRequestBody
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.CHECK_CLIENT_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -8,12 +8,16 @@ nobody is asked about them). Refused with 1: where the disk refuses.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

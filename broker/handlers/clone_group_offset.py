@@ -12,15 +12,19 @@ fenced mode in the topic; a group name that none can have; more offsets than the
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.reset import CloneGroupOffsetRequestHeader
 from rewindmq.protocol.names import check_group
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.reset_mode import ResetMode
+
+CODE: Final = RequestCode.CLONE_GROUP_OFFSET
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

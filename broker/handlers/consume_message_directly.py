@@ -10,16 +10,19 @@ codec than the asker's is translated. Refused: an answer that cannot be read, wi
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.client_calls import find_client, forward
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import ConsumeMessageDirectlyResultRequestHeader
 from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.CONSUME_MESSAGE_DIRECTLY
 
 
 def handle(

@@ -19,7 +19,7 @@ from rewindmq.broker.delay.hook import readable_properties
 from rewindmq.broker.store.model import StoredMessage
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.body.registration import TopicConfig
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
@@ -39,6 +39,8 @@ from rewindmq.protocol.names import TRANS_HALF_TOPIC, dlq_topic, faq_suffix, ret
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.text import java_hash
 from rewindmq.protocol.version import MQVersion
+
+CODE: Final = RequestCode.CONSUMER_SEND_MSG_BACK
 
 _FIRST_LEVEL: Final = 3
 _VISIBLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))

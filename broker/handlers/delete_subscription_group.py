@@ -8,12 +8,16 @@ Changed: epochs of fenced resets go with the offsets. Refused with 1: a slave, a
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.DELETE_SUBSCRIPTIONGROUP
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

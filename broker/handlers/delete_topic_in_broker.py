@@ -7,15 +7,19 @@ Changed: nothing. Refused with 1: names no topic can have, system topics, a slav
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.store.errors import StoreError
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

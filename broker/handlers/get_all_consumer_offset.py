@@ -6,11 +6,15 @@ epochs of fenced resets stand beside it, under a name that RocketMQ passes over.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.offset_table import ConsumerOffsetSerializeWrapper
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_ALL_CONSUMER_OFFSET
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

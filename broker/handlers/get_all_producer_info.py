@@ -6,12 +6,16 @@ and refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.connection import ProducerInfo, ProducerTableInfo
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import LanguageCode
+
+CODE: Final = RequestCode.GET_ALL_PRODUCER_INFO
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

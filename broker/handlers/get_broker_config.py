@@ -7,14 +7,18 @@ every change renews. Refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import GetBrokerConfigResponseHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_BROKER_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

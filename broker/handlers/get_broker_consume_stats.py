@@ -7,13 +7,17 @@ group, are left out. Changed and refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.group_progress import add_progress, is_consumed
 from rewindmq.protocol.body.stats import ConsumeStats, ConsumeStatsList
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import GetConsumeStatsInBrokerHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_BROKER_CONSUME_STATS
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -8,12 +8,16 @@ message's time is told at once, not from 8 MiB on (4.x). Refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.kv import KVTable
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import CURRENT_VERSION, version_name
+
+CODE: Final = RequestCode.GET_BROKER_RUNTIME_INFO
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _QUEUES = (

@@ -9,13 +9,17 @@ Refused: an answer that cannot be read, with 1.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.client_calls import find_client, forward
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.client import GetConsumerRunningInfoRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_CONSUMER_RUNNING_INFO
 
 
 def handle(

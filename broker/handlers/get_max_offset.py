@@ -6,11 +6,15 @@ refused: nothing; ``committed`` (5.x) makes no difference here, since every mess
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.offset import GetMaxOffsetRequestHeader, GetMaxOffsetResponseHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_MAX_OFFSET
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

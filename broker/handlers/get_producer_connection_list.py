@@ -6,13 +6,17 @@ refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.connection import ProducerConnection
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import GetProducerConnectionListRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_PRODUCER_CONNECTION_LIST
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -7,12 +7,16 @@ answers 3. Refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import GetSubscriptionGroupConfigRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

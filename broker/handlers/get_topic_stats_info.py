@@ -6,14 +6,18 @@ queue. Changed and refused: nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.stats import TopicOffset, TopicStatsTable
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import GetTopicStatsInfoRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_TOPIC_STATS_INFO
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -8,15 +8,19 @@ group outside RocketMQ's character table, with 1 and without registering anythin
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.message.sysflag import TopicSysFlag
 from rewindmq.protocol.names import check_group, retry_topic
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.HEART_BEAT
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

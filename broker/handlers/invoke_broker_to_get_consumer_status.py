@@ -27,6 +27,8 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.version import MQVersion, version_name
 
+CODE: Final = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+
 _log = logging.getLogger(__name__)
 
 # Broker2Client's bound, seconds; not scaled.

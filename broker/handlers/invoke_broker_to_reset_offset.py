@@ -19,7 +19,7 @@ from typing import Final
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset import classic, fenced, server
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
@@ -27,6 +27,8 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.reset_mode import ResetMode
+
+CODE: Final = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
 
 _Table = dict[MessageQueue, int]
 _Reset = Callable[[BrokerContext, RemotingCommand, ResetOffsetRequestHeader], _Table | Awaitable[_Table]]

@@ -6,12 +6,16 @@ refuses it with 16. Changed: served in every profile, while brokers before 5.0.0
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.LITE_PULL_MESSAGE
 
 
 def handle(

@@ -12,15 +12,19 @@ Refused: names outside RocketMQ's character table, and client ids and broker nam
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_CLIENT_ID_LENGTH
 from rewindmq.protocol.body.lock import LockBatchRequestBody, LockBatchResponseBody
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group, check_topic
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.LOCK_BATCH_MQ
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -10,10 +10,15 @@ with 1 unless enablePropertyFilter is on; class filters with 1; ``maxMsgBytes`` 
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.PULL_MESSAGE
 
 
 def handle(

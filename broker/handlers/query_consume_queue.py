@@ -8,16 +8,20 @@ has at most ``MAX_CONSUME_QUEUE_ENTRIES``. Refused: nothing; there are no extend
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG, SubscriptionData
 from rewindmq.protocol.body.stats import ConsumeQueueData, QueryConsumeQueueResponseBody
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec import fastjson
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import QueryConsumeQueueRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.QUERY_CONSUME_QUEUE
 
 _REMARK = "not set any response code"
 

@@ -8,15 +8,18 @@ offset is as late as the queue's first message, where RocketMQ counts from 1970.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.body.stats import QueryConsumeTimeSpanBody, QueueTimeSpan
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import QueryConsumeTimeSpanRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.QUERY_CONSUME_TIME_SPAN
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

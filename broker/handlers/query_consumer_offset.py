@@ -10,9 +10,10 @@ and may go on at the end. Refused: nothing.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.offset import (
@@ -21,6 +22,8 @@ from rewindmq.protocol.header.offset import (
 )
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.QUERY_CONSUMER_OFFSET
 
 _log = logging.getLogger(__name__)
 

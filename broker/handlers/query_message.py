@@ -12,10 +12,12 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.message import QueryMessageRequestHeader, QueryMessageResponseHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.QUERY_MESSAGE
 
 # BrokerConfig.defaultQueryMaxNum, MessageStoreConfig.defaultQueryMaxNum.
 _UNIQUE_KEY_MAX_NUM: Final = 32

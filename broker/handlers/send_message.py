@@ -10,11 +10,16 @@ transaction bits without TRAN_MSG=true (v49, v53).
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.send_request import answer_send
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.SEND_MESSAGE
 
 
 def handle(

@@ -5,11 +5,16 @@ Kept, changed and refused: as 10, see ``send_message``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.send_request import answer_send
+from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.SEND_MESSAGE_V2
 
 
 def handle(

@@ -7,16 +7,20 @@ Refused with 1: a name no group can have, more retry queues than a topic may hav
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

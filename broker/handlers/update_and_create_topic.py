@@ -9,18 +9,22 @@ filter type, which 4.9.4 takes; other attributes, and another ``cleanup.policy``
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.broker.limits import MAX_QUEUE_NUMS
 from rewindmq.broker.tables.topic_attributes import altered_attributes
 from rewindmq.protocol.body.registration import TopicConfig, TopicFilterType
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import CreateTopicRequestHeader
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import check_not_system_topic, check_topic
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.UPDATE_AND_CREATE_TOPIC
 
 _ALL_PERMS = PERM_READ_WRITE | Perm.INHERIT
 

@@ -9,12 +9,15 @@ then nothing changes (there: unknown keys are left out, bad values too).
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.UPDATE_BROKER_CONFIG
 
 _log = logging.getLogger(__name__)
 

@@ -9,6 +9,8 @@ they would end up in consumerOffset.json; more offsets than that file may hold, 
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.offsets.committer import Commit
 from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
@@ -18,6 +20,8 @@ from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.offset import OffsetFencedResponseHeader, UpdateConsumerOffsetRequestHeader
 from rewindmq.protocol.names import check_group, check_topic
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.UPDATE_CONSUMER_OFFSET
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -7,12 +7,16 @@ changed registration.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import DeleteTopicFromNamesrvRequestHeader
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.DELETE_TOPIC_IN_NAMESRV
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -5,11 +5,15 @@ Kept: system, retry and dead-letter topics are in it. Not kept: 5.x's switch tha
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

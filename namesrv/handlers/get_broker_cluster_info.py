@@ -5,10 +5,14 @@ Kept: the two tables as they are, also when both are empty.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_BROKER_CLUSTER_INFO
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -5,12 +5,16 @@ Kept: an absent pair is answered 22 with RocketMQ's remark.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import GetKVConfigRequestHeader, GetKVConfigResponseHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_KV_CONFIG
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

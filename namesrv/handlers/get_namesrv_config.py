@@ -6,11 +6,15 @@ nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.config.live_properties import live_text
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_NAMESRV_CONFIG
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -8,15 +8,19 @@ name that no topic can have is answered 1 and says why.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.namesrv.kv_config import ORDER_TOPIC_CONFIG
 from rewindmq.protocol.body.old_route import OldTopicRouteData
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.names import check_topic, faq_suffix
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -5,11 +5,15 @@ Kept: the caller asks that broker for the other system topics (305).
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.topic_list import TopicList
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

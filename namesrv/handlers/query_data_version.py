@@ -5,13 +5,17 @@ Kept: an equal version counts as a sign of life, and the version held here is th
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
 from rewindmq.protocol.body.registration import DataVersion
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import QueryDataVersionRequestHeader, QueryDataVersionResponseHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.QUERY_DATA_VERSION
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -23,12 +23,14 @@ from rewindmq.namesrv.route_info import Registration
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import RegisterBrokerBody
 from rewindmq.protocol.body.route import QueueData
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader, RegisterBrokerResponseHeader
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.REGISTER_BROKER
 
 # RocketMQ has no bound; a client builds one object per queue of a route.
 MAX_QUEUE_NUMS: Final = 65_536

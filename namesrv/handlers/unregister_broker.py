@@ -7,12 +7,15 @@ milliseconds later from a queue; here it is done when the answer goes out.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import UnRegisterBrokerRequestHeader
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.UNREGISTER_BROKER
 
 _log = logging.getLogger(__name__)
 

@@ -11,10 +11,12 @@ import logging
 from typing import Final
 
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.config.live_properties import change_live
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.UPDATE_NAMESRV_CONFIG
 
 _log = logging.getLogger(__name__)
 

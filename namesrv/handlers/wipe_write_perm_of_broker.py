@@ -6,14 +6,18 @@ registration with a new data version undoes it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.namesrv.context import NamesrvContext
-from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.namesrv import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
 from rewindmq.protocol.remoting.connection import Connection
+
+CODE: Final = RequestCode.WIPE_WRITE_PERM_OF_BROKER
 
 
 def handle(context: NamesrvContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
