@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.tables.saved_table import save_or_refuse
-from rewindmq.broker.tables.unknown_fields import UnknownFields
+from rewindmq.broker.tables.config_table import ConfigTable
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
-from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.names import SYSTEM_GROUP_PREFIX, is_valid_group
 
 _log = logging.getLogger(__name__)
@@ -29,33 +25,18 @@ _BUILT_IN: Final = (
 )
 
 
-class SubscriptionGroupManager:
+class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
     """RocketMQ 4.9.4 ``SubscriptionGroupManager``; a group's first contact creates it."""
 
     def __init__(self, file: ConfigFile, now_ms: Callable[[], int], *, auto_create: bool) -> None:
-        self._file = file
-        self._now_ms = now_ms
+        built_in = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
+        super().__init__(
+            file, now_ms, key="subscriptionGroupTable", entry=SubscriptionGroupConfig, built_in=built_in
+        )
         self._auto_create = auto_create
-        self._groups = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
-        self._kept = UnknownFields("subscriptionGroupTable", SubscriptionGroupConfig)
-        self.data_version = DataVersion(timestamp=now_ms())
 
-    def load(self) -> None:
-        """Lay the file over the built-in groups.
-
-        Raises:
-            StoreError: neither the file nor its backup can be read.
-        """
-        self._file.load(self._read)
-
-    def _read(self, content: Any) -> None:
-        table = content.get("subscriptionGroupTable") or {}
-        groups = msgspec.convert(table, dict[str, SubscriptionGroupConfig], strict=False)
-        version = content.get("dataVersion")
-        if version:
-            self.data_version = msgspec.convert(version, DataVersion, strict=False)
-        self._kept.note(content)
-        self._groups.update(groups)
+    def _check_room(self, count: int) -> None:
+        check_room("consumer groups", count, MAX_GROUPS)
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
         """The group's settings, creating it where that is allowed.
@@ -65,18 +46,17 @@ class SubscriptionGroupManager:
         Raises:
             RequestError: 1, the group is new and there are too many, or the file cannot be written.
         """
-        found = self._groups.get(group)
+        found = self._entries.get(group)
         if found is not None or not self.may_create(group):
             return found
-        check_room("consumer groups", len(self._groups), MAX_GROUPS)
         created = SubscriptionGroupConfig(group)
-        self._replace_all({**self._groups, group: created})
+        self._update(group, created)
         _log.info("consumer group %s created", group)
         return created
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
         """The group's settings; creates nothing."""
-        return self._groups.get(group)
+        return self._entries.get(group)
 
     def update(self, group: SubscriptionGroupConfig) -> None:
         """Create or replace a group.
@@ -85,21 +65,7 @@ class SubscriptionGroupManager:
             RequestError: 1, the group is new and there are too many, or the file cannot be written; nothing
                 has changed.
         """
-        if group.group_name not in self._groups:
-            check_room("consumer groups", len(self._groups), MAX_GROUPS)
-        self._replace_all({**self._groups, group.group_name: group})
-
-    def delete(self, group: str) -> bool:
-        """Forget a group's settings; False when there was none.
-
-        Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
-        """
-        if group not in self._groups:
-            return False
-        self._replace_all({name: config for name, config in self._groups.items() if name != group})
-        self._kept.drop(group)
-        return True
+        self._update(group.group_name, group)
 
     def may_create(self, group: str) -> bool:
         """Whether ``find`` would create an unknown group of this name."""
@@ -111,26 +77,8 @@ class SubscriptionGroupManager:
         Raises:
             RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
         """
-        if wrapper.data_version != self.data_version:
-            check_room("consumer groups", len(wrapper.subscription_group_table) - 1, MAX_GROUPS)
-            self._replace_all(dict(wrapper.subscription_group_table), wrapper.data_version)
-            self._kept.forget()
+        self._take_over(wrapper.subscription_group_table, wrapper.data_version)
 
     def table(self) -> SubscriptionGroupWrapper:
         """All groups as they are."""
-        return SubscriptionGroupWrapper(dict(self._groups), self.data_version)
-
-    def _replace_all(
-        self, groups: dict[str, SubscriptionGroupConfig], version: DataVersion | None = None
-    ) -> None:
-        is_own = version is None
-        if version is None:
-            version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
-        content = {
-            "dataVersion": {"counter": version.counter, "timestamp": version.timestamp},
-            "subscriptionGroupTable": {name: msgspec.to_builtins(group) for name, group in groups.items()},
-        }
-        # What was kept is not a master's.
-        save_or_refuse(self._file, self._kept.added_to(content) if is_own else content)
-        self._groups = groups
-        self.data_version = version
+        return SubscriptionGroupWrapper(dict(self._entries), self.data_version)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.limits import MAX_TOPICS, check_room
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.tables.saved_table import save_or_refuse
+from rewindmq.broker.tables.config_table import ConfigTable
 from rewindmq.broker.tables.topic_attributes import is_compacted
-from rewindmq.broker.tables.unknown_fields import UnknownFields
-from rewindmq.protocol.body.registration import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from rewindmq.protocol.body.registration import TopicConfig, TopicConfigSerializeWrapper
 from rewindmq.protocol.message.sysflag import PERM_READ_WRITE, Perm
 from rewindmq.protocol.names import (
     BENCHMARK_TOPIC,
@@ -30,50 +29,32 @@ _PERM_TEMPLATE: Final = PERM_READ_WRITE | Perm.INHERIT
 _SCHEDULE_QUEUES: Final = 18
 
 
-class TopicConfigManager:
+class TopicConfigManager(ConfigTable[TopicConfig]):
     """RocketMQ 4.9.4 ``TopicConfigManager``; every change is on disk before it is announced.
 
     Attributes:
         on_change: called after each change, to register it at the name servers.
         on_compacted: called with the topics of the compaction store, when they are known and when there is
             another one.
-        data_version: another object after each change.
     """
 
     def __init__(self, config: BrokerConfig, file: ConfigFile, now_ms: Callable[[], int]) -> None:
+        built_in = {topic.topic_name: topic for topic in _built_in(config)}
+        super().__init__(file, now_ms, key="topicConfigTable", entry=TopicConfig, built_in=built_in)
         self._config = config
-        self._file = file
-        self._now_ms = now_ms
         self.on_change: Callable[[], None] = _nobody_to_tell
         self.on_compacted: Callable[[Collection[str]], None] = _nobody_who_compacts
-        self._topics = {topic.topic_name: topic for topic in _built_in(config)}
-        self._built_in = frozenset(self._topics)
-        self._kept = UnknownFields("topicConfigTable", TopicConfig)
-        self.data_version = DataVersion(timestamp=now_ms())
+        self._built_in = frozenset(built_in)
 
-    def load(self) -> None:
-        """Lay the file over the built-in topics.
+    def _on_replaced(self) -> None:
+        self.on_compacted([name for name, topic in self._entries.items() if is_compacted(topic)])
 
-        Raises:
-            StoreError: neither the file nor its backup can be read.
-        """
-        self._file.load(self._read)
-        self._tell_compacted()
-
-    def _tell_compacted(self) -> None:
-        self.on_compacted([name for name, topic in self._topics.items() if is_compacted(topic)])
-
-    def _read(self, content: Any) -> None:
-        table = msgspec.convert(content.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False)
-        version = content.get("dataVersion")
-        if version:
-            self.data_version = msgspec.convert(version, DataVersion, strict=False)
-        self._kept.note(content)
-        self._topics.update(table)
+    def _check_room(self, count: int) -> None:
+        check_room("topics", count, MAX_TOPICS)
 
     def find(self, topic: str) -> TopicConfig | None:
         """The topic's settings; not to be changed in place."""
-        return self._topics.get(topic)
+        return self._entries.get(topic)
 
     @property
     def built_in(self) -> frozenset[str]:
@@ -95,13 +76,13 @@ class TopicConfigManager:
         Raises:
             RequestError: 1, there are too many topics.
         """
-        template = self._topics.get(default_topic)
+        template = self._entries.get(default_topic)
         # The file may still hold the default topic of a start that had it.
         is_off = default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable
         if template is None or is_off or not template.perm & Perm.INHERIT:
             _log.warning("topic %s is not created: no template %s to inherit from", topic, default_topic)
             return None
-        check_room("topics", len(self._topics), MAX_TOPICS)
+        self._check_room(len(self._entries))
         queue_nums = max(0, min(default_queue_nums, template.write_queue_nums))
         return TopicConfig(
             topic,
@@ -120,7 +101,7 @@ class TopicConfigManager:
         Raises:
             RequestError: 1, there are too many topics.
         """
-        check_room("topics", len(self._topics), MAX_TOPICS)
+        self._check_room(len(self._entries))
         return TopicConfig(
             topic,
             read_queue_nums=queue_nums,
@@ -131,7 +112,7 @@ class TopicConfigManager:
 
     def ensure(self, topic: str, queue_nums: int, topic_sys_flag: int = 0) -> TopicConfig:
         """The retry topic of that name, created unless it is there."""
-        known = self._topics.get(topic)
+        known = self._entries.get(topic)
         if known is None:
             known = self.plan(topic, queue_nums, topic_sys_flag=topic_sys_flag)
             self.update(known)
@@ -147,9 +128,7 @@ class TopicConfigManager:
             RequestError: 1, the topic is new and there are too many, or the file cannot be written; nothing
                 has changed.
         """
-        if topic.topic_name not in self._topics:
-            check_room("topics", len(self._topics), MAX_TOPICS)
-        self._replace_all({**self._topics, topic.topic_name: topic})
+        self._update(topic.topic_name, topic)
         if announce:
             self.on_change()
 
@@ -159,7 +138,7 @@ class TopicConfigManager:
         Raises:
             RequestError: 1, the file cannot be written.
         """
-        self._replace_all(self._topics)
+        self._put({})
         self.on_change()
 
     def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
@@ -168,67 +147,33 @@ class TopicConfigManager:
         Raises:
             RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
         """
-        if wrapper.data_version != self.data_version:
-            check_room("topics", len(wrapper.topic_config_table) - 1, MAX_TOPICS)
-            self._replace_all(dict(wrapper.topic_config_table), wrapper.data_version)
-            self._kept.forget()
-
-    def delete(self, topic: str) -> bool:
-        """Forget a topic; it is not unregistered, as in RocketMQ. False when there was none.
-
-        Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
-        """
-        if topic not in self._topics:
-            return False
-        self._replace_all({name: config for name, config in self._topics.items() if name != topic})
-        self._kept.drop(topic)
-        return True
+        self._take_over(wrapper.topic_config_table, wrapper.data_version)
 
     @property
     def names(self) -> Collection[str]:
         """All topics."""
-        return self._topics.keys()
+        return self._entries.keys()
 
     def mark_ordered(self, topics: Iterable[str]) -> None:
         """Set ``order`` on the topics listed in ORDER_TOPIC_CONFIG and clear it on the others."""
         ordered = set(topics)
-        wrong = [topic for name, topic in self._topics.items() if topic.order != (name in ordered)]
+        wrong = [topic for name, topic in self._entries.items() if topic.order != (name in ordered)]
         if wrong:
-            changed = {
-                topic.topic_name: msgspec.structs.replace(topic, order=not topic.order) for topic in wrong
-            }
-            self._replace_all({**self._topics, **changed})
+            self._put(
+                {topic.topic_name: msgspec.structs.replace(topic, order=not topic.order) for topic in wrong}
+            )
 
     def wrapper(self) -> TopicConfigSerializeWrapper:
         """All topics as they are registered: a broker that may not be read or written says so for each."""
         permission = self._config.broker_permission
-        topics = self._topics
+        topics = self._entries
         if permission & PERM_READ_WRITE != PERM_READ_WRITE:
             topics = {name: msgspec.structs.replace(topic, perm=permission) for name, topic in topics.items()}
         return TopicConfigSerializeWrapper(dict(topics), self.data_version)
 
     def table(self) -> TopicConfigSerializeWrapper:
         """All topics as they are."""
-        return TopicConfigSerializeWrapper(dict(self._topics), self.data_version)
-
-    def _replace_all(self, topics: dict[str, TopicConfig], version: DataVersion | None = None) -> None:
-        is_own = version is None
-        if version is None:
-            version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
-        content: dict[str, Any] = {
-            "dataVersion": _to_file(version),
-            "topicConfigTable": {name: _to_file(topic) for name, topic in topics.items()},
-        }
-        # What was kept is not a master's.
-        save_or_refuse(self._file, self._kept.added_to(content) if is_own else content)
-        self._topics = topics
-        self.data_version = version
-        self._tell_compacted()
-
-
-def _to_file(part: TopicConfig | DataVersion) -> dict[str, Any]:
-    return {key: value for key, value in msgspec.to_builtins(part).items() if value is not None}
+        return TopicConfigSerializeWrapper(dict(self._entries), self.data_version)
 
 
 def _built_in(config: BrokerConfig) -> Iterable[TopicConfig]:
