@@ -15,8 +15,7 @@ from rewindmq.broker.delay.hook import DelayHook
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
-from rewindmq.broker.offsets.fenced_commits import FencedCommits
-from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.profile import BrokerProfile

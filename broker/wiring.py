@@ -10,7 +10,7 @@ from typing import Final
 from rewindmq.broker.background.flush import BackgroundFlush
 from rewindmq.broker.background.registration import BrokerIdentity, Registration
 from rewindmq.broker.background.retention import Retention
-from rewindmq.broker.background.service import BackgroundService
+from rewindmq.broker.background.schedule import BackgroundService
 from rewindmq.broker.background.stats import BrokerStats
 from rewindmq.broker.background.sync_flush import SyncFlush
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup, ConsumerManager
@@ -28,8 +28,7 @@ from rewindmq.broker.ha.synchronize import SlaveSynchronize
 from rewindmq.broker.live_config import LiveConfig
 from rewindmq.broker.offsets.committer import OffsetCommitter
 from rewindmq.broker.offsets.delay_offsets import DelayOffsets
-from rewindmq.broker.offsets.fenced_commits import FencedCommits
-from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush
 from rewindmq.broker.offsets.reset_offset_table import ResetOffsetTable
 from rewindmq.broker.profile import PROFILES

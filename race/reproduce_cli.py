@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.remoting.process.options import positive_factor
 from rewindmq.protocol.remoting.process.standard_streams import discard_unwritten, open_closed_streams
-from rewindmq.race.commands.report_path import require_writable
 
 if TYPE_CHECKING:
     from rewindmq.race.play.reproduce import Reproduction, Script
@@ -74,6 +73,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from rewindmq.race.play.run_many import run_until_stopped
 
     if arguments.report is not None:
+        from rewindmq.race.report.output import require_writable
+
         require_writable(arguments.report)
 
     def tell(script: Script, seconds: float, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 
@@ -38,3 +39,13 @@ class Schedule:
             task()
         except Exception:
             _log.exception("%s failed", getattr(task, "__qualname__", task))
+
+
+class BackgroundService(Protocol):
+    """Begun when the broker can serve, closed before its store is."""
+
+    def begin(self, schedule: Schedule) -> None:
+        """Register what repeats (``schedule.every``); called once."""
+
+    async def close(self) -> None:
+        """End what runs and save what has to be saved; the schedule has ended before."""

@@ -6,8 +6,7 @@ import logging
 from typing import Any, NamedTuple
 
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
-from rewindmq.broker.offsets.fenced_commits import FencedCommits
-from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetRecord
 from rewindmq.protocol.body.fenced_commit import FencedCommit

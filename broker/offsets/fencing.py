@@ -13,14 +13,18 @@ the broker remembers what it delivered to that connection since the reset:
 A commit is accepted when joined, from where it joined up to the end of what was delivered. So a late result
 of a delivery before the reset can still pass where its offset lies within what came again: nothing tells the
 two apart.
+
+A commit that a reset has overtaken is listed by ``FencedCommits``; none is dropped in silence.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
-from rewindmq.broker.limits import MAX_DELIVERIES
+from rewindmq.broker.limits import MAX_DELIVERIES, MAX_FENCED_COMMITS
 from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
+from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.remoting.connection import Connection
 
 _NOWHERE = -1
@@ -139,3 +143,25 @@ class Fencing:
                 del deliveries[next(iter(deliveries))]
             delivery = deliveries[queue] = _Delivery(epoch)
         return delivery
+
+
+class FencedCommits:
+    """The newest ``MAX_FENCED_COMMITS``, and how many there were since the broker started."""
+
+    def __init__(self) -> None:
+        self._commits: deque[FencedCommit] = deque(maxlen=MAX_FENCED_COMMITS)
+        self._total = 0
+
+    def add(self, commit: FencedCommit) -> None:
+        """Note one, in the place of the oldest where there is no room."""
+        self._commits.append(commit)
+        self._total += 1
+
+    def listed(self, group: str | None, topic: str | None) -> FencedCommitList:
+        """Those of a group and topic, oldest first; None means any."""
+        commits = [
+            commit
+            for commit in self._commits
+            if (group is None or commit.group == group) and (topic is None or commit.topic == topic)
+        ]
+        return FencedCommitList(commits, self._total)

@@ -81,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None:
         return _list_models(arguments)
     from rewindmq.cluster.signals import stopped_like_ctrl_c
-    from rewindmq.race.commands.report_path import require_writable
     from rewindmq.race.explore.search.expectation import Expectation, expected
     from rewindmq.race.explore.search.search import Search
+    from rewindmq.race.report.output import require_writable
 
     setting = _setting(arguments)
     for path in (arguments.save, arguments.report):

@@ -36,11 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         RaceError: the file cannot be read, or names a step that this code does not have.
     """
-    from rewindmq.race.commands.report_path import require_writable
     from rewindmq.race.errors import RaceError
     from rewindmq.race.explore.schedule_file import code_fingerprint, read_schedule
     from rewindmq.race.explore.search.pool import Job, Pool
     from rewindmq.race.explore.transcript import describe, save_report
+    from rewindmq.race.report.output import require_writable
 
     if arguments.report is not None:
         require_writable(arguments.report)

@@ -86,9 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         RaceError: there is no such race, or not for this profile and mode; the report cannot be written.
     """
-    from rewindmq.race.commands.report_path import require_writable
     from rewindmq.race.play.run import play_simulated
     from rewindmq.race.play.run_many import default_jobs, play_many
+    from rewindmq.race.report.output import require_writable
 
     plan = _plan(arguments)
     if arguments.report is not None:

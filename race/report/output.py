@@ -1,4 +1,4 @@
-"""Puts a report where it was asked for, whole or not at all."""
+"""Writes a report as a whole or not at all, and checks before the run that this is possible."""
 
 from __future__ import annotations
 
@@ -25,3 +25,18 @@ def write_report(path: Path, text: str) -> None:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise RaceError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def require_writable(path: Path) -> None:
+    """Check before a run that its report can be written; leave nothing behind.
+
+    Raises:
+        RaceError: no file can be written there.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise RaceError(f"cannot write {path}: it is a directory")
+    if not folder.is_dir():
+        raise RaceError(f"cannot write {path}: there is no directory {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise RaceError(f"cannot write {path}: permission denied")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from rewindmq.client.listener import ConsumeConcurrentlyStatus
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.remoting.runtime import Timers
-from rewindmq.race.explore.schedule.action import Action
+from rewindmq.race.explore.schedule.step import Action
 
 Place = tuple[int, int]
 

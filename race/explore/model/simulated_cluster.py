@@ -24,11 +24,10 @@ from rewindmq.race.explore.model.listener import ExploredListener, Place
 from rewindmq.race.explore.model.model import Model, PlannedReset
 from rewindmq.race.explore.model.operator import ADMIN, ADMIN_HOST, PRODUCER, PRODUCER_HOST, ExploredOperator
 from rewindmq.race.explore.model.recorder import Recorder
-from rewindmq.race.explore.schedule.action import Action
 from rewindmq.race.explore.schedule.flight import ExploredFabric
 from rewindmq.race.explore.schedule.loop import ExploredLoop
 from rewindmq.race.explore.schedule.scheduler import Scheduler
-from rewindmq.race.explore.schedule.step import EVERYWHERE
+from rewindmq.race.explore.schedule.step import EVERYWHERE, Action
 from rewindmq.race.history import Lab
 from rewindmq.race.sim.network import Fabric
 from rewindmq.race.sim.world import World

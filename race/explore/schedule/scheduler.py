@@ -19,10 +19,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol
 
-from rewindmq.race.explore.schedule.action import Action
 from rewindmq.race.explore.schedule.flight import ExploredFabric, Lane
 from rewindmq.race.explore.schedule.loop import ExploredLoop
-from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
+from rewindmq.race.explore.schedule.step import EVERYWHERE, Action, Step, StepKind
 
 
 class Chooser(Protocol):

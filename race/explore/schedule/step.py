@@ -45,3 +45,22 @@ class Step:
     def cost(self) -> int:
         """How many messages it makes late."""
         return len(self.delayed)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that happens at most once, between two steps of the code.
+
+    Attributes:
+        name: ``crash broker-a``.
+        host: where it takes place, ``step.EVERYWHERE`` if it touches several.
+        run: makes it happen.
+        is_forced: it has happened by the end of the window, then if not before.
+        may_be_last: the window may end without it, when nothing else is left to happen.
+    """
+
+    name: str
+    host: str
+    run: Callable[[], None]
+    is_forced: bool = False
+    may_be_last: bool = True

@@ -23,8 +23,7 @@ from hypothesis.stateful import (
 
 from rewindmq.broker.clients.consumer_manager import ConsumerManager
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
-from rewindmq.broker.offsets.fenced_commits import FencedCommits
-from rewindmq.broker.offsets.fencing import Fencing
+from rewindmq.broker.offsets.fencing import FencedCommits, Fencing
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.remoting.connection import Connection

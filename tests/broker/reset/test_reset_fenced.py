@@ -677,7 +677,7 @@ def test_an_administrators_direct_write_is_fenced_with_a_word_about_what_to_do(s
 def test_fenced_commits_by_group_and_topic_the_newest_first_to_stay(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rewindmq.broker.offsets.fenced_commits.MAX_FENCED_COMMITS", 3)
+    monkeypatch.setattr("rewindmq.broker.offsets.fencing.MAX_FENCED_COMMITS", 3)
 
     async def scenario(stage: SimStage) -> None:
         peer = await stage.group_at(100)
