@@ -14,7 +14,7 @@ from tools.imports.graph import (
     packages,
     room_graph,
 )
-from tools.imports.tables import PAGE, drawn
+from tools.imports.tables import PAGE, divided, drawn, drawn_folders
 
 # Part of the system → parts it may import besides itself. A part is the longest of these names that begins a
 # module's own.
@@ -102,6 +102,7 @@ def test_a_folder_holds_twenty_files_at_most(package: str) -> None:
 
 def test_the_page_shows_which_room_imports_which() -> None:
     page = PAGE.read_text()
+    assert sorted(drawn_folders(page)) == divided()
     assert page == drawn(page), "run ./scripts/draw_imports"
 
 

@@ -1,38 +1,61 @@
-"""The tables of docs/architecture.md that say which room of a folder imports which."""
+"""The tables of docs/architecture.md that say what the rooms of a folder hold, and which imports which."""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.imports.graph import ROOT, packages, room_graph
+from tools.imports.graph import ROOT, modules, packages, room_graph
 
 PAGE: Final = ROOT / "docs" / "architecture.md"
-BEGIN: Final = "<!-- drawn by ./scripts/draw_imports -->"
-END: Final = "<!-- end of what ./scripts/draw_imports draws -->"
+
+_TABLE: Final = re.compile(
+    r"<!-- rooms of (?P<folder>[\w/]+), drawn by \./scripts/draw_imports -->\n.*?<!-- end of rooms -->",
+    re.DOTALL,
+)
+_ASIDE: Final = re.compile(r" \([^)]*\)")
 
 
-def packages_with_rooms() -> list[str]:
-    """Return the packages that hold other packages, by name."""
-    return sorted({name.rpartition(".")[0] for name in packages()} - {""})
+def divided() -> list[str]:
+    """Return the packages that are divided into two rooms or more, by name."""
+    parents = [name.rpartition(".")[0] for name in packages()]
+    return sorted({parent for parent in parents if parent and parents.count(parent) > 1})
 
 
-def render() -> str:
-    """Return the tables of all packages with rooms, as Markdown."""
-    return "\n".join(line for package in packages_with_rooms() for line in _table(package))
+def drawn_folders(page: str) -> list[str]:
+    """Return the packages whose tables a page has, in its order."""
+    return [match["folder"].replace("/", ".") for match in _TABLE.finditer(page)]
+
+
+def drawn(page: str) -> str:
+    """Return a page with its tables drawn again."""
+    return _TABLE.sub(lambda match: _block(match["folder"]), page)
+
+
+def write(path: Path = PAGE) -> None:
+    """Draw the tables of the page again."""
+    path.write_text(drawn(path.read_text()))
+
+
+def _block(folder: str) -> str:
+    lines = [
+        f"<!-- rooms of {folder}, drawn by ./scripts/draw_imports -->",
+        *_table(folder.replace("/", ".")),
+        "<!-- end of rooms -->",
+    ]
+    return "\n".join(lines)
 
 
 def _table(package: str) -> Iterator[str]:
     graph = room_graph(package)
-    yield f"### `{package.replace('.', '/')}/`"
-    yield ""
-    yield "| room | imports, of this folder |"
-    yield "|---|---|"
+    yield f"| room of `{package.replace('.', '/')}/` | holds | imports, of the same folder |"
+    yield "|---|---|---|"
     for room in sorted(graph.keys() & packages() - {package}):
         imported = ", ".join(_label(package, name) for name in sorted(graph[room]))
-        yield f"| {_label(package, room)} | {imported or '–'} |"
-    yield ""
+        yield f"| {_label(package, room)} | {_summary(modules()[room])} | {imported or '–'} |"
 
 
 def _label(package: str, room: str) -> str:
@@ -40,15 +63,8 @@ def _label(package: str, room: str) -> str:
     return f"`{name}/`" if room in packages() and room != package else f"`{name}`"
 
 
-def drawn(page: str) -> str:
-    """Return a page with the tables between its two marks replaced."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin
-    assert end
-    return f"{before}{begin}\n\n{render()}\n{end}{after}"
-
-
-def write(path: Path = PAGE) -> None:
-    """Draw the tables of the page again."""
-    path.write_text(drawn(path.read_text()))
+def _summary(path: Path) -> str:
+    """The first sentence or line of a module's docstring, without asides."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    line = _ASIDE.sub("", text.partition("\n")[0]).partition(". ")[0]
+    return line.rstrip(".").replace("``", "`").replace("|", "\\|")
