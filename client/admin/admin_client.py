@@ -28,7 +28,7 @@ from rewindmq.client.admin.queue_reset import QueueReset
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.reset import ResetResult, RollbackStats
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP, parse_reset_timestamp
-from rewindmq.client.client_config import make_config
+from rewindmq.client.core.client_config import make_config
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.connection import ConsumerConnection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.topics import examine_broker_cluster_info
-from rewindmq.client.route import MASTER_ID
+from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.fenced_commit import FencedCommitList
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.remote import TIMEOUT, AdminRemote
-from rewindmq.client.pull_result import decode_pull_response
+from rewindmq.client.consume.pull_result import decode_pull_response
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rewindmq.client.broker_api import BrokerApi
-from rewindmq.client.client_config import ClientConfig
-from rewindmq.client.route import MASTER_ID
+from rewindmq.client.core.broker_api import BrokerApi
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType

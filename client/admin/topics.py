@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.remote import AdminRemote
-from rewindmq.client.route import MASTER_ID
+from rewindmq.client.core.route import MASTER_ID
 from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.kv import KVTable
 from rewindmq.protocol.body.registration import TopicConfig

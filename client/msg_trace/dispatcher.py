@@ -20,8 +20,8 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 
 if TYPE_CHECKING:
-    from rewindmq.client.client_config import ClientConfig
-    from rewindmq.client.producer import Producer
+    from rewindmq.client.core.client_config import ClientConfig
+    from rewindmq.client.produce.producer import Producer
 
 _log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class TraceDispatcher:
 
 def _inner_producer(runtime: Runtime, host: ClientConfig, group: str) -> Producer:
     # Producers are what has dispatchers.
-    from rewindmq.client.producer import Producer
+    from rewindmq.client.produce.producer import Producer
 
     namesrv = ";".join(host.namesrv_addrs)
     return Producer(

@@ -22,7 +22,7 @@ from rewindmq.client.msg_trace.records import (
     SubAfter,
     SubBefore,
 )
-from rewindmq.client.send_result import SendResult, SendStatus
+from rewindmq.client.produce.send_result import SendResult, SendStatus
 from rewindmq.protocol.header.message import EndTransactionRequestHeader
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.properties import (
@@ -38,8 +38,8 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 if TYPE_CHECKING:
-    from rewindmq.client.client_config import ClientConfig
-    from rewindmq.client.send_request import Outgoing
+    from rewindmq.client.core.client_config import ClientConfig
+    from rewindmq.client.produce.send_request import Outgoing
 
 NULL: Final = "null"
 _DEFAULT_REGION: Final = "DefaultRegion"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from rewindmq.client import PushConsumer
-from rewindmq.client.listener import MessageListener
-from rewindmq.client.push_options import PushOptionKwargs
+from rewindmq.client.push.listener import MessageListener
+from rewindmq.client.push.options import PushOptionKwargs
 from rewindmq.protocol.body.registration import (
     DataVersion,
     RegisterBrokerBody,

@@ -23,7 +23,7 @@ from rewindmq.client.admin.running_info_report import (
     format_running_info,
     have_same_subscriptions,
 )
-from rewindmq.client.running_info import Property
+from rewindmq.client.consume.running_info import Property
 from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.body.running_info import CMResult, ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.code import ResponseCode

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
-from rewindmq.client.listener import MessageListenerOrderly
-from rewindmq.client.push_options import PushOptionKwargs
+from rewindmq.client.push.listener import MessageListenerOrderly
+from rewindmq.client.push.options import PushOptionKwargs
 from rewindmq.protocol.profile import Profile
 from tests.support.stage import SimStage
 

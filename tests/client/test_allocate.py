@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.client.allocate import (
+from rewindmq.client.consume.allocate import (
     AllocateAveragely,
     AllocateByCircle,
     AllocateByConfig,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rewindmq.client import ClientError, ConsumeFromWhere, MessageModel, PushConsumer
-from rewindmq.client.client_config import make_config
-from rewindmq.client.instance import ClientInstance
-from rewindmq.client.local_offset_store import LocalFileOffsetStore
+from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
+from rewindmq.client.core.client_config import make_config
+from rewindmq.client.core.instance import ClientInstance
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rewindmq.client import MessageExt
-from rewindmq.client.consume_statistics import ConsumeStatistics
-from rewindmq.client.process_queue import ProcessQueue
-from rewindmq.client.running_info import running_tasks
+from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.consume.running_info import running_tasks
+from rewindmq.client.push.consume_statistics import ConsumeStatistics
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
 from rewindmq.protocol.body_codec import decode_body

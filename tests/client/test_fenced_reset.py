@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rewindmq.client import ConsumeFromWhere, PullStatus
-from rewindmq.client.listener import MessageListener
+from rewindmq.client.push.listener import MessageListener
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -136,7 +136,7 @@ def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
         assert sorted(set(listener.offsets[100:])) == list(range(100))
         check_stored_follows_deliveries(stage, start)
 
-    with caplog.at_level(logging.WARNING, "rewindmq.client.offset_store"):
+    with caplog.at_level(logging.WARNING, "rewindmq.client.consume.offset_store"):
         play(scene, **FENCED)
     assert [record.args for record in caplog.records if "fenced" in record.message] != []
     assert len([record for record in caplog.records if "fenced" in record.message]) == 1

@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from rewindmq.client.client_config import make_config
-from rewindmq.client.instance import ClientInstance
-from rewindmq.client.instance_registry import get_or_create_instance
+from rewindmq.client.core.client_config import make_config
+from rewindmq.client.core.instance import ClientInstance
+from rewindmq.client.core.instance_registry import get_or_create_instance
 from rewindmq.protocol.command import SerializeType
 from rewindmq.race.sim import World
 

@@ -18,9 +18,9 @@ from rewindmq.client import (
     PullConsumer,
     PushConsumer,
 )
-from rewindmq.client.lifecycle import Client
-from rewindmq.client.periodic import PeriodicTask
-from rewindmq.client.rebalance_service import RebalanceService
+from rewindmq.client.core.lifecycle import Client
+from rewindmq.client.core.periodic import PeriodicTask
+from rewindmq.client.core.rebalance_service import RebalanceService
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.names import DEFAULT_TOPIC
 from rewindmq.protocol.remoting.runtime import Runtime

@@ -24,8 +24,8 @@ from rewindmq.client.msg_trace.records import (
     encode,
     trace_keys,
 )
-from rewindmq.client.transaction import LocalTransactionState
-from rewindmq.client.transaction_producer import TransactionProducer
+from rewindmq.client.produce.transaction import LocalTransactionState
+from rewindmq.client.produce.transaction_producer import TransactionProducer
 from rewindmq.protocol.limits import MAX_GROUP_LENGTH
 from rewindmq.protocol.profile import Profile
 from tests.client.inbox import Inbox

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindmq.client import ClientError, Message, MessageQueue, select_queue_by_hash
-from rewindmq.client.orderly_queue import OrderlyProcessQueue
-from rewindmq.client.queue_locks import acquire_within
+from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
+from rewindmq.client.consume.queue_locks import acquire_within
 from rewindmq.race.sim import World
 from tests.client.client_records import message
 

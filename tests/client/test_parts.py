@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rewindmq.client import ClientError, ConsumeFromWhere, MessageQueue, PushConsumer
-from rewindmq.client.client_config import make_config
-from rewindmq.client.instance import ClientInstance
-from rewindmq.client.local_offset_store import LocalFileOffsetStore
-from rewindmq.client.offset_store import RemoteOffsetStore
-from rewindmq.client.route import PublishInfo, publish_queues, subscribe_queues, template_route
-from rewindmq.client.start_offset import start_offset
+from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
+from rewindmq.client.consume.offset_store import RemoteOffsetStore
+from rewindmq.client.consume.start_offset import start_offset
+from rewindmq.client.core.client_config import make_config
+from rewindmq.client.core.instance import ClientInstance
+from rewindmq.client.core.route import PublishInfo, publish_queues, subscribe_queues, template_route
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.sysflag import Perm

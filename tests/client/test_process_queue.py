@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.consume.process_queue import ProcessQueue
 from tests.client.client_records import message
 
 

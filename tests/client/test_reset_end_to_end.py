@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
-from rewindmq.client.reset import ResetState
+from rewindmq.client.push.reset import ResetState
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from tests.client.inbox import Inbox

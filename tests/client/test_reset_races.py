@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewindmq.client.profile import CLIENT_PROFILES, ClientProfile
+from rewindmq.client.core.profile import CLIENT_PROFILES, ClientProfile
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand

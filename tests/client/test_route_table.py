@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from rewindmq.client.route_table import RouteTable
+from rewindmq.client.core.route_table import RouteTable
 from rewindmq.protocol.body.route import TopicRouteData
 
 

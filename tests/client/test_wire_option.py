@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from rewindmq.__main__ import build_parser, main
-from rewindmq.client.wire_option import chosen_wire
+from rewindmq.client.cli.wire_option import chosen_wire
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.frame import FrameDecoder
 

@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    from rewindmq.client.route import MASTER_ID
+    from rewindmq.client.core.route import MASTER_ID
     from rewindmq.protocol.body.registration import TopicConfig
     from rewindmq.protocol.errors import ClientError
 
