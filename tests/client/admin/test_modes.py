@@ -15,7 +15,7 @@ from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHead
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.connection import Connection
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

@@ -10,7 +10,7 @@ from rewindmq.client import AdminClient, Producer
 from rewindmq.client.admin.commands import write_perm
 from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.profile import RELEASES, Profile
-from tests.admin.members import TOPIC
+from tests.client.admin.members import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

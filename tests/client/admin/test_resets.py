@@ -10,7 +10,7 @@ from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

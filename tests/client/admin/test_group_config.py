@@ -6,7 +6,7 @@ import pytest
 
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
 from rewindmq.protocol.errors import ClientError, ResponseError
-from tests.admin.members import TOPIC
+from tests.client.admin.members import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

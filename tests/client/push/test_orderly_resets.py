@@ -13,7 +13,7 @@ from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from tests.client.orderly_props import SUSPEND, InOrder, consume
+from tests.client.push.orderly_props import SUSPEND, InOrder, consume
 from tests.client.race_props import check_stored_follows_deliveries, live_chains, next_idle_pull, reset, since
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

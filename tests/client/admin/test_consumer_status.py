@@ -29,7 +29,7 @@ from rewindmq.protocol.body.running_info import CMResult, ConsumerRunningInfo, P
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.profile import RELEASES, Profile
-from tests.admin.members import GROUP, TOPIC, member
+from tests.client.admin.members import GROUP, TOPIC, member
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

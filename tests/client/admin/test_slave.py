@@ -7,7 +7,7 @@ from typing import Any
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerRole
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
-from tests.admin.members import GROUP, TOPIC, member
+from tests.client.admin.members import GROUP, TOPIC, member
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

@@ -17,7 +17,7 @@ from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.client import RemotingClient
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.subscription import build_subscription_data
-from tests.admin.members import GROUP, TOPIC, member, start_mute_broker
+from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -7,7 +7,7 @@ import pytest
 from rewindmq.client import AdminClient, Message, MessageQueue, Producer
 from rewindmq.protocol.errors import ClientError, ConnectError, ResponseError
 from rewindmq.race.sim import World
-from tests.admin.members import member
+from tests.client.admin.members import member
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -14,8 +14,8 @@ from rewindmq.client import (
     MessageExt,
     ReconsumeLater,
 )
-from tests.client.orderly_props import SUCCESS
-from tests.client.orderly_props import consume as consume_orderly
+from tests.client.push.orderly_props import SUCCESS
+from tests.client.push.orderly_props import consume as consume_orderly
 from tests.support.clients import OK
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

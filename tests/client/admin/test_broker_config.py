@@ -7,7 +7,7 @@ import pytest
 from rewindmq.client import ClientError, Message, Producer
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
-from tests.admin.members import TOPIC
+from tests.client.admin.members import TOPIC
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

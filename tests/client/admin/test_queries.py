@@ -23,7 +23,7 @@ from rewindmq.client.msg_trace.records import (
     encode,
 )
 from rewindmq.protocol.errors import ResponseError, RewindMQError
-from tests.admin.members import TOPIC
+from tests.client.admin.members import TOPIC
 from tests.support.answers import present
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewindmq.protocol.errors import ClientError, ResponseError
-from tests.admin.members import GROUP, TOPIC
+from tests.client.admin.members import GROUP, TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

@@ -26,7 +26,7 @@ from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World
 from tests.client.client_records import record
-from tests.client.orderly_props import RELEASES, SUCCESS, SUSPEND, InOrder, consume
+from tests.client.push.orderly_props import RELEASES, SUCCESS, SUSPEND, InOrder, consume
 from tests.client.race_props import since
 from tests.client.scripted_broker import ScriptedBroker, pull_answer
 from tests.client.scripted_stage import ALL, consumer_of, play_scripted

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.sim import World
-from tests.client.orderly_props import consume
+from tests.client.push.orderly_props import consume
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 

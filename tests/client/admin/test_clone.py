@@ -7,7 +7,7 @@ import pytest
 from rewindmq.client import MessageQueue
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.profile import RELEASES, Profile
-from tests.admin.members import GROUP, TOPIC, member
+from tests.client.admin.members import GROUP, TOPIC, member
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
