@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Unpack
 
 from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
@@ -48,7 +48,7 @@ class Consumer(Client):
         self.made_at = self.runtime.clock.now_ms()
         self.subscriptions: dict[str, SubscriptionData] = {}
 
-    # What the instance asks of either kind (``GroupConsumer``).
+    # What the instance asks (``ConsumerInner``).
 
     def topics(self) -> Collection[str]:
         return self.subscriptions.keys()
@@ -59,6 +59,10 @@ class Consumer(Client):
 
     async def persist_offsets(self) -> None:
         await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
+
+    async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
+        """False: a reset (220) passes this consumer by (``behaviour.md`` C.14, D.6)."""
+        return False
 
     # What administrators ask (``consumer_requests``).
 

@@ -22,7 +22,7 @@ class EpochConsumer(Consumer):
             self.rebalancer.begin_again(queue, process_queue, offset, epoch)
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """See ``GroupConsumer``; an answer may have told of this reset, or of a later one, before."""
+        """See ``ConsumerInner``; an answer may have told of this reset, or of a later one, before."""
         owner = self.process_queues.get(queue)
         if owner is not None and owner.epoch is not None and owner.epoch < epoch:
             self.begin_again(queue, owner, offset, epoch)

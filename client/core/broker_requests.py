@@ -5,11 +5,14 @@ Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from rewindmq.client.core.consumer_requests import ConsumerRequests
+from rewindmq.client.core.consumer_requests import ConsumerHost, ConsumerRequests
+from rewindmq.client.core.rebalance_service import RebalanceService
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.body_codec import decode_body
 from rewindmq.protocol.code import RequestCode
@@ -22,9 +25,7 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.properties import PGROUP
 from rewindmq.protocol.record import RecordError, decode_record
 from rewindmq.protocol.remoting.connection import Connection, Handler
-
-if TYPE_CHECKING:
-    from rewindmq.client.core.instance import ClientInstance
+from rewindmq.protocol.remoting.runtime import Runtime
 
 _log = logging.getLogger(__name__)
 
@@ -39,10 +40,27 @@ class TransactionChecker(Protocol):
         """Answer, later, the broker at ``address``."""
 
 
+class RequestHost(ConsumerHost, Protocol):
+    """What these requests need of a client instance."""
+
+    runtime: Runtime
+    client_id: str
+    rebalance_service: RebalanceService
+
+    def find_producer(self, group: str) -> object | None:
+        """The group's producer here."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that nobody waits for."""
+
+    async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
+        """Have the group's consumer here carry out a reset."""
+
+
 class BrokerRequests:
     """The requests that reach one instance, each handled in its turn for a slot of the callback pool."""
 
-    def __init__(self, instance: ClientInstance) -> None:
+    def __init__(self, instance: RequestHost) -> None:
         self._instance = instance
 
     def handlers(self) -> dict[int, Handler]:

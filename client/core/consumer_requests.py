@@ -6,9 +6,11 @@ resets; here each holds a slot of the callback pool for as long as it takes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from rewindmq.client.consume.running_info import running_tasks
+from rewindmq.client.core.callback_pool import CallbackPool
+from rewindmq.client.core.inner import ConsumerInner
+from rewindmq.client.core.stack_dump import stack_dump
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -19,14 +21,20 @@ from rewindmq.protocol.header.reset import GetConsumerStatusRequestHeader
 from rewindmq.protocol.record import decode_records
 from rewindmq.protocol.remoting.connection import Connection, Handler
 
-if TYPE_CHECKING:
-    from rewindmq.client.core.instance import ClientInstance, GroupConsumer
+
+class ConsumerHost(Protocol):
+    """What these requests need of a client instance."""
+
+    callbacks: CallbackPool
+
+    def find_consumer(self, group: str) -> ConsumerInner | None:
+        """The group's consumer here."""
 
 
 class ConsumerRequests:
     """The answers of one instance's consumers."""
 
-    def __init__(self, instance: ClientInstance) -> None:
+    def __init__(self, instance: ConsumerHost) -> None:
         self._instance = instance
 
     def handlers(self) -> dict[int, Handler]:
@@ -55,7 +63,7 @@ class ConsumerRequests:
             except RewindMQError as error:
                 raise RequestError(ResponseCode.SYSTEM_ERROR, f"no running info: {error}") from None
             if header.jstack_enable:
-                info.jstack = running_tasks()
+                info.jstack = stack_dump()
             return RemotingCommand(ResponseCode.SUCCESS, body=info)
 
     async def _on_consume_directly(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -73,7 +81,7 @@ class ConsumerRequests:
             result = await consumer.consume_message_directly(messages[0])
             return RemotingCommand(ResponseCode.SUCCESS, body=result)
 
-    def _find(self, group: str) -> GroupConsumer:
+    def _find(self, group: str) -> ConsumerInner:
         consumer = self._instance.find_consumer(group)
         if consumer is None:
             raise RequestError(

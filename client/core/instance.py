@@ -9,24 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from rewindmq.client.core.broker_api import BrokerApi
 from rewindmq.client.core.broker_requests import BrokerRequests
 from rewindmq.client.core.callback_pool import CallbackPool
 from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.inner import ClientInner, ConsumerInner
 from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.core.rebalance_service import RebalanceService
 from rewindmq.client.core.route import MASTER_ID
 from rewindmq.client.core.route_table import RouteTable
-from rewindmq.client.push.reset import ResettableConsumer, reset_consumer
-from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
+from rewindmq.protocol.body.heartbeat import HeartbeatData, ProducerData
 from rewindmq.protocol.body.route import TopicRouteData
-from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.errors import ClientError, RewindMQError
-from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.client import RemotingClient
@@ -41,46 +39,6 @@ HEARTBEAT = (1.0, 30.0)
 PERSIST = (10.0, 5.0)
 
 _log = logging.getLogger(__name__)
-
-
-class GroupMember(Protocol):
-    """What an instance asks of each producer and consumer."""
-
-    @property
-    def group(self) -> str: ...
-
-    def topics(self) -> Collection[str]:
-        """Topics whose routes it uses."""
-
-    def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """The name server answered for ``topic``."""
-
-
-class GroupConsumer(GroupMember, Protocol):
-    """What an instance asks of each consumer besides."""
-
-    def heartbeat_data(self) -> ConsumerData: ...
-
-    async def rebalance(self) -> bool:
-        """Take over and give up queues; returns whether nothing is left to be done."""
-
-    async def persist_offsets(self) -> None:
-        """Commit the offsets of the queues it owns."""
-
-    def resettable(self) -> ResettableConsumer | None:
-        """Itself, when it is of the kind that obeys 220."""
-
-    def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """A broker says that a fenced reset moved this queue."""
-
-    def offsets_in_memory(self, topic: str) -> dict[MessageQueue, int]:
-        """Its progress in a topic, in all of them when it is blank."""
-
-    async def running_info(self) -> ConsumerRunningInfo:
-        """What it is doing now."""
-
-    async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
-        """Hand one message to the listener, beside all that is pulled."""
 
 
 class ClientInstance:
@@ -104,7 +62,7 @@ class ClientInstance:
             wire=config.wire,
             greeting=lambda: self.api.heartbeat_command(self._heartbeat_data()),
         )
-        self.api = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
+        self.api: BrokerApi = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
         self.routes = RouteTable(self.api, self._on_route)
         self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
         self.callbacks = CallbackPool(config.client_callback_executor_threads)
@@ -112,8 +70,8 @@ class ClientInstance:
         self.rebalance_service = RebalanceService(
             runtime, self.switches.rebalance_min_interval, self.rebalance
         )
-        self._producers: dict[str, GroupMember] = {}
-        self._consumers: dict[str, GroupConsumer] = {}
+        self._producers: dict[str, ClientInner] = {}
+        self._consumers: dict[str, ConsumerInner] = {}
         self._periodic: list[PeriodicTask] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_started = False
@@ -173,7 +131,7 @@ class ClientInstance:
 
     # Groups.
 
-    def register_producer(self, producer: GroupMember) -> None:
+    def register_producer(self, producer: ClientInner) -> None:
         """Raises ClientError when the group has a producer here already."""
         if producer.group in self._producers:
             raise ClientError(
@@ -181,7 +139,7 @@ class ClientInstance:
             )
         self._producers[producer.group] = producer
 
-    def register_consumer(self, consumer: GroupConsumer) -> None:
+    def register_consumer(self, consumer: ConsumerInner) -> None:
         """Raises ClientError when the group has a consumer here already."""
         if consumer.group in self._consumers:
             raise ClientError(
@@ -193,7 +151,7 @@ class ClientInstance:
         """The group's producer here."""
         return self._producers.get(group)
 
-    def find_consumer(self, group: str) -> GroupConsumer | None:
+    def find_consumer(self, group: str) -> ConsumerInner | None:
         """The group's consumer here."""
         return self._consumers.get(group)
 
@@ -257,7 +215,7 @@ class ClientInstance:
     # Timers.
 
     async def _refresh_routes(self) -> None:
-        members: list[GroupMember] = [*self._consumers.values(), *self._producers.values()]
+        members: list[ClientInner] = [*self._consumers.values(), *self._producers.values()]
         for topic in dict.fromkeys(topic for member in members for topic in member.topics()):
             await self.routes.refresh(topic)
 
@@ -280,18 +238,15 @@ class ClientInstance:
         return balanced
 
     def _on_route(self, topic: str, route: TopicRouteData) -> None:
-        members: list[GroupMember] = [*self._producers.values(), *self._consumers.values()]
+        members: list[ClientInner] = [*self._producers.values(), *self._consumers.values()]
         for member in members:
             member.route_changed(topic, route)
 
     # Resets.
 
-    async def reset_offsets(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
-        """Carry out a reset on one consumer of this instance, see ``reset``."""
+    async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
+        """Have one consumer of this instance carry out a reset, after those before it where they queue."""
         async with self.reset_lock():
             consumer = self.find_consumer(group)
-            resettable = consumer.resettable() if consumer is not None else None
-            if resettable is None:
+            if consumer is None or not await consumer.reset(topic, targets):
                 _log.info("[reset-offset] consumer dose not exist. group=%s", group)
-            else:
-                await reset_consumer(resettable, topic, targets)

@@ -283,7 +283,7 @@ class LitePullConsumer(LitePositions):
         """See ``start_offset.OffsetSource``; memory first, as opposed to push consumers."""
         return await self.offset_store.read(queue)
 
-    # What the instance asks (``GroupConsumer``).
+    # What the instance asks (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
@@ -298,9 +298,6 @@ class LitePullConsumer(LitePositions):
         if self.subscription_type is not SubscriptionType.SUBSCRIBE:
             return True
         return await self.rebalancer.run(self.subscriptions)
-
-    def resettable(self) -> None:
-        """A reset passes it by (``behaviour.md`` C.14, D.6)."""
 
 
 async def _no_news(topic: str) -> None:

@@ -303,7 +303,7 @@ class Producer(Client):
         if self._trace is not None:
             self._trace.dispatcher.abort()
 
-    # What the instance asks (``GroupMember``).
+    # What the instance asks (``ClientInner``).
 
     def topics(self) -> Collection[str]:
         return self._topics

@@ -196,7 +196,7 @@ class PullConsumer(QueueReader):
     def _let_go(self) -> None:
         self.rebalancer.drop_all()
 
-    # What the instance asks (``GroupConsumer``).
+    # What the instance asks (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
@@ -209,9 +209,6 @@ class PullConsumer(QueueReader):
 
     async def rebalance(self) -> bool:
         return await self.rebalancer.run(self.subscriptions)
-
-    def resettable(self) -> None:
-        """A reset passes it by (``behaviour.md`` D.6)."""
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
         """The application is told by its next pull."""

@@ -5,6 +5,7 @@ Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Unpack
 
@@ -29,7 +30,7 @@ from rewindmq.client.push.listener_errors import ListenerErrors, require_listene
 from rewindmq.client.push.options import PushOptionKwargs, PushOptions, parse_consume_timestamp
 from rewindmq.client.push.orderly_pull import OrderlyPullChain
 from rewindmq.client.push.pull_loop import PullChain
-from rewindmq.client.push.reset import ResetState
+from rewindmq.client.push.reset import ResetState, reset_consumer
 from rewindmq.protocol.body.heartbeat import (
     ConsumerData,
     ConsumeType,
@@ -241,7 +242,7 @@ class PushConsumer(EpochConsumer):
             chain.stop()
         self._chains.clear()
 
-    # What the instance asks (``GroupConsumer``).
+    # What the instance asks (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
@@ -271,8 +272,10 @@ class PushConsumer(EpochConsumer):
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
         return await self.consume_service.consume_message_directly(message)
 
-    def resettable(self) -> PushConsumer:
-        return self
+    async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
+        """Carry out a reset that a broker asks for (220), see ``reset_consumer``; it takes 10 s."""
+        await reset_consumer(self, topic, targets)
+        return True
 
     # What a reset asks (``ResettableConsumer``).
 

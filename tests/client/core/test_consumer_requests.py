@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rewindmq.client import MessageExt
 from rewindmq.client.consume.process_queue import ProcessQueue
-from rewindmq.client.consume.running_info import running_tasks
+from rewindmq.client.core.stack_dump import stack_dump
 from rewindmq.client.push.consume_statistics import ConsumeStatistics
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo
@@ -138,13 +138,13 @@ def test_rates_are_of_the_last_minute() -> None:
     assert queue.last_consume == 180.0
 
 
-async def test_running_tasks_tell_where_a_coroutine_waits() -> None:
+async def test_stacks_tell_where_a_coroutine_waits() -> None:
     async def waiting_for_godot() -> None:
         await asyncio.Event().wait()
 
     task = asyncio.create_task(waiting_for_godot())
     await asyncio.sleep(0)
-    text = running_tasks()
+    text = stack_dump()
     task.cancel()
     assert "waiting_for_godot" in text
     assert "thread MainThread" in text
