@@ -5,15 +5,19 @@ Source: RocketMQ 4.9.4 ``DefaultMQProducer`` and ``DefaultMQProducerImpl``.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Unpack
 
+from rewindmq.client.core.client_config import ClientConfig
 from rewindmq.client.core.lifecycle import Client, ClientKwargs
 from rewindmq.client.core.route import PublishInfo, publish_queues
-from rewindmq.client.msg_trace.hooks import SendTrace
+from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
+from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
 from rewindmq.client.produce.send_request import Outgoing, SendRequests
 from rewindmq.client.produce.send_result import STATUS_OF_CODE, SendResult, SendStatus
+from rewindmq.client.produce.send_trace import SendTrace
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -48,6 +52,12 @@ _BUSY_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.
 
 # Picks a queue of a topic: called as selector(queues, message, argument).
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
+
+# Of the producers that send trace records. The longest group name still makes a group name.
+_TRACE_GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
+_TRACE_GROUP_CHARACTERS: Final = 80
+_TRACE_INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
+_trace_numbers = itertools.count(1)
 
 _log = logging.getLogger(__name__)
 
@@ -113,9 +123,12 @@ class Producer(Client):
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._publish: dict[str, PublishInfo] = {}
         self._requests: SendRequests
-        self._trace = (
-            SendTrace(self.runtime, self.config, group, customized_trace_topic) if enable_msg_trace else None
-        )
+        self._trace: SendTrace | None = None
+        if enable_msg_trace:
+            dispatcher = make_trace_dispatcher(
+                self.runtime, self.config, group, "PRODUCE", customized_trace_topic
+            )
+            self._trace = SendTrace(dispatcher, group, self.runtime.clock.now_ms)
 
     # Sending.
 
@@ -337,3 +350,29 @@ def _send_result(response: RemotingCommand, outgoing: Outgoing, queue: MessageQu
         header.queue_offset,
         header.msg_region or "DefaultRegion",
     )
+
+
+def make_trace_dispatcher(
+    runtime: Runtime, host: ClientConfig, group: str, kind: str, topic: str | None
+) -> TraceDispatcher:
+    """A dispatcher of trace records with a producer of its own, for one producer or consumer.
+
+    Args:
+        host: the settings of the client that is traced; the inner producer's are the same.
+        group: of the client that is traced.
+        kind: PRODUCE or CONSUME.
+        topic: where the records go; None takes RocketMQ's.
+    """
+    namesrv = ";".join(host.namesrv_addrs)
+    number = next(_trace_numbers)
+    producer = Producer(
+        f"{_TRACE_GROUP_PREFIX}-{group[:_TRACE_GROUP_CHARACTERS]}-{kind}-{number}",
+        namesrv,
+        runtime=runtime,
+        profile=host.profile,
+        wire=host.wire,
+        client_ip=host.client_ip,
+        unit_name=host.unit_name,
+        instance_name=f"{_TRACE_INSTANCE_NAME}_{namesrv}",
+    )
+    return TraceDispatcher(runtime, producer, topic or DEFAULT_TRACE_TOPIC)

@@ -21,10 +21,11 @@ from rewindmq.client.consume.selector import MessageSelector
 from rewindmq.client.consume.start_offset import start_offset
 from rewindmq.client.core.checks import make_subscription
 from rewindmq.client.core.profile import ClientProfile
-from rewindmq.client.msg_trace.hooks import ConsumeTrace
+from rewindmq.client.produce.producer import make_trace_dispatcher
 from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
 from rewindmq.client.push.consume_orderly import ConsumeOrderlyService
 from rewindmq.client.push.consume_statistics import ConsumeStatistics
+from rewindmq.client.push.consume_trace import ConsumeTrace
 from rewindmq.client.push.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.push.listener_errors import ListenerErrors, require_listener
 from rewindmq.client.push.options import PushOptionKwargs, PushOptions, parse_consume_timestamp
@@ -183,9 +184,11 @@ class PushConsumer(EpochConsumer):
             self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root, owned)
         await self.offset_store.load()
         if options.enable_msg_trace:
-            self.trace = ConsumeTrace(
-                self.runtime, self.config, self.group, options.customized_trace_topic, instance.unique_ids
+            dispatcher = make_trace_dispatcher(
+                self.runtime, self.config, self.group, "CONSUME", options.customized_trace_topic
             )
+            now_ms = self.runtime.clock.now_ms
+            self.trace = ConsumeTrace(dispatcher, self.group, now_ms, instance.unique_ids)
         locks = self._make_consume_service(owned)
         self.rebalancer = Rebalance(
             instance,
