@@ -78,7 +78,7 @@ class Consumer(Client):
         }
 
     async def running_info(self) -> ConsumerRunningInfo:
-        """What it is doing now; see ``running_info.describe_push_consumer`` for errors."""
+        """What it is doing now; a push consumer may raise RewindMQError, see there."""
         return describe_consumer(self)
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:

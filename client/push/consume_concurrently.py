@@ -12,7 +12,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.core.application_error import ends_the_caller
@@ -20,6 +20,7 @@ from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.push.consume_points import ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import CONCURRENT_RESULTS, consume_directly
 from rewindmq.client.push.expired_messages import send_expired_back
+from rewindmq.client.push.host import PushHost
 from rewindmq.client.push.listener import (
     ConsumeConcurrentlyStatus,
     MessageListener,
@@ -36,9 +37,6 @@ from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
 from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
-
-if TYPE_CHECKING:
-    from rewindmq.client.push.push_consumer import PushConsumer
 
 RESUBMIT_SECONDS: Final = 5.0
 _ALL_FAILED: Final = ReconsumeLater()
@@ -63,7 +61,7 @@ class ConsumeConcurrentlyService:
 
     is_orderly: Final = False
 
-    def __init__(self, consumer: PushConsumer, listener: MessageListener, limit: int) -> None:
+    def __init__(self, consumer: PushHost, listener: MessageListener, limit: int) -> None:
         self._consumer = consumer
         self._listener = listener
         self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
@@ -82,10 +80,10 @@ class ConsumeConcurrentlyService:
         self._seen: dict[int, _Batch] = {}
         self._timeout = 60.0 * consumer.options.consume_timeout
         self._back = SendBack(consumer.instance, consumer.group, consumer.options.max_reconsume_times)
-        self._skips_removed = consumer.config.switches.send_back_skips_removed
+        self._skips_removed = consumer.switches.send_back_skips_removed
         self._cleaner: PeriodicTask | None = None
         self._is_stopped = False
-        self._checks_dropped = consumer.config.switches.checks_dropped
+        self._checks_dropped = consumer.switches.checks_dropped
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
         self._points = ConsumePoints(consumer)

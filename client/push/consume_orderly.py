@@ -12,7 +12,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.process_queue import ProcessQueue
@@ -21,6 +21,7 @@ from rewindmq.client.core.application_error import ends_the_caller
 from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.push.consume_points import ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import ORDERLY_RESULTS, consume_directly
+from rewindmq.client.push.host import PushHost
 from rewindmq.client.push.listener import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
@@ -37,9 +38,6 @@ from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
 from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
-
-if TYPE_CHECKING:
-    from rewindmq.client.push.push_consumer import PushConsumer
 
 # After this long a queue's task makes room for others.
 MAX_CONTINUOUS_SECONDS: Final = 60.0
@@ -76,7 +74,7 @@ class ConsumeOrderlyService:
     is_orderly: Final = True
 
     def __init__(
-        self, consumer: PushConsumer, listener: MessageListenerOrderly, limit: int, locks: QueueLocks
+        self, consumer: PushHost, listener: MessageListenerOrderly, limit: int, locks: QueueLocks
     ) -> None:
         self._consumer = consumer
         self._listener = listener
@@ -96,7 +94,7 @@ class ConsumeOrderlyService:
         self._timers: set[Cancellable] = set()
         self._refresh: PeriodicTask | None = None
         self._is_stopped = False
-        self._checks_dropped = consumer.config.switches.checks_dropped
+        self._checks_dropped = consumer.switches.checks_dropped
         self._clock = consumer.runtime.clock
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe

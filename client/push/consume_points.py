@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.push.host import PushHost
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
-
-if TYPE_CHECKING:
-    from rewindmq.client.push.push_consumer import PushConsumer
 
 
 class ConsumedBatch(Protocol):
@@ -37,7 +35,7 @@ def next_turn() -> Generator[None, None, None]:
 class ConsumePoints:
     """Tells the probe about batches; nothing when there is none."""
 
-    def __init__(self, consumer: PushConsumer) -> None:
+    def __init__(self, consumer: PushHost) -> None:
         self._consumer = consumer
         self._probe = consumer.runtime.probe
 

@@ -69,11 +69,17 @@ class PushHost(Protocol):
     def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
         """The queues owned now."""
 
+    def gather_statistics(self) -> None:
+        """Bring ``statistics`` up to date."""
+
     async def start_offset(self, queue: MessageQueue) -> int:
         """Where consumption of a queue begins; raises ``RewindMQError``."""
 
     def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
         """A fenced reset has moved this queue."""
+
+    def forget_pulls(self, process_queue: ProcessQueue) -> None:
+        """The queue's pulls have ended by themselves."""
 
     def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """End the queue's pulls, and have the results of running listeners discarded."""

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
 
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.rebalance import PullTarget
-from rewindmq.client.push.pull_loop import PullChain
+from rewindmq.client.push.host import PushHost
+from rewindmq.client.push.pull_loop import PullLoop
 from rewindmq.protocol.body.heartbeat import SubscriptionData
 from rewindmq.protocol.errors import RewindMQError
-
-if TYPE_CHECKING:
-    from rewindmq.client.push.push_consumer import PushConsumer
 
 _log = logging.getLogger(__name__)
 
 
-class OrderlyPullChain(PullChain):
+class OrderlyPullLoop(PullLoop):
     """Pulls while the queue is locked, from where the broker says at the first time.
 
     That is asked again because somebody else may have moved the offset between the rebalance and the lock.
@@ -26,7 +23,7 @@ class OrderlyPullChain(PullChain):
 
     __slots__ = ("_is_placed", "_locked_queue")
 
-    def __init__(self, consumer: PushConsumer, target: PullTarget) -> None:
+    def __init__(self, consumer: PushHost, target: PullTarget) -> None:
         super().__init__(consumer, target)
         assert isinstance(target.process_queue, OrderlyProcessQueue)
         self._locked_queue = target.process_queue

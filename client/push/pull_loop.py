@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rewindmq.client.consume.pull_result import PullResult, PullStatus, decode_pull_response
 from rewindmq.client.consume.rebalance import PullTarget
 from rewindmq.client.core.route import find_address
+from rewindmq.client.push.host import PushHost
 from rewindmq.protocol.body.heartbeat import MessageModel, SubscriptionData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -21,9 +22,6 @@ from rewindmq.protocol.header.pull import PullMessageRequestHeader
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
 from rewindmq.protocol.sysflag import PullSysFlag
-
-if TYPE_CHECKING:
-    from rewindmq.client.push.push_consumer import PushConsumer
 
 BROKER_HOLD_MS: Final = 15_000
 PULL_TIMEOUT: Final = 30.0
@@ -36,7 +34,7 @@ _COMMIT: Final = int(PullSysFlag.COMMIT_OFFSET)
 _log = logging.getLogger(__name__)
 
 
-class PullChain:
+class PullLoop:
     """The pulls of one ProcessQueue; ends when that is dropped."""
 
     __slots__ = (
@@ -55,7 +53,7 @@ class PullChain:
         "queue",
     )
 
-    def __init__(self, consumer: PushConsumer, target: PullTarget) -> None:
+    def __init__(self, consumer: PushHost, target: PullTarget) -> None:
         self._consumer = consumer
         self._instance = consumer.instance
         self._options = consumer.options
@@ -91,7 +89,7 @@ class PullChain:
         self._timer = None
         process_queue = self.process_queue
         if process_queue.dropped:
-            self._consumer.forget_chain(self)
+            self._consumer.forget_pulls(self.process_queue)
             return
         process_queue.last_pull = self._instance.runtime.clock.monotonic()
         delay = self._reason_to_wait()
@@ -230,7 +228,7 @@ class PullChain:
         self._next_offset = result.next_begin_offset
         self._consumer.drop_queue(self.queue, self.process_queue)
         self._instance.spawn(self._correct_offset(result.next_begin_offset))
-        self._consumer.forget_chain(self)
+        self._consumer.forget_pulls(self.process_queue)
 
     async def _correct_offset(self, offset: int) -> None:
         consumer, switches = self._consumer, self._instance.switches

@@ -16,7 +16,6 @@ from rewindmq.client.consume.offset_store import RemoteOffsetStore
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import QueueLocks
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
-from rewindmq.client.consume.running_info import describe_push_consumer
 from rewindmq.client.consume.selector import MessageSelector
 from rewindmq.client.consume.start_offset import start_offset
 from rewindmq.client.core.checks import make_subscription
@@ -29,9 +28,10 @@ from rewindmq.client.push.consume_trace import ConsumeTrace
 from rewindmq.client.push.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.push.listener_errors import ListenerErrors, require_listener
 from rewindmq.client.push.options import PushOptionKwargs, PushOptions, parse_consume_timestamp
-from rewindmq.client.push.orderly_pull import OrderlyPullChain
-from rewindmq.client.push.pull_loop import PullChain
+from rewindmq.client.push.orderly_pull import OrderlyPullLoop
+from rewindmq.client.push.pull_loop import PullLoop
 from rewindmq.client.push.reset import ResetState, reset_consumer
+from rewindmq.client.push.running_info import add_push_details
 from rewindmq.protocol.body.heartbeat import (
     ConsumerData,
     ConsumeType,
@@ -90,7 +90,7 @@ class PushConsumer(EpochConsumer):
         self.errors = ListenerErrors(group, self.runtime.clock)
         self._listener: MessageListener | None = None
         self._orderly_listener: MessageListenerOrderly | None = None
-        self._chains: dict[ProcessQueue, PullChain] = {}
+        self._pulls: dict[ProcessQueue, PullLoop] = {}
         # There once started, where asked for.
         self.trace: ConsumeTrace | None = None
         self.statistics = ConsumeStatistics(self.runtime.clock.monotonic())
@@ -240,10 +240,10 @@ class PushConsumer(EpochConsumer):
         if self.trace is not None:
             self.trace.dispatcher.abort()
         self.rebalancer.drop_all()
-        for chain in list(self._chains.values()):
-            self.drop_queue(chain.queue, chain.process_queue)
-            chain.stop()
-        self._chains.clear()
+        for pulls in list(self._pulls.values()):
+            self.drop_queue(pulls.queue, pulls.process_queue)
+            pulls.stop()
+        self._pulls.clear()
 
     # What the instance asks (``ConsumerInner``).
 
@@ -270,7 +270,9 @@ class PushConsumer(EpochConsumer):
         self.statistics.gather(self.runtime.clock.monotonic(), self.process_queues)
 
     async def running_info(self) -> ConsumerRunningInfo:
-        return await describe_push_consumer(self)
+        info = await super().running_info()
+        await add_push_details(info, self)
+        return info
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
         return await self.consume_service.consume_message_directly(message)
@@ -319,22 +321,21 @@ class PushConsumer(EpochConsumer):
         return await self.instance.api.search_offset(address, queue, timestamp)
 
     def _dispatch(self, targets: list[PullTarget]) -> None:
-        kind = OrderlyPullChain if self.consume_service.is_orderly else PullChain
+        kind = OrderlyPullLoop if self.consume_service.is_orderly else PullLoop
         for target in targets:
-            chain = kind(self, target)
-            self._chains[target.process_queue] = chain
-            chain.start(self.config.switches.dispatch_delay)
+            pulls = self._pulls[target.process_queue] = kind(self, target)
+            pulls.start(self.config.switches.dispatch_delay)
 
-    def forget_chain(self, chain: PullChain) -> None:
-        """A chain of pulls has ended."""
-        self._chains.pop(chain.process_queue, None)
+    def forget_pulls(self, process_queue: ProcessQueue) -> None:
+        """The queue's pulls have ended by themselves."""
+        self._pulls.pop(process_queue, None)
 
     def _queue_dropped(self, process_queue: ProcessQueue) -> None:
         """Let go of its pull, in profiles that do."""
         if self.switches.cancels_pulls:
-            chain = self._chains.pop(process_queue, None)
-            if chain is not None:
-                chain.stop()
+            pulls = self._pulls.pop(process_queue, None)
+            if pulls is not None:
+                pulls.stop()
 
     async def _queues_changed(self, topic: str) -> None:
         """Tell the brokers by a newer subscription version."""
