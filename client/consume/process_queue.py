@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rewindmq.protocol.message import MessageExt
 
-PULL_EXPIRED_SECONDS = 120.0
+PULL_EXPIRED_SECONDS: Final = 120.0
+# Pause of a queue that is not pulled because its cache is full.
+FLOW_CONTROL_DELAY: Final = 0.05
 
 
 @dataclass(slots=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-from rewindmq.protocol.body.heartbeat import EXPRESSION_SQL92, EXPRESSION_TAG
+from rewindmq.client.core.checks import require_topic
+from rewindmq.protocol.body.heartbeat import EXPRESSION_SQL92, EXPRESSION_TAG, SubscriptionData
+from rewindmq.protocol.errors import ClientError, RequestError
+from rewindmq.protocol.subscription import build_subscription_data
 
 
 class MessageSelector(NamedTuple):
@@ -29,3 +32,19 @@ class MessageSelector(NamedTuple):
         The broker has to have ``enablePropertyFilter`` on; see docs/filtering.md for the language.
         """
         return cls(EXPRESSION_SQL92, expression)
+
+
+def make_subscription(topic: str, expression: str | MessageSelector, version: int) -> SubscriptionData:
+    """The subscription of a TAG expression, or of what a selector asks for.
+
+    Raises:
+        ClientError: a bad topic name, or an expression without any tag, or empty where it must not be.
+    """
+    require_topic(topic)
+    kind = None
+    if isinstance(expression, MessageSelector):
+        kind, expression = expression
+    try:
+        return build_subscription_data(topic, expression, kind, sub_version=version)
+    except RequestError as error:
+        raise ClientError(f"subscription exception: {error.remark}") from None

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import PullTarget
 from rewindmq.client.lite.assigned_queue import NOWHERE, AssignedQueue, ConsumeRequests
+from rewindmq.client.lite.host import LiteHost
 from rewindmq.client.lite.pull_task import LitePullTask
 from rewindmq.protocol.message_queue import MessageQueue
-
-if TYPE_CHECKING:
-    from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
 
 
 class LiteAssignment:
@@ -22,7 +19,7 @@ class LiteAssignment:
         requests: the batches of all queues; those of a queue that goes are thrown away.
     """
 
-    def __init__(self, consumer: LitePullConsumer, requests: ConsumeRequests) -> None:
+    def __init__(self, consumer: LiteHost, requests: ConsumeRequests) -> None:
         self._consumer = consumer
         self._requests = requests
         self._assigned: dict[MessageQueue, AssignedQueue] = {}

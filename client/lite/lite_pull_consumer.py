@@ -16,9 +16,9 @@ from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.consume.offset_store import RemoteOffsetStore
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import Rebalance
-from rewindmq.client.consume.selector import MessageSelector
+from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.consume.start_offset import start_offset
-from rewindmq.client.core.checks import make_subscription, require_topic
+from rewindmq.client.core.checks import require_topic
 from rewindmq.client.lite.assigned_queue import AssignedQueue, ConsumeRequests
 from rewindmq.client.lite.assignment import LiteAssignment
 from rewindmq.client.lite.options import LitePullOptionKwargs, LitePullOptions

@@ -8,18 +8,16 @@ consumer's chain of pulls would be left.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rewindmq.client.consume.manual_pull import pull_header, pull_once
+from rewindmq.client.consume.process_queue import FLOW_CONTROL_DELAY
 from rewindmq.client.consume.pull_result import PullResult, PullStatus
 from rewindmq.client.lite.assigned_queue import NOWHERE, AssignedQueue, ConsumeRequest
-from rewindmq.client.push.pull_loop import FLOW_CONTROL_DELAY
+from rewindmq.client.lite.host import LiteHost
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.points import Point
-
-if TYPE_CHECKING:
-    from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
 
 PAUSED_DELAY: Final = 1.0
 # Java waits this long, and not its configured delay, where it cannot tell where to begin.
@@ -31,7 +29,7 @@ _log = logging.getLogger(__name__)
 class LitePullTask:
     """Pulls one assigned queue until it is dropped or the task is cancelled."""
 
-    def __init__(self, consumer: LitePullConsumer, assigned: AssignedQueue) -> None:
+    def __init__(self, consumer: LiteHost, assigned: AssignedQueue) -> None:
         self._consumer = consumer
         self._instance = consumer.instance
         self._assigned = assigned

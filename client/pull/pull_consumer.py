@@ -17,8 +17,7 @@ from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.pull_result import PullResult
 from rewindmq.client.consume.queue_reader import QueueReader
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
-from rewindmq.client.consume.selector import MessageSelector
-from rewindmq.client.core.checks import make_subscription
+from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.core.lifecycle import ClientKwargs
 from rewindmq.client.pull import replay
 from rewindmq.protocol.body.heartbeat import (

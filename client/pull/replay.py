@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from rewindmq.client.consume.pull_result import PullStatus
+from rewindmq.client.consume.pull_result import PullResult, PullStatus
 from rewindmq.client.consume.selector import MessageSelector
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 
-if TYPE_CHECKING:
-    from rewindmq.client.pull.pull_consumer import PullConsumer
-
 _BATCH: Final = 32
 
 
+class Puller(Protocol):
+    """What a replay needs of a pull consumer; each of these may raise ``RewindMQError``."""
+
+    async def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]: ...
+
+    async def min_offset(self, queue: MessageQueue) -> int: ...
+
+    async def max_offset(self, queue: MessageQueue) -> int: ...
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int) -> int: ...
+
+    async def pull(
+        self, queue: MessageQueue, expression: str | MessageSelector, offset: int, max_nums: int
+    ) -> PullResult: ...
+
+
 async def replay(
-    consumer: PullConsumer,
+    consumer: Puller,
     topic: str,
     begin_ms: int,
     end_ms: int,
@@ -41,7 +54,7 @@ async def replay(
 
 
 async def _replay_queue(
-    consumer: PullConsumer,
+    consumer: Puller,
     queue: MessageQueue,
     begin_ms: int,
     end_ms: int,
@@ -61,7 +74,7 @@ async def _replay_queue(
         offset = result.next_begin_offset
 
 
-async def _first_offset(consumer: PullConsumer, queue: MessageQueue, begin_ms: int) -> int:
+async def _first_offset(consumer: Puller, queue: MessageQueue, begin_ms: int) -> int:
     """An offset no later than the first message of ``begin_ms`` or after."""
     low = await consumer.min_offset(queue)
     offset = await consumer.search_offset(queue, begin_ms)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
+from rewindmq.client.consume.process_queue import FLOW_CONTROL_DELAY
 from rewindmq.client.consume.pull_result import PullResult, PullStatus, decode_pull_response
 from rewindmq.client.consume.rebalance import PullTarget
 from rewindmq.client.core.route import find_address
@@ -26,7 +27,6 @@ from rewindmq.protocol.sysflag import PullSysFlag
 BROKER_HOLD_MS: Final = 15_000
 PULL_TIMEOUT: Final = 30.0
 SUSPENDED_DELAY: Final = 1.0
-FLOW_CONTROL_DELAY: Final = 0.05
 
 _SUSPEND: Final = int(PullSysFlag.SUSPEND)
 _COMMIT: Final = int(PullSysFlag.COMMIT_OFFSET)

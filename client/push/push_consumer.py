@@ -16,9 +16,8 @@ from rewindmq.client.consume.offset_store import RemoteOffsetStore
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import QueueLocks
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
-from rewindmq.client.consume.selector import MessageSelector
+from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.consume.start_offset import start_offset
-from rewindmq.client.core.checks import make_subscription
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.produce.producer import make_trace_dispatcher
 from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
