@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Unpack
 
-from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
-from rewindmq.client.consume.offset_store import RemoteOffsetStore
+from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore, default_offset_root
+from rewindmq.client.consume.offset_store import OnFenced, RemoteOffsetStore
+from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import Rebalance
 from rewindmq.client.consume.running_info import describe_consumer
 from rewindmq.client.core.lifecycle import Client, ClientKwargs
 from rewindmq.client.core.route import subscribe_queues
-from rewindmq.protocol.body.heartbeat import ConsumerData, SubscriptionData
+from rewindmq.protocol.body.heartbeat import ConsumerData, MessageModel, SubscriptionData
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.code import ResponseCode
@@ -47,6 +49,29 @@ class Consumer(Client):
         super().__init__(group, namesrv_addr, runtime, **client)
         self.made_at = self.runtime.clock.now_ms()
         self.subscriptions: dict[str, SubscriptionData] = {}
+
+    async def _open_offset_store(
+        self,
+        model: MessageModel,
+        root: Path | None,
+        owned: dict[MessageQueue, ProcessQueue],
+        on_fenced: OnFenced | None = None,
+    ) -> None:
+        """Set ``offset_store``: at the broker, or below ``root`` for a broadcasting consumer.
+
+        Args:
+            root: None takes ``default_offset_root``.
+            owned: the queues owned, by queue; the rebalance keeps it up to date.
+
+        Raises:
+            ClientError: the local file cannot be read.
+        """
+        if model is MessageModel.CLUSTERING:
+            self.offset_store = RemoteOffsetStore(self.instance, self.group, owned, on_fenced)
+        else:
+            root = root or default_offset_root()
+            self.offset_store = LocalFileOffsetStore(self.instance, self.group, root, owned)
+        await self.offset_store.load()
 
     # What the instance asks (``ConsumerInner``).
 

@@ -10,19 +10,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rewindmq.client.consume.probe_details import queue_details
 from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.core.instance import ClientInstance
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.header.offset import OffsetFencedResponseHeader
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
-
-if TYPE_CHECKING:
-    from rewindmq.client.core.instance import ClientInstance
 
 NO_OFFSET = -1
 

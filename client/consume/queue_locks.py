@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.core.instance import ClientInstance
 from rewindmq.protocol.body.heartbeat import MessageModel
-from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.runtime import Runtime
-
-if TYPE_CHECKING:
-    from rewindmq.client.core.instance import ClientInstance
 
 LOCK_INTERVAL: Final = (1.0, 20.0)
 UNLOCK_DELAY_SECONDS: Final = 20.0
@@ -85,7 +83,7 @@ class QueueLocks:
 
     async def _ask(self, broker_name: str, queues: set[MessageQueue]) -> set[MessageQueue]:
         instance = self._instance
-        address = self._address(broker_name)
+        address = instance.routes.require_master_address(broker_name)
         return await instance.api.lock_queues(address, self._group, instance.client_id, queues)
 
     def _note(self, queues: set[MessageQueue], granted: set[MessageQueue]) -> None:
@@ -106,7 +104,7 @@ class QueueLocks:
         """Tell the broker, without waiting for an answer; errors are logged."""
         instance = self._instance
         try:
-            address = self._address(queue.broker_name)
+            address = instance.routes.require_master_address(queue.broker_name)
             await instance.api.unlock_queues_oneway(address, self._group, instance.client_id, {queue})
         except RewindMQError as error:
             _log.error("unlockBatchMQ exception, %s: %s", queue, error)
@@ -118,7 +116,7 @@ class QueueLocks:
         instance = self._instance
         for broker_name, queues in self._by_broker(dropped=True).items():
             try:
-                address = self._address(broker_name)
+                address = instance.routes.require_master_address(broker_name)
                 await instance.api.unlock_queues(address, self._group, instance.client_id, queues)
             except RewindMQError as error:
                 _log.error("unlockBatchMQ exception, %s: %s", broker_name, error)
@@ -194,13 +192,6 @@ class QueueLocks:
             if dropped or not process_queue.dropped:
                 table.setdefault(queue.broker_name, set()).add(queue)
         return table
-
-    def _address(self, broker_name: str) -> str:
-        """Only masters know of locks."""
-        address = self._instance.routes.master_address(broker_name)
-        if address is None:
-            raise ClientError(f"The broker[{broker_name}] not exist")
-        return address
 
 
 async def acquire_within(lock: asyncio.Lock, seconds: float, runtime: Runtime) -> bool:

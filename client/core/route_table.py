@@ -101,6 +101,22 @@ class RouteTable:
         """Where to send to: id 0 only."""
         return find_address(self.brokers, broker_name, exact=True)
 
+    def require_master_address(self, broker_name: str) -> str:
+        """The same; raises ClientError where no master is known."""
+        return self._require(broker_name, exact=True)
+
+    async def find_master_address(self, topic: str, broker_name: str) -> str:
+        """The same; the route of ``topic`` is refreshed when no master is known.
+
+        Raises:
+            ClientError: the broker has no master in any route.
+        """
+        address = self.master_address(broker_name)
+        if address is None:
+            await self.refresh(topic)
+            address = self.require_master_address(broker_name)
+        return address
+
     async def subscribe_address(self, topic: str, broker_name: str, broker_id: int = MASTER_ID) -> str:
         """Where to read from: the id asked for, else any; the route is refreshed when nothing is known.
 
@@ -110,9 +126,7 @@ class RouteTable:
         address = find_address(self.brokers, broker_name, broker_id)
         if address is None:
             await self.refresh(topic)
-            address = find_address(self.brokers, broker_name, broker_id)
-        if address is None:
-            raise ClientError(f"The broker[{broker_name}] not exist")
+            address = self._require(broker_name, broker_id)
         return address
 
     async def offset_address(self, topic: str, broker_name: str, *, any_id: bool) -> str:
@@ -124,7 +138,11 @@ class RouteTable:
         address = find_address(self.brokers, broker_name, exact=not any_id)
         if address is None:
             await self.refresh(topic)
-            address = find_address(self.brokers, broker_name)
+            address = self._require(broker_name)
+        return address
+
+    def _require(self, broker_name: str, broker_id: int = MASTER_ID, *, exact: bool = False) -> str:
+        address = find_address(self.brokers, broker_name, broker_id, exact=exact)
         if address is None:
             raise ClientError(f"The broker[{broker_name}] not exist")
         return address

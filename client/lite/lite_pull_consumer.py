@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from enum import StrEnum
-from typing import Final, Unpack
+from typing import Unpack
 
 from rewindmq.client.consume.filter_check import check_filters
-from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
-from rewindmq.client.consume.offset_store import RemoteOffsetStore
+from rewindmq.client.consume.options import start_timestamp
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
@@ -24,7 +23,6 @@ from rewindmq.client.lite.assignment import LiteAssignment
 from rewindmq.client.lite.options import LitePullOptionKwargs, LitePullOptions
 from rewindmq.client.lite.positions import LitePositions
 from rewindmq.client.lite.queue_watch import QueueChangeListener, QueueWatch
-from rewindmq.client.push.options import parse_consume_timestamp
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -37,8 +35,6 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Runtime
-
-_HALF_HOUR_MS: Final = 30 * 60 * 1000
 
 
 class SubscriptionType(StrEnum):
@@ -209,16 +205,12 @@ class LitePullConsumer(LitePositions):
 
     async def _start(self) -> None:
         options, instance = self.options, self.instance
-        if options.message_model is MessageModel.CLUSTERING:
-            self.offset_store = RemoteOffsetStore(instance, self.group, self._owned, self._commit_fenced)
-        else:
-            root = options.offset_root
-            self.offset_store = LocalFileOffsetStore(instance, self.group, root, self._owned)
-        await self.offset_store.load()
+        model = options.message_model
+        await self._open_offset_store(model, options.offset_root, self._owned, self._commit_fenced)
         self.rebalancer = Rebalance(
             instance,
             self.group,
-            options.message_model,
+            model,
             options.allocate_strategy,
             self.offset_store,
             self._owned,
@@ -275,8 +267,7 @@ class LitePullConsumer(LitePositions):
         Raises:
             RewindMQError: the broker could not tell.
         """
-        value = self.options.consume_timestamp
-        moment = self.made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
+        moment = start_timestamp(self.options, self.made_at)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
 
     async def stored_offset(self, queue: MessageQueue) -> int:

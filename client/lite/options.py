@@ -9,24 +9,23 @@ from typing import Final
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.local_offset_store import default_offset_root
 from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS
-from rewindmq.client.core.lifecycle import ClientKwargs
-from rewindmq.client.push.options import parse_consume_timestamp
+from rewindmq.client.consume.options import ConsumeOptionKwargs, check_consume_options, check_ranges
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.errors import ClientError
 
 _INT32_MAX: Final = 2**31 - 1
-# Least values; RocketMQ itself looks at none of these.
-_LEAST: Final = {
-    "pull_batch_size": 1,
-    "pull_threshold_for_all": 1,
-    "pull_threshold_for_queue": 1,
-    "pull_threshold_size_for_queue": 1,
-    "consume_max_span": 1,
-    "auto_commit_interval_millis": 1,
-    "poll_timeout_millis": 0,
-    "broker_suspend_max_time_millis": 1,
-    "consumer_timeout_millis_when_suspend": 1,
-    "topic_metadata_check_interval_millis": 1,
+# RocketMQ itself checks none of these.
+_BOUNDS: Final = {
+    "pull_batch_size": (1, _INT32_MAX),
+    "pull_threshold_for_all": (1, _INT32_MAX),
+    "pull_threshold_for_queue": (1, _INT32_MAX),
+    "pull_threshold_size_for_queue": (1, _INT32_MAX),
+    "consume_max_span": (1, _INT32_MAX),
+    "auto_commit_interval_millis": (1, _INT32_MAX),
+    "poll_timeout_millis": (0, _INT32_MAX),
+    "broker_suspend_max_time_millis": (1, _INT32_MAX),
+    "consumer_timeout_millis_when_suspend": (1, _INT32_MAX),
+    "topic_metadata_check_interval_millis": (1, _INT32_MAX),
 }
 
 
@@ -69,30 +68,18 @@ class LitePullOptions:
 
     def check(self) -> None:
         """Raises ClientError naming the first option that cannot be."""
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or not least <= value <= _INT32_MAX:
-                raise ClientError(f"{name} Out of range [{least}, {_INT32_MAX}]")
+        check_ranges(self, _BOUNDS)
         if self.consumer_timeout_millis_when_suspend < self.broker_suspend_max_time_millis:
             raise ClientError(
                 "Long polling mode, the consumer consumerTimeoutMillisWhenSuspend must greater than"
                 " brokerSuspendMaxTimeMillis"
             )
-        try:
-            self.message_model = MessageModel(self.message_model)
-            self.consume_from_where = ConsumeFromWhere(self.consume_from_where)
-        except ValueError as error:
-            raise ClientError(str(error)) from None
-        if self.consume_timestamp is not None:
-            parse_consume_timestamp(self.consume_timestamp)
+        check_consume_options(self)
 
 
-class LitePullOptionKwargs(ClientKwargs, total=False):
+class LitePullOptionKwargs(ConsumeOptionKwargs, total=False):
     """Keyword arguments of ``LitePullConsumer``: those of ``LitePullOptions`` and of ``ClientKwargs``."""
 
-    consume_from_where: ConsumeFromWhere
-    consume_timestamp: str | int | None
-    message_model: MessageModel
     auto_commit: bool
     auto_commit_interval_millis: int
     pull_batch_size: int
@@ -104,5 +91,3 @@ class LitePullOptionKwargs(ClientKwargs, total=False):
     broker_suspend_max_time_millis: int
     consumer_timeout_millis_when_suspend: int
     topic_metadata_check_interval_millis: int
-    allocate_strategy: AllocateStrategy
-    offset_root: Path

@@ -176,7 +176,8 @@ class Producer(Client):
         outgoing = self._prepare(message)
         if queue is None:
             queue = (await self._publish_info(message.topic)).select()
-        address = await self._master_address(queue)
+        routes = self.instance.routes
+        address = await routes.find_master_address(queue.topic, queue.broker_name)
         await self.instance.remoting.invoke_oneway(address, self._requests.command(outgoing, queue), timeout)
 
     async def send_batch(
@@ -237,7 +238,9 @@ class Producer(Client):
     async def _send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendResult:
         """One try at one queue."""
         instance = self.instance
-        address = instance.routes.master_address(queue.broker_name) or await self._master_address(queue)
+        address = instance.routes.master_address(queue.broker_name)
+        if address is None:
+            address = await instance.routes.find_master_address(queue.topic, queue.broker_name)
         trace = self._trace
         began = 0 if trace is None else trace.now_ms()
         response = await instance.remoting.invoke(address, self._requests.command(outgoing, queue), timeout)
@@ -277,16 +280,6 @@ class Producer(Client):
         if failure is None or isinstance(failure, ResponseError):
             raise ClientError(f"No route info of this topic: {topic}")
         raise ClientError(f"No route info of this topic: {topic} ({failure})")
-
-    async def _master_address(self, queue: MessageQueue) -> str:
-        routes = self.instance.routes
-        address = routes.master_address(queue.broker_name)
-        if address is None:
-            await routes.refresh(queue.topic)
-            address = routes.master_address(queue.broker_name)
-        if address is None:
-            raise ClientError(f"The broker[{queue.broker_name}] not exist")
-        return address
 
     # Life.
 

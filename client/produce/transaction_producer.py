@@ -185,7 +185,8 @@ class TransactionProducer(Producer):
             message.topic if self.config.switches.ends_name_topic else None,
         )
         remark = f"executeLocalTransactionBranch exception: {fault!r}" if fault else None
-        address = await self._master_address(result.message_queue)
+        queue = result.message_queue
+        address = await self.instance.routes.find_master_address(queue.topic, queue.broker_name)
         if self._trace is not None:
             self._trace.ended(message, header, state.value, address)
         await self._tell(address, header, remark, timeout)

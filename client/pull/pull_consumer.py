@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
-from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore, default_offset_root
 from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS, BLOCK_TIMEOUT, pull_header, pull_once
-from rewindmq.client.consume.offset_store import RemoteOffsetStore
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.pull_result import PullResult
 from rewindmq.client.consume.queue_reader import QueueReader
@@ -166,12 +164,7 @@ class PullConsumer(QueueReader):
     async def _start(self) -> None:
         instance = self.instance
         owned: dict[MessageQueue, ProcessQueue] = {}
-        if self._model is MessageModel.CLUSTERING:
-            self.offset_store = RemoteOffsetStore(instance, self.group, owned)
-        else:
-            root = self._offset_root or default_offset_root()
-            self.offset_store = LocalFileOffsetStore(instance, self.group, root, owned)
-        await self.offset_store.load()
+        await self._open_offset_store(self._model, self._offset_root, owned)
         self.rebalancer = Rebalance(
             instance,
             self.group,

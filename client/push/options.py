@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.local_offset_store import default_offset_root
-from rewindmq.client.core.lifecycle import ClientKwargs
+from rewindmq.client.consume.options import ConsumeOptionKwargs, check_consume_options, check_ranges
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
-from rewindmq.protocol.errors import ClientError
 
 _BOUNDS = {
     "consume_thread_max": (1, 1000),
@@ -23,7 +21,6 @@ _BOUNDS = {
     "suspend_current_queue_time_millis": (10, 30000),
     "consume_timeout": (1, 1440),
 }
-_LAST_MILLISECOND = 2**63 - 1
 
 
 @dataclass(slots=True)
@@ -70,27 +67,13 @@ class PushOptions:
 
     def check(self) -> None:
         """Raises ClientError naming the first option outside its range."""
-        for name, (low, high) in _BOUNDS.items():
-            value = getattr(self, name)
-            if value is None and name == "consume_thread_max":
-                continue
-            if not isinstance(value, int) or not low <= value <= high:
-                raise ClientError(f"{name} Out of range [{low}, {high}]")
-        try:
-            self.message_model = MessageModel(self.message_model)
-            self.consume_from_where = ConsumeFromWhere(self.consume_from_where)
-        except ValueError as error:
-            raise ClientError(str(error)) from None
-        if self.consume_timestamp is not None:
-            parse_consume_timestamp(self.consume_timestamp)
+        check_ranges(self, _BOUNDS, may_be_none=("consume_thread_max",))
+        check_consume_options(self)
 
 
-class PushOptionKwargs(ClientKwargs, total=False):
+class PushOptionKwargs(ConsumeOptionKwargs, total=False):
     """Keyword arguments of ``PushConsumer``: those of ``PushOptions`` and of ``ClientKwargs``."""
 
-    consume_from_where: ConsumeFromWhere
-    consume_timestamp: str | int | None
-    message_model: MessageModel
     consume_thread_max: int | None
     consume_message_batch_max_size: int
     pull_batch_size: int
@@ -101,28 +84,5 @@ class PushOptionKwargs(ClientKwargs, total=False):
     suspend_current_queue_time_millis: int
     max_reconsume_times: int | None
     consume_timeout: int
-    allocate_strategy: AllocateStrategy
-    offset_root: Path
     enable_msg_trace: bool
     customized_trace_topic: str | None
-
-
-def parse_consume_timestamp(value: str | int) -> int:
-    """ms since the epoch of a ``consume_timestamp``.
-
-    Java reads the 14 digits in the machine's time zone; UTC keeps a cluster's members in agreement.
-
-    Raises:
-        ClientError: neither 14 digits that are a date nor a number of ms from 0 to 2**63 - 1.
-    """
-    if isinstance(value, int):
-        if not 0 <= value <= _LAST_MILLISECOND:
-            raise ClientError(f"consumeTimestamp Out of range [0, {_LAST_MILLISECOND}]")
-        return value
-    try:
-        moment = datetime.strptime(value, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-    except ValueError:
-        raise ClientError(
-            f"consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received {value}"
-        ) from None
-    return int(moment.timestamp()) * 1000

@@ -11,8 +11,7 @@ from typing import Unpack
 
 from rewindmq.client.consume.epoch_consumer import EpochConsumer
 from rewindmq.client.consume.filter_check import check_filters
-from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
-from rewindmq.client.consume.offset_store import RemoteOffsetStore
+from rewindmq.client.consume.options import start_timestamp
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import QueueLocks
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
@@ -26,7 +25,7 @@ from rewindmq.client.push.consume_statistics import ConsumeStatistics
 from rewindmq.client.push.consume_trace import ConsumeTrace
 from rewindmq.client.push.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.push.listener_errors import ListenerErrors, require_listener
-from rewindmq.client.push.options import PushOptionKwargs, PushOptions, parse_consume_timestamp
+from rewindmq.client.push.options import PushOptionKwargs, PushOptions
 from rewindmq.client.push.orderly_pull import OrderlyPullLoop
 from rewindmq.client.push.pull_loop import PullLoop
 from rewindmq.client.push.reset import ResetState, reset_consumer
@@ -42,8 +41,6 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.remoting.runtime import Runtime
-
-_HALF_HOUR_MS = 30 * 60 * 1000
 
 
 class PushConsumer(EpochConsumer):
@@ -174,14 +171,11 @@ class PushConsumer(EpochConsumer):
     async def _start(self) -> None:
         options, instance = self.options, self.instance
         owned: dict[MessageQueue, ProcessQueue] = {}
-        if options.message_model is MessageModel.CLUSTERING:
-            self.offset_store = RemoteOffsetStore(instance, self.group, owned, self._commit_fenced)
+        model = options.message_model
+        await self._open_offset_store(model, options.offset_root, owned, self._commit_fenced)
+        if model is MessageModel.CLUSTERING:
             retry = retry_topic(self.group)
-            now = self.runtime.clock.now_ms()
-            self.subscriptions[retry] = make_subscription(retry, "*", now)
-        else:
-            self.offset_store = LocalFileOffsetStore(instance, self.group, options.offset_root, owned)
-        await self.offset_store.load()
+            self.subscriptions[retry] = make_subscription(retry, "*", self.runtime.clock.now_ms())
         if options.enable_msg_trace:
             dispatcher = make_trace_dispatcher(
                 self.runtime, self.config, self.group, "CONSUME", options.customized_trace_topic
@@ -192,7 +186,7 @@ class PushConsumer(EpochConsumer):
         self.rebalancer = Rebalance(
             instance,
             self.group,
-            options.message_model,
+            model,
             options.allocate_strategy,
             self.offset_store,
             owned,
@@ -301,8 +295,7 @@ class PushConsumer(EpochConsumer):
 
     async def start_offset(self, queue: MessageQueue) -> int:
         """Where consumption of a queue begins; see ``start_offset.start_offset``."""
-        value = self.options.consume_timestamp
-        moment = self.made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
+        moment = start_timestamp(self.options, self.made_at)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
 
     async def stored_offset(self, queue: MessageQueue) -> int:

@@ -82,9 +82,7 @@ class RetrySender:
                 return
 
     async def _send_to(self, queue: MessageQueue, command: RemotingCommand) -> None:
-        address = self._instance.routes.master_address(queue.broker_name)
-        if address is None:
-            raise ClientError(f"The broker[{queue.broker_name}] not exist")
+        address = self._instance.routes.require_master_address(queue.broker_name)
         response = await self._instance.remoting.invoke(address, command, SEND_TIMEOUT)
         if response.code not in STATUS_OF_CODE:
             raise ResponseError(response.code, response.remark)

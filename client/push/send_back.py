@@ -10,7 +10,7 @@ from typing import Final
 
 from rewindmq.client.core.instance import ClientInstance
 from rewindmq.client.push.retry_send import RetrySender
-from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
@@ -54,17 +54,8 @@ class SendBack:
             max_reconsume_times=self._limit,
         )
         try:
-            await self._instance.api.send_message_back(await self._master_address(queue), header)
+            address = await self._instance.routes.find_master_address(queue.topic, queue.broker_name)
+            await self._instance.api.send_message_back(address, header)
         except RewindMQError as error:
             _log.warning("sendMessageBack exception, group %s, %s: %s", self._group, message.msg_id, error)
             await self._retries.send(message, message.reconsume_times + 1, self._limit)
-
-    async def _master_address(self, queue: MessageQueue) -> str:
-        routes = self._instance.routes
-        address = routes.master_address(queue.broker_name)
-        if address is None:
-            await routes.refresh(queue.topic)
-            address = routes.master_address(queue.broker_name)
-        if address is None:
-            raise ClientError(f"Broker[{queue.broker_name}] master node does not exist")
-        return address
