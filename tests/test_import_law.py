@@ -1,13 +1,12 @@
 """The import table of docs/architecture.md, kept by reading every module's imports."""
 
-import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = "rewindmq"
+from tests.support.imports import PACKAGE, imports_of, modules_in
+from tests.support.repository import ROOT
+
 FOLDERS = ("protocol", "namesrv", "broker", "client", "cluster", "race", "pipeline", "dashboard")
 
 # Part of the system → parts it may import besides itself. A part is the longest of these names that begins a
@@ -62,31 +61,7 @@ def part_of(module: str) -> str:
     return max(owners, key=len, default="")
 
 
-def modules() -> dict[str, Path]:
-    found = {}
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = path
-    return found
-
-
-@cache
-def imports_of(path: Path) -> frozenset[str]:
-    """Every module a file imports, wherever in the file; ``from a import b`` counts as ``a`` and ``a.b``."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: line {node.lineno}: relative import"
-            assert node.module is not None
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(found)
-
-
-MODULES = modules()
+MODULES = modules_in(FOLDERS)
 
 
 def is_entry_point(module: str) -> bool:
