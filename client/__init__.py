@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
-    from rewindmq.client.listener import (
+    from rewindmq.client.consume.pull_result import PullResult, PullStatus
+    from rewindmq.client.consume.selector import MessageSelector
+    from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
+    from rewindmq.client.produce.producer import Producer
+    from rewindmq.client.produce.queue_selector import select_queue_by_hash
+    from rewindmq.client.produce.send_result import SendResult, SendStatus
+    from rewindmq.client.produce.transaction import (
+        LocalTransactionState,
+        TransactionListener,
+        TransactionSendResult,
+    )
+    from rewindmq.client.produce.transaction_producer import TransactionProducer
+    from rewindmq.client.pull.pull_consumer import PullConsumer
+    from rewindmq.client.push.listener import (
         ConsumeConcurrentlyStatus,
         ConsumeOrderlyContext,
         ConsumeOrderlyStatus,
         ReconsumeLater,
     )
-    from rewindmq.client.lite_pull_consumer import LitePullConsumer
-    from rewindmq.client.producer import Producer
-    from rewindmq.client.pull_consumer import PullConsumer
-    from rewindmq.client.pull_result import PullResult, PullStatus
-    from rewindmq.client.push_consumer import PushConsumer
-    from rewindmq.client.queue_selector import select_queue_by_hash
-    from rewindmq.client.selector import MessageSelector
-    from rewindmq.client.send_result import SendResult, SendStatus
-    from rewindmq.client.transaction import (
-        LocalTransactionState,
-        TransactionListener,
-        TransactionSendResult,
-    )
-    from rewindmq.client.transaction_producer import TransactionProducer
+    from rewindmq.client.push.push_consumer import PushConsumer
     from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
     from rewindmq.protocol.body.registration import TopicConfig
     from rewindmq.protocol.errors import ClientError, RemotingError, ResponseError, RewindMQError
@@ -75,34 +75,34 @@ _MODULES: Final = MappingProxyType(
     {
         "AdminClient": "rewindmq.client.admin.admin_client",
         "ClientError": "rewindmq.protocol.errors",
-        "ConsumeConcurrentlyStatus": "rewindmq.client.listener",
+        "ConsumeConcurrentlyStatus": "rewindmq.client.push.listener",
         "ConsumeFromWhere": "rewindmq.protocol.body.heartbeat",
-        "ConsumeOrderlyContext": "rewindmq.client.listener",
-        "ConsumeOrderlyStatus": "rewindmq.client.listener",
-        "LitePullConsumer": "rewindmq.client.lite_pull_consumer",
-        "LocalTransactionState": "rewindmq.client.transaction",
+        "ConsumeOrderlyContext": "rewindmq.client.push.listener",
+        "ConsumeOrderlyStatus": "rewindmq.client.push.listener",
+        "LitePullConsumer": "rewindmq.client.lite.lite_pull_consumer",
+        "LocalTransactionState": "rewindmq.client.produce.transaction",
         "Message": "rewindmq.protocol.message",
         "MessageExt": "rewindmq.protocol.message",
         "MessageModel": "rewindmq.protocol.body.heartbeat",
         "MessageQueue": "rewindmq.protocol.message_queue",
-        "MessageSelector": "rewindmq.client.selector",
-        "Producer": "rewindmq.client.producer",
-        "PullConsumer": "rewindmq.client.pull_consumer",
-        "PullResult": "rewindmq.client.pull_result",
-        "PullStatus": "rewindmq.client.pull_result",
-        "PushConsumer": "rewindmq.client.push_consumer",
-        "ReconsumeLater": "rewindmq.client.listener",
+        "MessageSelector": "rewindmq.client.consume.selector",
+        "Producer": "rewindmq.client.produce.producer",
+        "PullConsumer": "rewindmq.client.pull.pull_consumer",
+        "PullResult": "rewindmq.client.consume.pull_result",
+        "PullStatus": "rewindmq.client.consume.pull_result",
+        "PushConsumer": "rewindmq.client.push.push_consumer",
+        "ReconsumeLater": "rewindmq.client.push.listener",
         "RemotingError": "rewindmq.protocol.errors",
         "ResetMode": "rewindmq.protocol.reset_mode",
         "ResponseError": "rewindmq.protocol.errors",
         "RewindMQError": "rewindmq.protocol.errors",
-        "SendResult": "rewindmq.client.send_result",
-        "SendStatus": "rewindmq.client.send_result",
+        "SendResult": "rewindmq.client.produce.send_result",
+        "SendStatus": "rewindmq.client.produce.send_result",
         "TopicConfig": "rewindmq.protocol.body.registration",
-        "TransactionListener": "rewindmq.client.transaction",
-        "TransactionProducer": "rewindmq.client.transaction_producer",
-        "TransactionSendResult": "rewindmq.client.transaction",
-        "select_queue_by_hash": "rewindmq.client.queue_selector",
+        "TransactionListener": "rewindmq.client.produce.transaction",
+        "TransactionProducer": "rewindmq.client.produce.transaction_producer",
+        "TransactionSendResult": "rewindmq.client.produce.transaction",
+        "select_queue_by_hash": "rewindmq.client.produce.queue_selector",
     }
 )
 

@@ -33,7 +33,7 @@ REFUSED: Final = MappingProxyType(
         RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _NO_ACCESS_CONTROL,
     }
 )
-# What the broker sends to clients, which serve it: ``client/broker_requests.py``.
+# What the broker sends to clients, which serve it: ``client/core/broker_requests.py``.
 TO_CLIENTS: Final = MappingProxyType(
     {
         RequestCode.CHECK_TRANSACTION_STATE: "what became of a transaction; to a producer of its group.",

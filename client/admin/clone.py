@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewindmq.client.admin.groups import broker_consume_stats
-from rewindmq.client.admin.remote import AdminRemote, not_online
+from rewindmq.client.admin.remote import AdminBase, not_online
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.header.reset import CloneGroupOffsetRequestHeader
@@ -31,44 +31,48 @@ class CloneResult:
         return sorted({queue.topic for queue in self.offset_table})
 
 
-async def clone_group_offset(
-    remote: AdminRemote, source: str, destination: str, topic: str | None
-) -> CloneResult:
-    """208, and then 314 for each topic, at one broker after the other.
+class CloneAdmin(AdminBase):
+    """Copies offsets from group to group."""
 
-    mqadmin writes each offset by itself (15), in every topic of the source whatever topic was named. Running
-    members of the destination are not told, and overwrite it with their next commit, 5 s later at most.
+    async def clone_group_offset(self, source: str, destination: str, topic: str | None) -> CloneResult:
+        """Give a group the stored offsets of another: 208, and then 314 for each topic, broker after broker.
 
-    Args:
-        topic: this one only; None copies all topics of the source, without its retries.
+        mqadmin writes each offset by itself (15), in every topic of the source whatever topic was named.
+        Running consumers of the destination are not told, and overwrite it with their next commit, 5 s later
+        at most.
 
-    Raises:
-        ResponseError: 17, no such topic, or the source never connected; 206, the source has no offsets there;
-            1, a broker refused, as for a destination that was reset in fenced mode.
-        RemotingError: no answer; brokers before it have copied (named in the exception's notes).
-        ClientError: the two groups are one.
-    """
-    if source == destination:
-        raise ClientError(f"{source} is both the source and the destination")
-    table: dict[MessageQueue, int] = {}
-    done: list[str] = []
-    for name, address in await remote.brokers_of(topic or retry_topic(source)):
-        try:
-            stats = await broker_consume_stats(remote, address, source)
-            here = {
-                queue: wrapper.consumer_offset
-                for queue, wrapper in stats.offset_table.items()
-                if (queue.topic == topic if topic else queue.topic != retry_topic(source))
-            }
-            for each in sorted({queue.topic for queue in here}):
-                header = CloneGroupOffsetRequestHeader(source, destination, each, offline=True)
-                await remote.ask_broker(address, remote.command(RequestCode.CLONE_GROUP_OFFSET, header))
-        except RewindMQError as error:
-            if done:
-                error.add_note(f"already copied at: {', '.join(done)}")
-            raise
-        table.update(here)
-        done.append(name)
-    if not table:
-        raise not_online(f"group {source} has no offsets in {topic or 'any topic'}: nothing is copied")
-    return CloneResult(source, destination, dict(sorted(table.items())))
+        Args:
+            topic: this one only; None copies all topics of the source, without its retries.
+
+        Raises:
+            ResponseError: 17, no such topic, or the source never connected; 206, the source has no offsets
+                there; 1, a broker refused, as for a destination that was reset in fenced mode.
+            RemotingError: no answer; brokers before it have copied (named in the exception's notes).
+            ClientError: the two groups are one.
+        """
+        if source == destination:
+            raise ClientError(f"{source} is both the source and the destination")
+        table: dict[MessageQueue, int] = {}
+        done: list[str] = []
+        for name, address in await self._remote.brokers_of(topic or retry_topic(source)):
+            try:
+                stats = await broker_consume_stats(self._remote, address, source)
+                here = {
+                    queue: wrapper.consumer_offset
+                    for queue, wrapper in stats.offset_table.items()
+                    if (queue.topic == topic if topic else queue.topic != retry_topic(source))
+                }
+                for each in sorted({queue.topic for queue in here}):
+                    header = CloneGroupOffsetRequestHeader(source, destination, each, offline=True)
+                    await self._remote.ask_broker(
+                        address, self._remote.command(RequestCode.CLONE_GROUP_OFFSET, header)
+                    )
+            except RewindMQError as error:
+                if done:
+                    error.add_note(f"already copied at: {', '.join(done)}")
+                raise
+            table.update(here)
+            done.append(name)
+        if not table:
+            raise not_online(f"group {source} has no offsets in {topic or 'any topic'}: nothing is copied")
+        return CloneResult(source, destination, dict(sorted(table.items())))

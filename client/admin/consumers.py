@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.remote import TIMEOUT, AdminRemote, not_online
+from rewindmq.client.admin.remote import TIMEOUT, AdminBase, not_online
 from rewindmq.protocol.body.offset_table import GetConsumerStatusBody
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -22,80 +22,86 @@ from rewindmq.protocol.names import retry_topic
 _TIMEOUT: Final = 3 * TIMEOUT
 
 
-async def consumer_running_info(
-    remote: AdminRemote, group: str, client_id: str, *, stacks: bool = False
-) -> ConsumerRunningInfo:
-    """Code 307, which a broker passes on to the client.
+class ConsumerAdmin(AdminBase):
+    """Asks a group's consumers through their broker."""
 
-    mqadmin asks the first broker of the group's route only, which may not know the client. Here every broker
-    is asked in turn until one does.
+    async def get_consumer_running_info(
+        self, group: str, client_id: str, *, stacks: bool = False
+    ) -> ConsumerRunningInfo:
+        """Return what one consumer is doing now (307), which a broker asks it.
 
-    Args:
-        stacks: have it tell where its tasks and threads are, too.
+        mqadmin asks the first broker of the group's route only, which may not know the client. Here every
+        broker is asked in turn until one does.
 
-    Raises:
-        ResponseError: 17, the group never connected; 1, no broker knows the client, or it refused; 207, it is
-            connected and does not answer.
-    """
-    header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
-    refusal = not_online(f"no broker reaches client {client_id} of group {group}")
-    for _, address in await remote.brokers_of(retry_topic(group)):
-        command = remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
-        try:
-            return decode_body(await remote.ask_broker(address, command, _TIMEOUT), ConsumerRunningInfo)
-        except ResponseError as error:
-            if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
-                raise
-            refusal = error
-    raise refusal
+        Args:
+            stacks: have it tell where its tasks and threads are, too.
 
+        Raises:
+            ResponseError: 17, the group never connected; 1, no broker knows the client, or it refused; 207,
+                it is connected and does not answer.
+        """
+        header = GetConsumerRunningInfoRequestHeader(group, client_id, stacks)
+        refusal = not_online(f"no broker reaches client {client_id} of group {group}")
+        for _, address in await self._remote.brokers_of(retry_topic(group)):
+            command = self._remote.command(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+            try:
+                return decode_body(
+                    await self._remote.ask_broker(address, command, _TIMEOUT), ConsumerRunningInfo
+                )
+            except ResponseError as error:
+                if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
+                    raise
+                refusal = error
+        raise refusal
 
-async def consumer_status(
-    remote: AdminRemote, topic: str, group: str, client: str | None = None
-) -> dict[str, dict[MessageQueue, int]]:
-    """Code 223, for which a broker asks the group's members.
+    async def get_consumer_status(
+        self, topic: str, group: str, client: str | None = None
+    ) -> dict[str, dict[MessageQueue, int]]:
+        """Return the offsets that a group's consumers have in memory (223), which a broker asks them.
 
-    Each tells of all its queues, wherever they are; so the first broker that knows a member is enough.
+        Each tells of all its queues, wherever they are; so the first broker that knows a consumer is enough.
 
-    Args:
-        client: this one only, by its id; brokers of ours take its address as well.
+        Args:
+            client: this one only, by its id; brokers of ours take its address as well.
 
-    Returns:
-        Client id to queue to offset in memory; members that did not answer within 5 s are missing.
+        Returns:
+            Client id to queue to offset in memory; consumers that did not answer within 5 s are missing.
 
-    Raises:
-        ResponseError: 17, no such topic; 1, nobody is connected, or a member is too old; 207, none answered.
-    """
-    header = GetConsumerStatusRequestHeader(topic, group, client)
-    refusal = not_online(f"no member of group {group} is connected")
-    for _, address in await remote.brokers_of(topic):
-        command = remote.command(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
-        try:
-            answer = await remote.ask_broker(address, command, _TIMEOUT)
-        except ResponseError as error:
-            if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
-                raise
-            refusal = error
-            continue
-        table = decode_body(answer, GetConsumerStatusBody).consumer_table
-        return {name: dict(sorted(table[name].items())) for name in sorted(table)}
-    raise refusal
+        Raises:
+            ResponseError: 17, no such topic; 1, nobody is connected, or a consumer is too old; 207, none
+                answered.
+        """
+        header = GetConsumerStatusRequestHeader(topic, group, client)
+        refusal = not_online(f"no member of group {group} is connected")
+        for _, address in await self._remote.brokers_of(topic):
+            command = self._remote.command(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header)
+            try:
+                answer = await self._remote.ask_broker(address, command, _TIMEOUT)
+            except ResponseError as error:
+                if error.code == ResponseCode.CONSUME_MSG_TIMEOUT:
+                    raise
+                refusal = error
+                continue
+            table = decode_body(answer, GetConsumerStatusBody).consumer_table
+            return {name: dict(sorted(table[name].items())) for name in sorted(table)}
+        raise refusal
 
+    async def consume_message_directly(
+        self, group: str, client_id: str, message_id: str
+    ) -> ConsumeMessageDirectlyResult:
+        """Have one consumer's listener take one message now (309).
 
-async def consume_message_directly(
-    remote: AdminRemote, group: str, client_id: str, message_id: str
-) -> ConsumeMessageDirectlyResult:
-    """Code 309 at the broker that holds the message, which passes it on to the client.
+        The broker that holds the message passes it on to the client.
 
-    Args:
-        message_id: its offset id.
+        Args:
+            message_id: its offset id.
 
-    Raises:
-        ResponseError: 1, the text is no offset id, there is no such message, or the client is not connected
-            there; 207, its listener took more than 10 s, and may be at it still.
-    """
-    host, _ = parse_offset_message_id(message_id)
-    header = ConsumeMessageDirectlyResultRequestHeader(group, client_id, message_id)
-    command = remote.command(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
-    answer = await remote.ask_broker(format_host(host), command, _TIMEOUT)
-    return decode_body(answer, ConsumeMessageDirectlyResult)
+        Raises:
+            ResponseError: 1, the text is no offset id, there is no such message, or the client is not
+                connected there; 207, its listener took more than 10 s, and may be at it still.
+        """
+        host, _ = parse_offset_message_id(message_id)
+        header = ConsumeMessageDirectlyResultRequestHeader(group, client_id, message_id)
+        command = self._remote.command(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+        answer = await self._remote.ask_broker(format_host(host), command, _TIMEOUT)
+        return decode_body(answer, ConsumeMessageDirectlyResult)

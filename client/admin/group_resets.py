@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.reset import (
+    ResetAdmin,
     ResetResult,
     RollbackStats,
-    reset_offset_by_timestamp,
-    reset_offset_by_timestamp_old,
 )
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
@@ -53,63 +51,64 @@ class GroupReset:
         return " ".join([str(self.failure) or type(self.failure).__name__, *notes])
 
 
-async def reset_groups(
-    remote: AdminRemote,
-    topic: str,
-    groups: Sequence[str],
-    timestamp: int,
-    force: bool = True,
-    mode: ResetMode | None = None,
-) -> list[GroupReset]:
-    """Reset one group after the other; a failure ends that group's reset, not the others'.
+class GroupResetAdmin(ResetAdmin):
+    """Resets groups, or writes their offsets where no consumer is connected."""
 
-    A group that a classic broker knows no member of (206) has its offsets written instead. RocketMQ's
-    dashboard does that with force, whatever was asked for; here ``force`` counts there too.
+    async def reset_groups(
+        self,
+        topic: str,
+        groups: Sequence[str],
+        timestamp: int,
+        force: bool = True,
+        mode: ResetMode | None = None,
+    ) -> list[GroupReset]:
+        """Reset one group after the other; a failure ends that group's reset, not the others'.
 
-    Args:
-        groups: reset in this order; one named twice is reset once.
-        timestamp, force, mode: see ``reset.reset_offset_by_timestamp``.
+        A group that a classic broker knows no consumer of (206) has its offsets written instead. RocketMQ's
+        dashboard does that with force, whatever was asked for; here ``force`` counts there too.
 
-    Returns:
-        An outcome for each group, in the same order.
-    """
-    return [
-        await _reset_group(remote, topic, group, timestamp, force, mode) for group in dict.fromkeys(groups)
-    ]
+        Args:
+            groups: reset in this order; one named twice is reset once.
+            timestamp, force, mode: see ``reset_offset_by_timestamp``.
 
+        Returns:
+            An outcome for each group, in the same order.
+        """
+        return [
+            await self._reset_group(topic, group, timestamp, force, mode) for group in dict.fromkeys(groups)
+        ]
 
-async def reset_or_write(
-    remote: AdminRemote,
-    topic: str,
-    group: str,
-    timestamp: int,
-    force: bool = True,
-    *,
-    is_cpp: bool = False,
-    mode: ResetMode | None = None,
-) -> GroupReset:
-    """Have the brokers reset a group; where a classic one knows no member (206), write the offsets instead.
+    async def reset_or_write(
+        self,
+        topic: str,
+        group: str,
+        timestamp: int,
+        force: bool = True,
+        *,
+        is_cpp: bool = False,
+        mode: ResetMode | None = None,
+    ) -> GroupReset:
+        """Have the brokers reset a group; write its offsets where a classic one knows no consumer (206).
 
-    Only 206 leads to the write (``behaviour.md`` D.1): any other refusal fails, and so does a time-out.
+        Only 206 leads to the write (``behaviour.md`` D.1): any other refusal fails, and so does a time-out.
 
-    Raises:
-        ResponseError, RemotingError, ClientError: see ``reset``.
-    """
-    try:
-        result = await reset_offset_by_timestamp(remote, topic, group, timestamp, force, is_cpp, mode)
-    except ResponseError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-    else:
-        return GroupReset(group, result=result)
-    written = await reset_offset_by_timestamp_old(remote, topic, group, timestamp, force)
-    return GroupReset(group, written=written)
+        Raises:
+            ResponseError, RemotingError, ClientError: see ``reset_offset_by_timestamp``.
+        """
+        try:
+            result = await self.reset_offset_by_timestamp(topic, group, timestamp, force, is_cpp, mode)
+        except ResponseError as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+        else:
+            return GroupReset(group, result=result)
+        written = await self.reset_offset_by_timestamp_old(topic, group, timestamp, force)
+        return GroupReset(group, written=written)
 
-
-async def _reset_group(
-    remote: AdminRemote, topic: str, group: str, timestamp: int, force: bool, mode: ResetMode | None
-) -> GroupReset:
-    try:
-        return await reset_or_write(remote, topic, group, timestamp, force, mode=mode)
-    except RewindMQError as error:
-        return GroupReset(group, failure=error)
+    async def _reset_group(
+        self, topic: str, group: str, timestamp: int, force: bool, mode: ResetMode | None
+    ) -> GroupReset:
+        try:
+            return await self.reset_or_write(topic, group, timestamp, force, mode=mode)
+        except RewindMQError as error:
+            return GroupReset(group, failure=error)

@@ -1,17 +1,18 @@
-"""Consumer groups: how far they are, and who is in them."""
+"""Consumer groups: how far they are, who is in them, and their settings."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.remote import TIMEOUT, AdminRemote, not_online
+from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote, not_online
 from rewindmq.protocol.body.connection import ConsumerConnection
-from rewindmq.protocol.body.group import GroupList
+from rewindmq.protocol.body.group import GroupList, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.header.admin import (
+    DeleteSubscriptionGroupRequestHeader,
     GetConsumerConnectionListRequestHeader,
     GetConsumeStatsRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
@@ -22,6 +23,95 @@ from rewindmq.protocol.names import retry_topic
 _STATS_TIMEOUT: Final = 3 * TIMEOUT
 
 
+class GroupAdmin(AdminBase):
+    """How far consumer groups are, who is in them, and their settings at brokers."""
+
+    async def examine_consume_stats(self, group: str, topic: str | None = None) -> ConsumeStats:
+        """Return the group's stored offset and the queue's end, per queue (208).
+
+        Every broker that serves the group's retry topic is asked.
+
+        Raises:
+            ResponseError: 17, the group never connected; 206, it has no offset anywhere.
+        """
+        merged = ConsumeStats()
+        for _, address in await self._remote.brokers_of(retry_topic(group)):
+            stats = await broker_consume_stats(self._remote, address, group, topic)
+            merged.offset_table.update(stats.offset_table)
+            merged.consume_tps += stats.consume_tps
+        if not merged.offset_table:
+            raise not_online(
+                f"the offset table of group {group} is empty: it may not have consumed any message"
+            )
+        return merged
+
+    async def examine_consumer_connection_info(
+        self, group: str, address: str | None = None
+    ) -> ConsumerConnection:
+        """Return the consumers of a group and their subscriptions (203).
+
+        mqadmin asks one broker chosen at random, so that a group connected to some brokers only looks offline
+        now and then (``admin.md`` 3.2). Here every broker is asked in turn until one knows the group.
+
+        Args:
+            group: the consumer group.
+            address: ask this broker only.
+
+        Raises:
+            ResponseError: 17, the group never connected; 206, no consumer is connected.
+        """
+        if address is not None:
+            addresses = [address]
+        else:
+            addresses = [where for _, where in await self._remote.brokers_of(retry_topic(group))]
+        header = GetConsumerConnectionListRequestHeader(consumer_group=group)
+        refusal = not_online(f"no member of group {group} is connected")
+        for where in addresses:
+            command = self._remote.command(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+            try:
+                connection = decode_body(await self._remote.ask_broker(where, command), ConsumerConnection)
+            except ResponseError as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                refusal = error
+                continue
+            if connection.connection_set:
+                return connection
+        raise refusal
+
+    async def query_topic_consume_by_who(self, topic: str) -> list[str]:
+        """Return the groups that consume a topic, sorted (300)."""
+        header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
+        groups: set[str] = set()
+        for _, address in await self._remote.brokers_of(topic):
+            command = self._remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
+            groups.update(decode_body(await self._remote.ask_broker(address, command), GroupList).group_list)
+        return sorted(groups)
+
+    async def create_and_update_subscription_group_config(
+        self, address: str, group: SubscriptionGroupConfig
+    ) -> None:
+        """Create the group at one broker, or overwrite all its settings (200)."""
+        command = self._remote.api.command(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, group)
+        await self._remote.ask_broker(address, command)
+
+    async def delete_subscription_group(
+        self, address: str, group: str, *, remove_offset: bool = False
+    ) -> None:
+        """Forget the group's settings at one broker (207), and its offsets if asked to."""
+        # 5.x reads the second name.
+        header = DeleteSubscriptionGroupRequestHeader(group, remove_offset, remove_offset)
+        await self._remote.ask_broker(
+            address, self._remote.command(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
+        )
+
+    async def subscription_groups(self, address: str) -> dict[str, SubscriptionGroupConfig]:
+        """Return the settings of every group at one broker, by name (201)."""
+        command = self._remote.command(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        answer = decode_body(await self._remote.ask_broker(address, command), SubscriptionGroupWrapper)
+        return answer.subscription_group_table
+
+
 async def broker_consume_stats(
     remote: AdminRemote, address: str, group: str, topic: str | None = None
 ) -> ConsumeStats:
@@ -29,64 +119,3 @@ async def broker_consume_stats(
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     command = remote.command(RequestCode.GET_CONSUME_STATS, header)
     return decode_body(await remote.ask_broker(address, command, _STATS_TIMEOUT), ConsumeStats)
-
-
-async def examine_consume_stats(remote: AdminRemote, group: str, topic: str | None = None) -> ConsumeStats:
-    """Code 208 at every broker that serves the group's retry topic, added up.
-
-    Raises:
-        ResponseError: 17, the group never connected; 206, it has no offset anywhere.
-    """
-    merged = ConsumeStats()
-    for _, address in await remote.brokers_of(retry_topic(group)):
-        stats = await broker_consume_stats(remote, address, group, topic)
-        merged.offset_table.update(stats.offset_table)
-        merged.consume_tps += stats.consume_tps
-    if not merged.offset_table:
-        raise not_online(f"the offset table of group {group} is empty: it may not have consumed any message")
-    return merged
-
-
-async def examine_consumer_connection_info(
-    remote: AdminRemote, group: str, address: str | None = None
-) -> ConsumerConnection:
-    """Code 203: the members of a group and what they subscribe to.
-
-    mqadmin asks one broker chosen at random, so that a group connected to some brokers only looks offline
-    now and then (``admin.md`` 3.2). Here every broker is asked in turn until one knows the group.
-
-    Args:
-        group: the consumer group.
-        address: ask this broker only.
-
-    Raises:
-        ResponseError: 17, the group never connected; 206, no member is connected.
-    """
-    if address is not None:
-        addresses = [address]
-    else:
-        addresses = [where for _, where in await remote.brokers_of(retry_topic(group))]
-    header = GetConsumerConnectionListRequestHeader(consumer_group=group)
-    refusal = not_online(f"no member of group {group} is connected")
-    for where in addresses:
-        command = remote.command(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-        try:
-            connection = decode_body(await remote.ask_broker(where, command), ConsumerConnection)
-        except ResponseError as error:
-            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                raise
-            refusal = error
-            continue
-        if connection.connection_set:
-            return connection
-    raise refusal
-
-
-async def query_topic_consume_by_who(remote: AdminRemote, topic: str) -> list[str]:
-    """Code 300 at the topic's brokers: the groups that consume it, sorted."""
-    header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
-    groups: set[str] = set()
-    for _, address in await remote.brokers_of(topic):
-        command = remote.command(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
-        groups.update(decode_body(await remote.ask_broker(address, command), GroupList).group_list)
-    return sorted(groups)

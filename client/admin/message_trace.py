@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rewindmq.client.admin import messages
-from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.admin.messages import MessageAdmin
 from rewindmq.client.msg_trace.records import (
+    DEFAULT_TRACE_TOPIC,
     EndTransaction,
     Pub,
     SubAfter,
@@ -43,30 +43,35 @@ class TraceLine(NamedTuple):
     status: str
 
 
-async def query_message_trace(remote: AdminRemote, message_id: str, topic: str) -> list[TraceLine]:
-    """The steps recorded for a message id, the oldest first.
+class TraceAdmin(MessageAdmin):
+    """What the trace topic says of a message."""
 
-    Raises:
-        ResponseError: 17, no trace topic; 208, nothing is recorded.
-    """
-    found = await messages.query_message(
-        remote, topic, message_id, messages.MAX_COUNT, 0, messages.END_OF_TIME, is_unique_key=False
-    )
-    records = [(record, message) for message in found for record in _records(message, message_id)]
-    afters = {record.request_id: record for record, _ in records if isinstance(record, SubAfter)}
-    lines: list[TraceLine] = []
-    for record, message in records:
-        host = message.born_host.rpartition(":")[0]
-        if isinstance(record, Pub):
-            status = _status(record.success)
-            lines.append(TraceLine("Pub", record.group, host, record.timestamp, record.cost_time, status))
-        elif isinstance(record, SubBefore):
-            after = afters.get(record.request_id)
-            cost, status = (0, _UNFINISHED) if after is None else (after.cost_time, _status(after.success))
-            lines.append(TraceLine("Sub", record.group, host, record.timestamp, cost, status))
-        elif isinstance(record, EndTransaction):
-            lines.append(TraceLine("EndTransaction", record.group, host, record.timestamp, 0, record.state))
-    return sorted(lines, key=lambda line: (line.timestamp, _ORDER.index(line.kind)))
+    async def query_message_trace(self, message_id: str, topic: str = DEFAULT_TRACE_TOPIC) -> list[TraceLine]:
+        """Return who sent a message and who consumed it, as far as they were traced, the oldest first.
+
+        Raises:
+            ResponseError: 17, no trace topic; 208, nothing is recorded.
+        """
+        found = await self.query_message(topic, message_id)
+        records = [(record, message) for message in found for record in _records(message, message_id)]
+        afters = {record.request_id: record for record, _ in records if isinstance(record, SubAfter)}
+        lines: list[TraceLine] = []
+        for record, message in records:
+            host = message.born_host.rpartition(":")[0]
+            if isinstance(record, Pub):
+                status = _status(record.success)
+                lines.append(TraceLine("Pub", record.group, host, record.timestamp, record.cost_time, status))
+            elif isinstance(record, SubBefore):
+                after = afters.get(record.request_id)
+                cost, status = (
+                    (0, _UNFINISHED) if after is None else (after.cost_time, _status(after.success))
+                )
+                lines.append(TraceLine("Sub", record.group, host, record.timestamp, cost, status))
+            elif isinstance(record, EndTransaction):
+                lines.append(
+                    TraceLine("EndTransaction", record.group, host, record.timestamp, 0, record.state)
+                )
+        return sorted(lines, key=lambda line: (line.timestamp, _ORDER.index(line.kind)))
 
 
 def _records(message: MessageExt, message_id: str) -> list[TraceRecord]:

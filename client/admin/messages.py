@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.admin.remote import TIMEOUT, AdminRemote
-from rewindmq.client.pull_result import decode_pull_response
+from rewindmq.client.admin.remote import TIMEOUT, AdminBase, AdminRemote
+from rewindmq.client.consume.pull_result import decode_pull_response
 from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.errors import ResponseError
@@ -27,53 +27,91 @@ TOOLS_CONSUMER_GROUP: Final = "TOOLS_CONSUMER"
 _KEY_SEPARATOR: Final = " "
 
 
-async def view_message(remote: AdminRemote, message_id: str) -> MessageExt:
-    """Code 33 at the broker whose address the offset id holds.
+class MessageAdmin(AdminBase):
+    """Offsets of queues, and messages by id, place and key."""
 
-    Raises:
-        ResponseError: the text is no offset id, or there is no message at that place.
-    """
-    host, commit_log_offset = parse_offset_message_id(message_id)
-    command = remote.command(
-        RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=commit_log_offset)
-    )
-    answer = await remote.ask_broker(format_host(host), command)
-    if not isinstance(answer.body, bytes):
-        raise ResponseError(ResponseCode.NO_MESSAGE, f"the answer for message {message_id} is empty")
-    return decode_record(answer.body)
+    async def view_message(self, message_id: str) -> MessageExt:
+        """Return the message an offset id names, from the broker whose address the id holds (33).
 
-
-async def message_at(remote: AdminRemote, queue: MessageQueue, offset: int) -> MessageExt:
-    """Code 11 as mqadmin's TOOLS_CONSUMER: the message at one offset of a queue.
-
-    Raises:
-        ClientError: the topic's route does not name the broker.
-        ResponseError: 208, there is no message at that offset; or the broker refused.
-    """
-    header = PullMessageRequestHeader(
-        consumer_group=TOOLS_CONSUMER_GROUP,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        queue_offset=offset,
-        max_msg_nums=1,
-        sys_flag=int(PullSysFlag.SUBSCRIPTION),
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        sub_version=0,
-        subscription=SUB_ALL,
-        expression_type=EXPRESSION_TAG,
-    )
-    address = await remote.address_of(queue)
-    answer = await remote.api.remoting.invoke(
-        address, remote.command(RequestCode.PULL_MESSAGE, header), TIMEOUT
-    )
-    result = decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
-    if not result.messages or result.messages[0].queue_offset != offset:
-        raise ResponseError(
-            ResponseCode.NO_MESSAGE,
-            f"no message at offset {offset}: the queue holds [{result.min_offset}, {result.max_offset})",
+        Raises:
+            ResponseError: the text is no offset id, or there is no message at that place.
+        """
+        host, commit_log_offset = parse_offset_message_id(message_id)
+        command = self._remote.command(
+            RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=commit_log_offset)
         )
-    return result.messages[0]
+        answer = await self._remote.ask_broker(format_host(host), command)
+        if not isinstance(answer.body, bytes):
+            raise ResponseError(ResponseCode.NO_MESSAGE, f"the answer for message {message_id} is empty")
+        return decode_record(answer.body)
+
+    async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
+        """Return the message at one offset of a queue, pulled (11) as mqadmin's TOOLS_CONSUMER.
+
+        Raises:
+            ClientError: the topic's route does not name the broker.
+            ResponseError: 208, there is no message at that offset; or the broker refused.
+        """
+        header = PullMessageRequestHeader(
+            consumer_group=TOOLS_CONSUMER_GROUP,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=1,
+            sys_flag=int(PullSysFlag.SUBSCRIPTION),
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            sub_version=0,
+            subscription=SUB_ALL,
+            expression_type=EXPRESSION_TAG,
+        )
+        address = await self._remote.address_of(queue)
+        answer = await self._remote.api.remoting.invoke(
+            address, self._remote.command(RequestCode.PULL_MESSAGE, header), TIMEOUT
+        )
+        result = decode_pull_response(answer, queue, offset, build_subscription_data(queue.topic, SUB_ALL))
+        if not result.messages or result.messages[0].queue_offset != offset:
+            raise ResponseError(
+                ResponseCode.NO_MESSAGE,
+                f"no message at offset {offset}: the queue holds [{result.min_offset}, {result.max_offset})",
+            )
+        return result.messages[0]
+
+    async def query_message(
+        self,
+        topic: str,
+        key: str,
+        max_count: int = MAX_COUNT,
+        begin: int = 0,
+        end: int = END_OF_TIME,
+    ) -> list[MessageExt]:
+        """Return messages that have ``key`` among their KEYS, stored in [begin, end] ms, the oldest first.
+
+        At most ``max_count``, and 64, of each broker: the newest. ``ResponseError`` 208 when there is none.
+        """
+        return await query_message(self._remote, topic, key, max_count, begin, end, is_unique_key=False)
+
+    async def query_message_by_unique_key(self, topic: str, message_id: str) -> list[MessageExt]:
+        """Return messages with the id a producer gave, the oldest first.
+
+        There are several where a producer sent again, or the message was consumed again. ``ResponseError``
+        208 when there is none.
+        """
+        return await query_message(
+            self._remote, topic, message_id, MAX_COUNT, 0, END_OF_TIME, is_unique_key=True
+        )
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """Return the queue's offset at ``timestamp`` ms."""
+        return await self._remote.api.search_offset(await self._remote.address_of(queue), queue, timestamp)
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """Return one past the queue's last message."""
+        return await self._remote.api.max_offset(await self._remote.address_of(queue), queue)
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """Return the queue's first message still kept."""
+        return await self._remote.api.min_offset(await self._remote.address_of(queue), queue)
 
 
 async def query_message(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rewindmq.client.broker_api import BrokerApi
-from rewindmq.client.client_config import ClientConfig
-from rewindmq.client.route import MASTER_ID
+from rewindmq.client.core.broker_api import BrokerApi
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.route import MASTER_ID
+from rewindmq.protocol.body.cluster import ClusterInfo
 from rewindmq.protocol.body.route import BrokerData, TopicRouteData
 from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import CommandHeader, RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.message_queue import MessageQueue
@@ -95,6 +97,11 @@ class AdminRemote:
             self.runtime.probe(Point.ROUTE_QUERIED, {"topic": topic})
         return route
 
+    async def cluster_info(self) -> ClusterInfo:
+        """All brokers with their addresses, and which cluster each belongs to (106)."""
+        command = self.command(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return decode_body(await self.ask_namesrv(command), ClusterInfo)
+
     def select_address(self, broker: BrokerData) -> str | None:
         """The master's address, else that of any slave (``BrokerData#selectBrokerAddr``)."""
         addresses = broker.broker_addrs
@@ -126,6 +133,12 @@ class AdminRemote:
         if address is None:
             raise ClientError(f"broker {queue.broker_name!r} does not serve topic {queue.topic!r}")
         return address
+
+
+class AdminBase:
+    """Base of the parts of ``AdminClient``."""
+
+    _remote: AdminRemote
 
 
 def not_online(remark: str) -> ResponseError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rewindmq.client.admin.fenced import fenced_commits_at
 from rewindmq.client.admin.groups import broker_consume_stats
-from rewindmq.client.admin.remote import AdminRemote
+from rewindmq.client.admin.remote import AdminBase, AdminRemote
 from rewindmq.client.admin.timestamp import MAX_OFFSET_TIMESTAMP
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -57,86 +57,116 @@ class RollbackStats:
     rollback_offset: int
 
 
-async def reset_offset_by_timestamp(
-    remote: AdminRemote,
-    topic: str,
-    group: str,
-    timestamp: int,
-    force: bool = True,
-    is_cpp: bool = False,
-    mode: ResetMode | None = None,
-) -> ResetResult:
-    """105, then 222 to one broker after the other.
+class ResetAdmin(AdminBase):
+    """Resets groups, and writes offsets past their consumers."""
 
-    Args:
-        timestamp: ms since the epoch, -1 for the end of every queue.
-        force: False moves a queue only where that moves it back.
-        is_cpp: have the consumers told in the form C++ clients read; no other client understands it.
-        mode: how to reset; None leaves that to each broker.
+    async def reset_offset_by_timestamp(
+        self,
+        topic: str,
+        group: str,
+        timestamp: int,
+        force: bool = True,
+        is_cpp: bool = False,
+        mode: ResetMode | None = None,
+    ) -> ResetResult:
+        """Have every broker of the topic reset the group (222), one after the other.
 
-    Raises:
-        ResponseError: 17, no route; or the first broker's refusal.
-        RemotingError: no answer within 5 s. Like a refusal it ends the loop: brokers reached before it stay
-            reset (named in the exception's notes), later ones are not asked.
-        ClientError: a broker reset in another mode than the one asked for; this ends the loop too.
-    """
-    header = ResetOffsetRequestHeader(
-        topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=mode
-    )
-    table: dict[MessageQueue, int] = {}
-    modes: dict[str, ResetMode | None] = {}
-    for name, address in await remote.brokers_of(topic):
-        try:
-            targets, used = await reset_at(remote, name, address, header, is_cpp=is_cpp)
-        except RewindMQError as error:
-            if modes:
-                error.add_note(f"already reset: {', '.join(modes)}")
-            raise
-        table.update(targets)
-        modes[name] = used
-    return ResetResult(topic, group, timestamp, force, dict(sorted(table.items())), modes)
+        Args:
+            timestamp: ms since the epoch, -1 for the end of every queue.
+            force: False moves a queue only where that moves it back.
+            is_cpp: have the consumers told in the form C++ clients read; no other client understands it.
+            mode: how to reset; None leaves that to each broker.
 
+        Raises:
+            ResponseError: 17, no route; or the first broker's refusal.
+            RemotingError: no answer within 5 s. Like a refusal it ends the loop: brokers reached before it
+                stay reset (named in the exception's notes), later ones are not asked.
+            ClientError: a broker reset in another mode than the one asked for; this ends the loop too.
+        """
+        header = ResetOffsetRequestHeader(
+            topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=mode
+        )
+        table: dict[MessageQueue, int] = {}
+        modes: dict[str, ResetMode | None] = {}
+        for name, address in await self._remote.brokers_of(topic):
+            try:
+                targets, used = await reset_at(self._remote, name, address, header, is_cpp=is_cpp)
+            except RewindMQError as error:
+                if modes:
+                    error.add_note(f"already reset: {', '.join(modes)}")
+                raise
+            table.update(targets)
+            modes[name] = used
+        return ResetResult(topic, group, timestamp, force, dict(sorted(table.items())), modes)
 
-async def reset_offset_of_queue(
-    remote: AdminRemote,
-    address: str,
-    topic: str,
-    group: str,
-    queue_id: int,
-    *,
-    timestamp: int = MAX_OFFSET_TIMESTAMP,
-    offset: int | None = None,
-    force: bool = True,
-    mode: ResetMode | None = None,
-) -> ResetResult:
-    """222 for one queue at one broker, in mode ``server`` or ``fenced``.
+    async def reset_offset_of_queue(
+        self,
+        address: str,
+        topic: str,
+        group: str,
+        queue_id: int,
+        *,
+        timestamp: int = MAX_OFFSET_TIMESTAMP,
+        offset: int | None = None,
+        force: bool = True,
+        mode: ResetMode | None = None,
+    ) -> ResetResult:
+        """Reset the group in one queue of one broker of ours (222), in mode ``server`` or ``fenced``.
 
-    RocketMQ 5's tool sends a commit (15) of the offset first, and nothing at all for offset 0; this one sends
-    222 alone, whatever the offset. Before that it asks the broker for something RocketMQ does not know: in
-    classic mode, RocketMQ would take such a 222 for a reset of the whole topic (``behaviour.md`` D.9).
+        RocketMQ 5's tool sends a commit (15) of the offset first, and nothing at all for offset 0; this one
+        sends 222 alone, whatever the offset. Before that it asks the broker for something RocketMQ does not
+        know: in classic mode, RocketMQ would take such a 222 for a reset of the whole topic (``behaviour.md``
+        D.9).
 
-    Args:
-        address: the broker's.
-        timestamp: where to, unless ``offset`` says so.
-        force: see ``reset_offset_by_timestamp``; not looked at with ``offset``, nor in mode ``server``.
+        Args:
+            address: the broker's.
+            timestamp: where to, unless ``offset`` says so.
+            force: see ``reset_offset_by_timestamp``; not looked at with ``offset``, nor in mode ``server``.
 
-    Raises:
-        ResponseError: the broker refused; a classic one of ours does.
-        RemotingError: no answer within 5 s.
-        ClientError: it is no broker of ours; it was not asked to reset anything.
-    """
-    await require_reset_modes(remote, address, topic, group)
-    header = ResetOffsetRequestHeader(
-        topic=topic,
-        group=group,
-        timestamp=timestamp,
-        is_force=force,
-        queue_id=queue_id,
-        offset=offset,
-        reset_mode=mode,
-    )
-    table, used = await reset_at(remote, address, address, header)
-    return ResetResult(topic, group, timestamp, force, table, {address: used})
+        Raises:
+            ResponseError: the broker refused; a classic one of ours does.
+            RemotingError: no answer within 5 s.
+            ClientError: it is no broker of ours; it was not asked to reset anything.
+        """
+        await require_reset_modes(self._remote, address, topic, group)
+        header = ResetOffsetRequestHeader(
+            topic=topic,
+            group=group,
+            timestamp=timestamp,
+            is_force=force,
+            queue_id=queue_id,
+            offset=offset,
+            reset_mode=mode,
+        )
+        table, used = await reset_at(self._remote, address, address, header)
+        return ResetResult(topic, group, timestamp, force, table, {address: used})
+
+    async def reset_offset_by_timestamp_old(
+        self, topic: str, group: str, timestamp: int, force: bool = True
+    ) -> list[RollbackStats]:
+        """Write the group's offsets at the brokers, for a group without running consumers.
+
+        Running consumers are not told, and overwrite it with their next commit, 5 s later at most. Differs
+        from 4.9.4 where the topic has more read than write queues and the group no offsets: that tool fails
+        there, this one takes the queue's own bounds.
+
+        Raises:
+            ResponseError: 17, no route; or a broker's refusal, as of a queue that was reset in fenced mode.
+            RemotingError: no answer; queues before it are written already.
+        """
+        written = []
+        for queue, broker_offset, consumer_offset in await _positions(self._remote, topic, group):
+            address = await self._remote.address_of(queue)
+            if timestamp == MAX_OFFSET_TIMESTAMP:
+                target = await self._remote.api.max_offset(address, queue)
+            else:
+                target = await self._remote.api.search_offset(address, queue, timestamp)
+            stored = consumer_offset
+            if force or target <= consumer_offset:
+                await self._remote.api.update_consumer_offset_sync(address, group, queue, target)
+                stored = target
+            written.append(RollbackStats(queue, broker_offset, consumer_offset, target, stored))
+        return written
 
 
 async def require_reset_modes(remote: AdminRemote, address: str, topic: str, group: str) -> None:
@@ -194,34 +224,6 @@ async def reset_at(
 
 def _text(mode: ResetMode | None) -> str | None:
     return None if mode is None else str(mode)
-
-
-async def reset_offset_by_timestamp_old(
-    remote: AdminRemote, topic: str, group: str, timestamp: int, force: bool = True
-) -> list[RollbackStats]:
-    """Write the group's offsets at the brokers, for a group without running consumers.
-
-    Running consumers are not told, and overwrite it with their next commit, 5 s later at most. Differs from
-    4.9.4 where the topic has more read than write queues and the group no offsets: that tool fails there,
-    this one takes the queue's own bounds.
-
-    Raises:
-        ResponseError: 17, no route; or a broker's refusal, as of a queue that was reset in fenced mode.
-        RemotingError: no answer; queues before it are written already.
-    """
-    written = []
-    for queue, broker_offset, consumer_offset in await _positions(remote, topic, group):
-        address = await remote.address_of(queue)
-        if timestamp == MAX_OFFSET_TIMESTAMP:
-            target = await remote.api.max_offset(address, queue)
-        else:
-            target = await remote.api.search_offset(address, queue, timestamp)
-        stored = consumer_offset
-        if force or target <= consumer_offset:
-            await remote.api.update_consumer_offset_sync(address, group, queue, target)
-            stored = target
-        written.append(RollbackStats(queue, broker_offset, consumer_offset, target, stored))
-    return written
 
 
 async def _positions(remote: AdminRemote, topic: str, group: str) -> list[tuple[MessageQueue, int, int]]:

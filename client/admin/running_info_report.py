@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from rewindmq.client.running_info import Property
+from rewindmq.client.consume.running_info import Property
 from rewindmq.protocol.body.heartbeat import ConsumeType
 from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from rewindmq.protocol.message_queue import MessageQueue

@@ -7,21 +7,16 @@ forgotten, and so are those of a send that fails.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from rewindmq.client.msg_trace.records import TraceRecord, encode, trace_keys
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
-
-if TYPE_CHECKING:
-    from rewindmq.client.client_config import ClientConfig
-    from rewindmq.client.producer import Producer
 
 _log = logging.getLogger(__name__)
 
@@ -35,32 +30,37 @@ FLUSH_SECONDS: Final = 3.0
 # bytes, and properties no more than 32 767 bytes in all.
 _MAX_CHARACTERS: Final = 118_000
 _MAX_KEYS_CHARACTERS: Final = 8_000
-# The longest group name still makes a group name.
-_GROUP_CHARACTERS: Final = 80
-_GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
-_INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
 
-_numbers = itertools.count(1)
+
+class TraceSender(Protocol):
+    """The producer that sends the records."""
+
+    async def start(self) -> None: ...
+
+    async def shutdown(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    async def send(self, message: Message, timeout: float, /) -> object:
+        """Send within ``timeout`` seconds; raises ``RewindMQError``."""
 
 
 class TraceDispatcher:
     """The records of one producer or consumer on their way to the trace topic.
 
     Args:
-        host: the settings of the client that is traced; the inner producer's are the same.
-        kind: PRODUCE or CONSUME.
+        producer: sends the records; it is started and shut down with this.
+        topic: where to.
 
     Attributes:
         discarded: records that found no room, or whose send failed.
     """
 
-    def __init__(self, runtime: Runtime, host: ClientConfig, group: str, kind: str, topic: str) -> None:
+    def __init__(self, runtime: Runtime, producer: TraceSender, topic: str) -> None:
         self.topic = topic
         self.discarded = 0
         self._runtime = runtime
-        self._producer = _inner_producer(
-            runtime, host, f"{_GROUP_PREFIX}-{group[:_GROUP_CHARACTERS]}-{kind}-{next(_numbers)}"
-        )
+        self._producer = producer
         self._waiting: deque[TraceRecord] = deque()
         self._worker: asyncio.Task[None] | None = None
         # Once there, it alone sends.
@@ -147,20 +147,3 @@ class TraceDispatcher:
         # A flood of records is no reason for a flood of lines.
         if not before or before // MAX_WAITING != self.discarded // MAX_WAITING:
             _log.warning("trace records lost, %d by now: %s", self.discarded, reason)
-
-
-def _inner_producer(runtime: Runtime, host: ClientConfig, group: str) -> Producer:
-    # Producers are what has dispatchers.
-    from rewindmq.client.producer import Producer
-
-    namesrv = ";".join(host.namesrv_addrs)
-    return Producer(
-        group,
-        namesrv,
-        runtime=runtime,
-        profile=host.profile,
-        wire=host.wire,
-        client_ip=host.client_ip,
-        unit_name=host.unit_name,
-        instance_name=f"{_INSTANCE_NAME}_{namesrv}",
-    )

@@ -13,6 +13,8 @@ from rewindmq.protocol.errors import RewindMQError
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_END: Final = "\x02"
 DEFAULT_TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+# Stands for tags, keys or a region that a message does not have.
+NULL: Final = "null"
 
 # Ordinals of MessageType and ConsumeReturnType.
 NORMAL, HALF, COMMITTED, DELAYED = range(4)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.pull_consumer import PullConsumer
+from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.demo.display import Display
 from rewindmq.cluster.demo.journal import Journal

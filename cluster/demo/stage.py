@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.pull_consumer import PullConsumer
+from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.demo.display import Display
 from rewindmq.cluster.demo.journal import Comparison, Journal, compare

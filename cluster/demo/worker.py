@@ -13,9 +13,9 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus
-from rewindmq.client.producer import Producer
-from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.client.produce.producer import Producer
+from rewindmq.client.push.listener import ConsumeConcurrentlyStatus
+from rewindmq.client.push.push_consumer import PushConsumer
 from rewindmq.cluster.demo.names import CONSUMER_GROUP, ORDERS, PRODUCER_GROUP, TAG, TOPIC
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere
 from rewindmq.protocol.command import SerializeType

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import positive_factor, positive_int
 from rewindmq.protocol.reset_mode import ResetMode

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import SystemClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode

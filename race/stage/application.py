@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewindmq.client.lite_pull_consumer import LitePullConsumer
-from rewindmq.client.remedy import Remedy, remedied
+from rewindmq.client.core.remedy import Remedy, remedied
+from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from rewindmq.client.remedy import Remedy, remedied
+from rewindmq.client.core.remedy import Remedy, remedied
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from rewindmq.client.push_consumer import PushConsumer
-from rewindmq.client.remedy import Remedy, remedied
+from rewindmq.client.core.remedy import Remedy, remedied
+from rewindmq.client.push.push_consumer import PushConsumer
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime

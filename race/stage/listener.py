@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyContext, ConsumeOrderlyStatus
+from rewindmq.client.push.listener import (
+    ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+)
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.remoting.runtime import Timers
 from rewindmq.race.stage.stage import ListenerPlan

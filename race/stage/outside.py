@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.cluster.names import broker_names
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError

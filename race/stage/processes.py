@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.cluster.local_cluster import LocalCluster
 from rewindmq.cluster.names import broker_names

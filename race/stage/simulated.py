@@ -12,8 +12,8 @@ import msgspec
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
-from rewindmq.client.push_consumer import PushConsumer
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
+from rewindmq.client.push.push_consumer import PushConsumer
 from rewindmq.cluster.names import broker_names
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer

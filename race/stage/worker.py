@@ -16,8 +16,8 @@ import sys
 from dataclasses import replace
 from typing import Any, Final
 
-from rewindmq.client.push_consumer import PushConsumer
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
+from rewindmq.client.push.push_consumer import PushConsumer
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile

@@ -38,9 +38,11 @@ COMMANDS: Final = MappingProxyType(
         "namesrv": Command("rewindmq.namesrv.cli", "run a name server"),
         "broker": Command("rewindmq.broker.cli", "run a broker"),
         "up": Command("rewindmq.cluster.cli", "run a local cluster in the foreground"),
-        "admin": Command("rewindmq.client.admin.cli", "run one of mqadmin's commands, as resetOffsetByTime"),
-        "produce": Command("rewindmq.client.produce_cli", "send messages to a topic"),
-        "consume": Command("rewindmq.client.consume_cli", "print or count the messages of a topic"),
+        "admin": Command(
+            "rewindmq.client.cli.admin_cli", "run one of mqadmin's commands, as resetOffsetByTime"
+        ),
+        "produce": Command("rewindmq.client.cli.produce_cli", "send messages to a topic"),
+        "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
         "demo": Command("rewindmq.cluster.demo.cli", "send, consume, rewind and consume again, verified"),
         "race": Command("rewindmq.race.cli", "lose a reset on purpose, see why, and prove a fix"),
         "pipeline": Command(

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from rewindmq.broker.handlers import HANDLERS
-from rewindmq.client.broker_requests import BrokerRequests
+from rewindmq.client.core.broker_requests import BrokerRequests
 from rewindmq.namesrv.handlers import HANDLERS as NAMESRV_HANDLERS
 from rewindmq.protocol.code import RequestCode
 

@@ -83,7 +83,7 @@ def test_reports_become_results() -> None:
         report(f"{CLIENT_TESTS}[b-at-x-send]", "skipped", "setup", "go is not on the PATH"),
         report("tests/interop/test_stores.py::test_all", "passed"),
         report("tests/interop/test_stores.py::test_all", "failed", "teardown"),
-        report("tests/client/test_parts.py::test_other", "failed", group="long"),
+        report("tests/client/core/test_route.py::test_other", "failed", group="long"),
     )
     assert recorder.results == {
         "test_clients": {

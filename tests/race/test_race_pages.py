@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.commands import run_race

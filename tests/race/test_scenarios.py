@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.client.remedy import Remedy
+from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError

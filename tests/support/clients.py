@@ -17,9 +17,9 @@ from rewindmq.client import (
     PushConsumer,
 )
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.lifecycle import ClientKwargs
-from rewindmq.client.listener import MessageListener, MessageListenerOrderly
-from rewindmq.client.push_options import PushOptionKwargs
+from rewindmq.client.core.lifecycle import ClientKwargs
+from rewindmq.client.push.listener import MessageListener, MessageListenerOrderly
+from rewindmq.client.push.options import PushOptionKwargs
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.points import Failpoint, Probe

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rewindmq.client.admin import cli
 from rewindmq.client.admin.commands.command import Printed
 from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.client.cli import admin_cli
 from tests.support.clients import Clients
 
 
@@ -29,7 +29,7 @@ class Mqadmin(Clients):
 
     async def _execute(self, words: list[str]) -> list[Printed]:
         parser = argparse.ArgumentParser()
-        cli.add_arguments(parser)
+        admin_cli.add_arguments(parser)
         arguments = parser.parse_args([*words, "--profile", self.profile])
         command = next(item for item in COMMANDS if item.name.lower() == arguments.admin_command.lower())
         admin = await self.admin()

@@ -20,7 +20,7 @@ from rewindmq.client import (
     TopicConfig,
     TransactionProducer,
 )
-from rewindmq.client.listener import (
+from rewindmq.client.push.listener import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
     MessageListener,

@@ -8,15 +8,15 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from rewindmq.client.listener import (
+from rewindmq.client.consume.pull_result import PullStatus
+from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
+from rewindmq.client.pull.pull_consumer import PullConsumer
+from rewindmq.client.push.listener import (
     ConsumeConcurrentlyStatus,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
 )
-from rewindmq.client.lite_pull_consumer import LitePullConsumer
-from rewindmq.client.pull_consumer import PullConsumer
-from rewindmq.client.pull_result import PullStatus
-from rewindmq.client.push_consumer import PushConsumer
+from rewindmq.client.push.push_consumer import PushConsumer
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import MessageExt

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.pull_consumer import PullConsumer
-from rewindmq.client.pull_result import PullStatus
+from rewindmq.client.consume.pull_result import PullStatus
+from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.message_queue import MessageQueue

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.pull_consumer import PullConsumer
+from rewindmq.client.pull.pull_consumer import PullConsumer
 from rewindmq.cluster import AsyncLocalCluster, ClusterError, LocalCluster
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.profile import Profile

@@ -8,10 +8,10 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rewindmq.client.producer import Producer
-from rewindmq.client.send_result import SendResult
-from rewindmq.client.transaction import LocalTransactionState
-from rewindmq.client.transaction_producer import TransactionProducer
+from rewindmq.client.produce.producer import Producer
+from rewindmq.client.produce.send_result import SendResult
+from rewindmq.client.produce.transaction import LocalTransactionState
+from rewindmq.client.produce.transaction_producer import TransactionProducer
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message_queue import MessageQueue

@@ -3,7 +3,7 @@
 scripts/repeat_tests                              the default suite, 20 times
 scripts/repeat_tests --times 10 --busy 4          beside four processes that compute all the time
 scripts/repeat_tests --times 5 --group chosen     the part of the long and interop groups that CI runs
-scripts/repeat_tests --times 50 -- tests/client/test_commands.py -k waited_for
+scripts/repeat_tests --times 50 -- tests/client/cli/test_commands.py -k waited_for
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
 from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
 from rewindmq.broker.store.tables import consumer_offset
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetRecord
-from rewindmq.client.consume_service import ConsumeConcurrentlyService
-from rewindmq.client.offset_store import OffsetMemory
-from rewindmq.client.process_queue import ProcessQueue
+from rewindmq.client.consume.offset_store import OffsetMemory
+from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.profile import Profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from rewindmq.client.listener import ConsumeConcurrentlyStatus
+from rewindmq.client.push.listener import ConsumeConcurrentlyStatus
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.remoting.runtime import Timers
 from rewindmq.race.explore.schedule.step import Action

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.producer import Producer
+from rewindmq.client.produce.producer import Producer
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.message import Message

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
-from rewindmq.client.push_consumer import PushConsumer
-from rewindmq.client.reset import ResetState
+from rewindmq.client.push.push_consumer import PushConsumer
+from rewindmq.client.push.reset import ResetState
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.message_queue import MessageQueue

@@ -1,0 +1,1 @@
+"""The commands ``rewindmq admin``, ``produce`` and ``consume``."""

@@ -1,0 +1,150 @@
+"""``rewindmq admin``: mqadmin's command line.
+
+Exit codes: 0 done, 1 the command failed (one line on standard error, ``CODE: n  DESC: text`` where a server
+refused), 2 wrong options. mqadmin itself exits 1 on wrong options and 0 on a failed command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from rewindmq.client.admin.commands.command import Command
+from rewindmq.client.admin.commands.table import COMMANDS
+from rewindmq.client.cli.wire_option import add_wire_argument, chosen_wire
+from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.profile import RELEASES, Profile
+
+EPILOG: Final = """\
+examples:
+  rewindmq admin topicRoute -n 127.0.0.1:9876 -t TopicTest -l
+  rewindmq admin resetOffsetByTime -t TopicTest -g my_group -s now
+  rewindmq admin help resetOffsetByTime
+
+exit codes: 0 done, 1 failed (one line on stderr: CODE: n  DESC: text), 2 wrong usage
+"""
+
+_HELP: Final = "help"
+_BY_NAME: Final = {command.name.lower(): command for command in COMMANDS}
+T = TypeVar("T")
+
+
+class _CaselessMap(dict[str, T], Generic[T]):
+    """Parsers by name; looked up in any case, listed as mqadmin spells them."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._spelling(name) is not None
+
+    def __getitem__(self, name: str) -> T:
+        return super().__getitem__(self._spelling(name) or name)
+
+    def _spelling(self, name: str) -> str | None:
+        return next((known for known in self if known.lower() == name.lower()), None)
+
+
+if TYPE_CHECKING:
+    _SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    _SubParsers = argparse._SubParsersAction
+
+
+class _CaselessSubParsers(_SubParsers):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._name_parser_map = self.choices = _CaselessMap()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define one sub-parser per command."""
+    commands = parser.add_subparsers(
+        dest="admin_command", metavar="COMMAND", title="commands", action=_CaselessSubParsers
+    )
+    for command in COMMANDS:
+        _define(command, commands.add_parser(command.name, help=command.summary))
+    help_parser = commands.add_parser(_HELP, help="Show the options of a command.")
+    help_parser.add_argument("help_on", metavar="COMMAND", nargs="?", help="a command's name")
+
+
+def _define(command: Command, parser: argparse.ArgumentParser) -> None:
+    parser.description = command.summary
+    parser.epilog = f"example:\n  rewindmq admin {command.name} -n 127.0.0.1:9876 {command.example}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.add_arguments(parser)
+    parser.add_argument(
+        "-n",
+        "--namesrvAddr",
+        metavar="HOST:PORT",
+        help="name servers, separated by ';' (default: the environment's NAMESRV_ADDR)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, one value per line")
+    parser.add_argument(
+        "--profile",
+        type=Profile,
+        choices=RELEASES,
+        default=Profile.V49,
+        help="the RocketMQ release to act like (default: v49)",
+    )
+    add_wire_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out what ``add_arguments`` parsed.
+
+    Returns:
+        The exit code.
+    """
+    name = arguments.admin_command
+    if name is None or name.lower() == _HELP:
+        return _show_help(None if name is None else arguments.help_on)
+    command = _BY_NAME[name.lower()]
+
+    import asyncio
+
+    try:
+        asyncio.run(_execute(command, arguments))
+    except RewindMQError as error:
+        print(describe_error(error), file=sys.stderr)
+        return 1
+    return 0
+
+
+def describe_error(error: RewindMQError) -> str:
+    """One line for the user, with the notes the error collected on its way."""
+    notes = [f"({note})" for note in getattr(error, "__notes__", ())]
+    return " ".join(" ".join([str(error) or type(error).__name__, *notes]).splitlines())
+
+
+async def _execute(command: Command, arguments: argparse.Namespace) -> None:
+    namesrv_addr = arguments.namesrvAddr or os.environ.get("NAMESRV_ADDR")
+    if not namesrv_addr:
+        raise ClientError("no name server: give -n HOST:PORT, or set NAMESRV_ADDR")
+    from rewindmq.client.admin.admin_client import AdminClient
+
+    async with (
+        AdminClient(namesrv_addr, profile=arguments.profile, wire=chosen_wire(arguments)) as admin,
+        contextlib.aclosing(command.execute(admin, arguments)) as output,
+    ):
+        async for printed in output:
+            if not arguments.json:
+                print("\n".join(printed.lines), flush=True)
+            elif printed.data is not None:
+                print(json.dumps(printed.data), flush=True)
+
+
+def _show_help(name: str | None) -> int:
+    if name is None:
+        parser = argparse.ArgumentParser(prog="rewindmq admin", description="mqadmin's commands.")
+        add_arguments(parser)
+    else:
+        command = _BY_NAME.get(name.lower())
+        if command is None:
+            print(f"The sub command {name} not exist.", file=sys.stderr)
+            return 2
+        parser = argparse.ArgumentParser(prog=f"rewindmq admin {command.name}")
+        _define(command, parser)
+    parser.print_help()
+    return 0

@@ -1,0 +1,1 @@
+"""What all consumers share: assignment, ProcessQueue, offset stores, start offset, locks."""

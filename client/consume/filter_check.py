@@ -1,0 +1,35 @@
+"""Asking a broker, before anything is consumed, whether it understands a filter.
+
+``behaviour.md`` C.2, step 10. Source: RocketMQ 4.9.4 ``MQClientInstance#checkClientInBroker``: one broker of
+the topic is asked, code 46.
+"""
+
+from __future__ import annotations
+
+from rewindmq.client.consume.consumer import Consumer
+from rewindmq.protocol.body.heartbeat import EXPRESSION_TAG
+from rewindmq.protocol.errors import ClientError, RemotingError
+
+
+async def check_filters(consumer: Consumer) -> None:
+    """Have every filter but tags checked; a topic without a route is left to later.
+
+    Raises:
+        ResponseError: 23, the expression is wrong; 1, the broker does not filter by such expressions.
+        ClientError: the broker did not answer.
+    """
+    for topic, subscription in list(consumer.subscriptions.items()):
+        queues = consumer.rebalancer.topic_queues.get(topic)
+        if subscription.expression_type == EXPRESSION_TAG or not queues:
+            continue
+        instance = consumer.instance
+        address = instance.routes.master_address(queues[0].broker_name)
+        if address is None:
+            continue
+        try:
+            await instance.api.check_client_config(address, instance.client_id, consumer.group, subscription)
+        except RemotingError as error:
+            raise ClientError(
+                f"Check client in broker error, maybe because you use {subscription.expression_type}"
+                f" to filter message: {error}"
+            ) from error

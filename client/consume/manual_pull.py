@@ -1,0 +1,105 @@
+"""One pull at a time: what pull and lite pull consumers ask of a broker (``behaviour.md`` C.13, C.14).
+
+Source: RocketMQ 4.9.4 ``PullAPIWrapper#pullKernelImpl`` in its synchronous form; the subscription travels in
+the request, and no offset is committed by it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindmq.client.consume.offset_store import OffsetMemory
+from rewindmq.client.consume.pull_result import PullResult, decode_pull_response
+from rewindmq.client.core.instance import ClientInstance
+from rewindmq.protocol.body.heartbeat import SubscriptionData
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.header.pull import PullMessageRequestHeader
+from rewindmq.protocol.message.sysflag import PullSysFlag
+from rewindmq.protocol.message_queue import MessageQueue
+
+BLOCK_HOLD_MS: Final = 20_000
+BLOCK_TIMEOUT: Final = 30.0
+
+_LITE: Final = int(PullSysFlag.LITE_PULL_MESSAGE)
+
+
+def pull_header(
+    group: str,
+    queue: MessageQueue,
+    offset: int,
+    max_nums: int,
+    *,
+    hold_ms: int,
+    subscription: SubscriptionData,
+    epoch: int | None,
+    is_lite: bool = False,
+) -> PullMessageRequestHeader:
+    """A pull that carries its own subscription.
+
+    Args:
+        hold_ms: how long the broker may wait at the end of the queue, ms; 0: not at all.
+        epoch: see ``ProcessQueue``.
+        is_lite: marked as a lite pull consumer's.
+    """
+    flags = PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if hold_ms else 0)
+    return PullMessageRequestHeader(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=max_nums,
+        sys_flag=int(flags) | (_LITE if is_lite else 0),
+        commit_offset=0,
+        suspend_timeout_millis=hold_ms,
+        sub_version=0,
+        subscription=subscription.sub_string,
+        expression_type=subscription.expression_type,
+        epoch=epoch,
+    )
+
+
+async def pull_once(
+    instance: ClientInstance,
+    offsets: OffsetMemory,
+    queue: MessageQueue,
+    header: PullMessageRequestHeader,
+    subscription: SubscriptionData,
+    timeout: float,
+    broker_id: int = 0,
+) -> PullResult:
+    """Send a pull, and note the epoch that is answered.
+
+    A pull that is refused because of a reset from before this consumer's time is repeated under the epoch
+    that was told: that reset is none of its business.
+
+    Args:
+        timeout: seconds.
+        broker_id: of those with the queue's broker name.
+
+    Raises:
+        ClientError: an unknown broker.
+        ResponseError: the broker refused.
+        RemotingError: no answer.
+    """
+    result = await _ask(instance, queue, header, subscription, timeout, broker_id)
+    is_new_to_us = not offsets.was_told_epoch(queue)
+    offsets.learn_epoch(queue, result.epoch)
+    if is_new_to_us and header.epoch is not None and header.epoch != result.epoch:
+        header.epoch = result.epoch
+        return await _ask(instance, queue, header, subscription, timeout, broker_id)
+    return result
+
+
+async def _ask(
+    instance: ClientInstance,
+    queue: MessageQueue,
+    header: PullMessageRequestHeader,
+    subscription: SubscriptionData,
+    timeout: float,
+    broker_id: int,
+) -> PullResult:
+    is_own_request = header.sys_flag & _LITE and instance.switches.lite_pull_request
+    code = RequestCode.LITE_PULL_MESSAGE if is_own_request else RequestCode.PULL_MESSAGE
+    address = await instance.routes.subscribe_address(queue.topic, queue.broker_name, broker_id)
+    response = await instance.remoting.invoke(address, instance.api.command(code, header), timeout)
+    return decode_pull_response(response, queue, header.queue_offset, subscription)

@@ -1,0 +1,101 @@
+"""Options that push and lite pull consumers share: their checks, and where a new group begins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from rewindmq.client.consume.allocate import AllocateStrategy
+from rewindmq.client.core.lifecycle import ClientKwargs
+from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
+from rewindmq.protocol.errors import ClientError
+
+_HALF_HOUR_MS: Final = 30 * 60 * 1000
+_LAST_MILLISECOND: Final = 2**63 - 1
+
+
+class ConsumeOptions(Protocol):
+    """The options that both kinds of consumer have.
+
+    Attributes:
+        consume_timestamp: where CONSUME_FROM_TIMESTAMP starts, ``yyyyMMddHHmmss`` in UTC, or ms since the
+            epoch as an int; None: half an hour before the consumer was made.
+    """
+
+    consume_from_where: ConsumeFromWhere
+    consume_timestamp: str | int | None
+    message_model: MessageModel
+
+
+class ConsumeOptionKwargs(ClientKwargs, total=False):
+    """Keyword arguments of both kinds of consumer: the shared options and those of ``ClientKwargs``."""
+
+    consume_from_where: ConsumeFromWhere
+    consume_timestamp: str | int | None
+    message_model: MessageModel
+    allocate_strategy: AllocateStrategy
+    offset_root: Path
+
+
+def check_ranges(
+    options: ConsumeOptions, ranges: Mapping[str, tuple[int, int]], *, may_be_none: Collection[str] = ()
+) -> None:
+    """Check that options are whole numbers within their bounds.
+
+    Args:
+        ranges: option name to least and greatest value.
+        may_be_none: options that are also allowed to be None.
+
+    Raises:
+        ClientError: names the first option outside its range.
+    """
+    for name, (low, high) in ranges.items():
+        value = getattr(options, name)
+        if value is None and name in may_be_none:
+            continue
+        if not isinstance(value, int) or not low <= value <= high:
+            raise ClientError(f"{name} Out of range [{low}, {high}]")
+
+
+def check_consume_options(options: ConsumeOptions) -> None:
+    """Check the shared options, and turn texts into enums.
+
+    Raises:
+        ClientError: an unknown model or start, or a timestamp that cannot be read.
+    """
+    try:
+        options.message_model = MessageModel(options.message_model)
+        options.consume_from_where = ConsumeFromWhere(options.consume_from_where)
+    except ValueError as error:
+        raise ClientError(str(error)) from None
+    if options.consume_timestamp is not None:
+        parse_consume_timestamp(options.consume_timestamp)
+
+
+def start_timestamp(options: ConsumeOptions, made_at: int) -> int:
+    """Where CONSUME_FROM_TIMESTAMP starts, ms since the epoch, for a consumer made at ``made_at`` ms."""
+    value = options.consume_timestamp
+    return made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
+
+
+def parse_consume_timestamp(value: str | int) -> int:
+    """ms since the epoch of a ``consume_timestamp``.
+
+    Java reads the 14 digits in the machine's time zone; UTC keeps the consumers of a group in agreement.
+
+    Raises:
+        ClientError: neither 14 digits that are a date nor a number of ms from 0 to 2**63 - 1.
+    """
+    if isinstance(value, int):
+        if not 0 <= value <= _LAST_MILLISECOND:
+            raise ClientError(f"consumeTimestamp Out of range [0, {_LAST_MILLISECOND}]")
+        return value
+    try:
+        moment = datetime.strptime(value, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        raise ClientError(
+            f"consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received {value}"
+        ) from None
+    return int(moment.timestamp()) * 1000

@@ -1,0 +1,31 @@
+"""What a probe is told about one queue of a consumer (the tables of events in ``docs/architecture.md``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.protocol.message_queue import MessageQueue
+
+
+def queue_details(
+    client_id: str,
+    group: str,
+    queue: MessageQueue,
+    offset: int,
+    process_queue: ProcessQueue | None = None,
+) -> dict[str, Any]:
+    """Details of a point; ``chain`` and, where it is known, ``epoch`` are those of ``process_queue``."""
+    details = {
+        "client_id": client_id,
+        "group": group,
+        "topic": queue.topic,
+        "broker_name": queue.broker_name,
+        "queue_id": queue.queue_id,
+        "offset": offset,
+    }
+    if process_queue is not None:
+        details["chain"] = process_queue.chain
+        if process_queue.epoch is not None:
+            details["epoch"] = process_queue.epoch
+    return details

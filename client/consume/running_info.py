@@ -1,0 +1,51 @@
+"""What every consumer tells about itself when it is asked for its running info (307, ``wire.md`` 5.6)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.protocol.body.heartbeat import ConsumerData, SubscriptionData
+from rewindmq.protocol.body.running_info import ConsumerRunningInfo
+from rewindmq.protocol.version import version_name
+
+
+class Property(StrEnum):
+    """The properties that tools look for."""
+
+    NAMESERVER_ADDR = "PROP_NAMESERVER_ADDR"
+    THREADPOOL_CORE_SIZE = "PROP_THREADPOOL_CORE_SIZE"
+    CONSUME_ORDERLY = "PROP_CONSUMEORDERLY"
+    CONSUME_TYPE = "PROP_CONSUME_TYPE"
+    CLIENT_VERSION = "PROP_CLIENT_VERSION"
+    CONSUMER_START_TIMESTAMP = "PROP_CONSUMER_START_TIMESTAMP"
+
+
+class DescribedConsumer(Protocol):
+    """What the description needs of a consumer; ``Consumer`` says what the attributes are."""
+
+    group: str
+    config: ClientConfig
+    made_at: int
+    subscriptions: dict[str, SubscriptionData]
+
+    def heartbeat_data(self) -> ConsumerData: ...
+
+
+def describe_consumer(consumer: DescribedConsumer) -> ConsumerRunningInfo:
+    """What consumers of every kind tell: settings and subscriptions."""
+    data = consumer.heartbeat_data()
+    properties = {
+        "consumerGroup": consumer.group,
+        "messageModel": str(data.message_model),
+        "consumeFromWhere": str(data.consume_from_where),
+        Property.NAMESERVER_ADDR: "".join(f"{address};" for address in consumer.config.namesrv_addrs),
+        Property.CONSUME_TYPE: str(data.consume_type),
+        Property.CLIENT_VERSION: version_name(consumer.config.switches.announced_version),
+        Property.CONSUMER_START_TIMESTAMP: str(consumer.made_at),
+    }
+    subscriptions = sorted(consumer.subscriptions.values(), key=lambda subscription: subscription.topic)
+    return ConsumerRunningInfo(
+        properties={str(key): value for key, value in properties.items()}, subscription_set=subscriptions
+    )

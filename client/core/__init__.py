@@ -1,0 +1,1 @@
+"""What all clients share: life, instance, connections, routes, profiles, requests from brokers."""

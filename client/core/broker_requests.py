@@ -1,0 +1,130 @@
+"""What brokers ask of a client: 39, 40, 220, our own NOTIFY_QUEUE_RESET, all oneway; and what they pass on.
+
+Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+from rewindmq.client.core.consumer_requests import ConsumerHost, ConsumerRequests
+from rewindmq.client.core.rebalance_service import RebalanceService
+from rewindmq.protocol.body.offset_table import ResetOffsetBody
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.codec.body import decode_body
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.message import CheckTransactionStateRequestHeader
+from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader, ResetOffsetRequestHeader
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message.properties import PGROUP
+from rewindmq.protocol.message.record import RecordError, decode_record
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.connection import Connection, Handler
+from rewindmq.protocol.remoting.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class TransactionChecker(Protocol):
+    """A producer that answers for the transactions of its group."""
+
+    def check_transaction_state(
+        self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
+    ) -> None:
+        """Answer, later, the broker at ``address``."""
+
+
+class RequestHost(ConsumerHost, Protocol):
+    """What these requests need of a client instance."""
+
+    runtime: Runtime
+    client_id: str
+    rebalance_service: RebalanceService
+
+    def find_producer(self, group: str) -> object | None:
+        """The group's producer here."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that nobody waits for."""
+
+    async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
+        """Have the group's consumer here carry out a reset."""
+
+
+class BrokerRequests:
+    """The requests that reach one instance, each handled in its turn for a slot of the callback pool."""
+
+    def __init__(self, instance: RequestHost) -> None:
+        self._instance = instance
+
+    def handlers(self) -> dict[int, Handler]:
+        """By request code."""
+        return {
+            RequestCode.CHECK_TRANSACTION_STATE: self._on_check_transaction_state,
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_consumer_ids_changed,
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._on_reset_offset,
+            RequestCode.NOTIFY_QUEUE_RESET: self._on_queue_reset,
+            **ConsumerRequests(self._instance).handlers(),
+        }
+
+    def _on_check_transaction_state(self, connection: Connection, request: RemotingCommand) -> None:
+        """39: what became of a transaction of this group."""
+        header = request.decode_header(CheckTransactionStateRequestHeader)
+        try:
+            message = decode_record(request.body if isinstance(request.body, bytes) else b"")
+        except RecordError as error:
+            _log.warning("39 from %s holds no message: %s", connection.remote_address, error)
+            return
+        producer = self._instance.find_producer(message.properties.get(PGROUP, ""))
+        if not isinstance(producer, TransactionChecker):
+            _log.warning("no transaction producer of group %s here", message.properties.get(PGROUP))
+            return
+        check = partial(producer.check_transaction_state, connection.remote_address, message, header)
+        self._instance.callbacks.run(check)
+
+    def _on_consumer_ids_changed(self, connection: Connection, request: RemotingCommand) -> None:
+        """40: the members of a group changed."""
+        self._instance.callbacks.run(self._instance.rebalance_service.wake)
+
+    def _on_reset_offset(self, connection: Connection, request: RemotingCommand) -> None:
+        """220. An unreadable body (the C++ form) ends here, before anything is suspended.
+
+        The reset holds a slot of the callback pool from its beginning to its end, also while it waits for
+        the instance's monitor.
+        """
+        instance = self._instance
+        header = request.decode_header(ResetOffsetRequestHeader)
+        targets = decode_body(request, ResetOffsetBody).offset_table if request.body else {}
+        probe = instance.runtime.probe
+        if probe is not None:
+            probe(
+                Point.RESET_NOTICE_RECEIVED,
+                {
+                    "client_id": instance.client_id,
+                    "group": header.group,
+                    "topic": header.topic,
+                    "broker": connection.remote_address,
+                },
+            )
+        instance.spawn(self._obey_reset(header.topic, header.group, targets))
+
+    async def _obey_reset(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
+        async with self._instance.callbacks.slot():
+            await self._instance.reset_offsets(topic, group, targets)
+
+    def _on_queue_reset(self, connection: Connection, request: RemotingCommand) -> None:
+        """NOTIFY_QUEUE_RESET: a queue was reset in fenced mode, and no pull of it was held."""
+        header = request.decode_header(NotifyQueueResetRequestHeader)
+        self._instance.callbacks.run(partial(self._begin_again, header))
+
+    def _begin_again(self, header: NotifyQueueResetRequestHeader) -> None:
+        consumer = self._instance.find_consumer(header.consumer_group)
+        if consumer is not None:
+            queue = MessageQueue(header.topic, header.broker_name, header.queue_id)
+            consumer.queue_reset(queue, header.offset, header.epoch)

@@ -1,0 +1,121 @@
+"""What every kind of client is told: name servers, identity, profile, codec."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+
+from rewindmq.client.core.profile import CLIENT_PROFILES, ClientProfile
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.address import parse_address
+from rewindmq.protocol.remoting.runtime import Runtime
+
+DEFAULT_INSTANCE_NAME = "DEFAULT"
+# RocketMQ's own fallback where the number of processors is not to be used.
+DEFAULT_CALLBACK_THREADS = 4
+NO_NAME_SERVER = "No name server address, please set it."
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """Settings shared by producers, consumers and admin clients (RocketMQ ``ClientConfig``).
+
+    Attributes:
+        namesrv_addrs: name servers, ``host:port`` each, at least one.
+        instance_name: clients of one process with equal names share connections and timers. DEFAULT is
+            replaced at start, see ``with_own_instance_name``.
+        client_ip: the address in the client id and in message ids.
+        unit_name: a suffix of the client id, "" for none.
+        client_callback_executor_threads: resets and callbacks of pulls that may go on at the same time, at
+            least 1. RocketMQ takes the number of processors; see ``CallbackPool``.
+        own_switches: used instead of the profile's.
+        wire: codec of every request; None negotiates, see ``RemotingClient``.
+    """
+
+    namesrv_addrs: tuple[str, ...]
+    profile: Profile = Profile.V49
+    wire: SerializeType | None = None
+    instance_name: str = DEFAULT_INSTANCE_NAME
+    client_ip: str = "127.0.0.1"
+    unit_name: str = ""
+    client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS
+    own_switches: ClientProfile | None = None
+
+    @property
+    def switches(self) -> ClientProfile:
+        """How this client behaves."""
+        return self.own_switches or CLIENT_PROFILES[self.profile]
+
+    @property
+    def client_id(self) -> str:
+        """``ip@instanceName[@unitName]`` (``behaviour.md`` C.1)."""
+        client_id = f"{self.client_ip}@{self.instance_name}"
+        return f"{client_id}@{self.unit_name}" if self.unit_name else client_id
+
+    def with_own_instance_name(self, runtime: Runtime) -> ClientConfig:
+        """The configuration with DEFAULT replaced by the process id (v42) or ``pid#number``.
+
+        The number is random where Java takes its nanosecond clock: virtual time stands still while clients
+        start.
+        """
+        if self.instance_name != DEFAULT_INSTANCE_NAME:
+            return self
+        name = str(os.getpid())
+        if self.switches.unique_instance_name:
+            name = f"{name}#{runtime.random.getrandbits(48)}"
+        return replace(self, instance_name=name)
+
+
+def make_config(
+    namesrv_addr: str | None,
+    *,
+    profile: Profile | str = Profile.V49,
+    wire: SerializeType | None = None,
+    instance_name: str = DEFAULT_INSTANCE_NAME,
+    client_ip: str = "127.0.0.1",
+    unit_name: str = "",
+    client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+    switches: ClientProfile | None = None,
+) -> ClientConfig:
+    """Check and complete what a user passes to a client's constructor.
+
+    Args:
+        namesrv_addr: ``host:port`` of one or more name servers, separated by ``;``; None takes the
+            environment's ``NAMESRV_ADDR``.
+        switches: single behaviours combined at will, instead of the profile's.
+
+    Raises:
+        ClientError: no name server, an address, IP or profile that is none, or no callback threads.
+    """
+    text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
+    addresses = tuple(address.strip() for address in text.split(";") if address.strip())
+    if not addresses:
+        raise ClientError(NO_NAME_SERVER)
+    for address in addresses:
+        try:
+            parse_address(address)
+        except ValueError as error:
+            raise ClientError(f"name server address {error}") from None
+    try:
+        ip_address(client_ip)
+    except ValueError:
+        raise ClientError(f"client IP {client_ip!r} is no IP address") from None
+    try:
+        profile = Profile(profile)
+    except ValueError:
+        raise ClientError(f"profile {profile!r} is none of {', '.join(Profile)}") from None
+    if client_callback_executor_threads < 1:
+        raise ClientError("client_callback_executor_threads must be at least 1")
+    return ClientConfig(
+        addresses,
+        profile,
+        wire,
+        instance_name,
+        client_ip,
+        unit_name,
+        client_callback_executor_threads,
+        switches,
+    )

@@ -1,0 +1,252 @@
+"""ClientInstance: what producers and consumers with one client id share (``behaviour.md`` C.1 to C.5).
+
+One connection pool, one route table, one set of timers, one rebalance service. Source: RocketMQ 4.9.4
+``MQClientInstance``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from rewindmq.client.core.broker_api import BrokerApi
+from rewindmq.client.core.broker_requests import BrokerRequests
+from rewindmq.client.core.callback_pool import CallbackPool
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.inner import ClientInner, ConsumerInner
+from rewindmq.client.core.periodic import PeriodicTask
+from rewindmq.client.core.rebalance_service import RebalanceService
+from rewindmq.client.core.route import MASTER_ID
+from rewindmq.client.core.route_table import RouteTable
+from rewindmq.protocol.body.heartbeat import HeartbeatData, ProducerData
+from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
+from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
+
+INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+
+ROUTE_REFRESH = (0.010, 30.0)
+HEARTBEAT = (1.0, 30.0)
+PERSIST = (10.0, 5.0)
+
+_log = logging.getLogger(__name__)
+
+
+class ClientInstance:
+    """See the module. Made and shared by ``instance_registry``.
+
+    Attributes:
+        config: of the client that it was made for.
+        callbacks: what runs answers of pulls and requests from brokers.
+        monitor: the lock Java takes on the instance object: resets hold it in profiles that serialise them,
+            and consumers that start or stop wait for it.
+    """
+
+    def __init__(self, runtime: Runtime, config: ClientConfig) -> None:
+        self.runtime = runtime
+        self.config = config
+        self.client_id = config.client_id
+        self.switches = config.switches
+        self.remoting = RemotingClient(
+            runtime,
+            BrokerRequests(self).handlers(),
+            wire=config.wire,
+            greeting=lambda: self.api.heartbeat_command(self._heartbeat_data()),
+        )
+        self.api: BrokerApi = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
+        self.routes = RouteTable(self.api, self._on_route)
+        self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
+        self.callbacks = CallbackPool(config.client_callback_executor_threads)
+        self.monitor = asyncio.Lock()
+        self.rebalance_service = RebalanceService(
+            runtime, self.switches.rebalance_min_interval, self.rebalance
+        )
+        self._producers: dict[str, ClientInner] = {}
+        self._consumers: dict[str, ConsumerInner] = {}
+        self._periodic: list[PeriodicTask] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_started = False
+
+    # Life.
+
+    @property
+    def is_unused(self) -> bool:
+        return not self._producers and not self._consumers
+
+    async def start(self) -> None:
+        """Start timers and services, once; waits for a reset in progress."""
+        async with self.monitor:
+            if self._is_started:
+                return
+            self._is_started = True
+            runtime = self.runtime
+            self._periodic = [
+                PeriodicTask(runtime, *ROUTE_REFRESH, self._refresh_routes),
+                PeriodicTask(runtime, *HEARTBEAT, self._clean_and_heartbeat),
+                PeriodicTask(runtime, *PERSIST, self._persist_offsets),
+            ]
+            self.rebalance_service.start()
+
+    async def close(self) -> None:
+        """Stop everything; called when the last group has gone."""
+        await self._unregister(INNER_PRODUCER_GROUP, None)
+        for periodic in self._periodic:
+            await periodic.stop()
+        await self.rebalance_service.stop()
+        await end_tasks(self._tasks)
+        await self.remoting.close()
+
+    def abort(self) -> None:
+        """Stop everything now, without a word to the brokers and without waiting."""
+        for periodic in self._periodic:
+            periodic.cancel()
+        self.rebalance_service.cancel()
+        cancel_tasks(self._tasks)
+        self.remoting.abort()
+
+    def reset_lock(self) -> AbstractAsyncContextManager[object]:
+        """The monitor in profiles whose resets are serialised, else no lock at all."""
+        return self.monitor if self.switches.serialised_reset else contextlib.nullcontext()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that nobody waits for; it is cancelled when the instance closes."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget_task)
+        return task
+
+    def _forget_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("background work failed", exc_info=task.exception())
+
+    # Groups.
+
+    def register_producer(self, producer: ClientInner) -> None:
+        """Raises ClientError when the group has a producer here already."""
+        if producer.group in self._producers:
+            raise ClientError(
+                f"The producer group[{producer.group}] has been created before, specify another name please."
+            )
+        self._producers[producer.group] = producer
+
+    def register_consumer(self, consumer: ConsumerInner) -> None:
+        """Raises ClientError when the group has a consumer here already."""
+        if consumer.group in self._consumers:
+            raise ClientError(
+                f"The consumer group[{consumer.group}] has been created before, specify another name please."
+            )
+        self._consumers[consumer.group] = consumer
+
+    def find_producer(self, group: str) -> object | None:
+        """The group's producer here."""
+        return self._producers.get(group)
+
+    def find_consumer(self, group: str) -> ConsumerInner | None:
+        """The group's consumer here."""
+        return self._consumers.get(group)
+
+    def discard(self, member: object) -> None:
+        """Forget a member whose start failed; brokers have not heard of it."""
+        tables: tuple[dict[str, Any], ...] = (self._producers, self._consumers)
+        for table in tables:
+            for group in [group for group, known in table.items() if known is member]:
+                del table[group]
+
+    async def unregister_producer(self, group: str) -> None:
+        """Leave the group here and, with 35, at the brokers."""
+        del self._producers[group]
+        await self._unregister(group, None)
+
+    async def unregister_consumer(self, group: str) -> None:
+        """The same for a consumer; waits for a reset in progress where resets are serialised."""
+        async with self.reset_lock():
+            del self._consumers[group]
+            await self._unregister(None, group)
+
+    async def _unregister(self, producer_group: str | None, consumer_group: str | None) -> None:
+        await self._at_all(
+            self.api.unregister_client(address, self.client_id, producer_group, consumer_group)
+            for addresses in list(self.routes.brokers.values())
+            for address in list(addresses.values())
+        )
+
+    # Brokers.
+
+    async def send_heartbeats(self) -> None:
+        """34 to every broker known; slaves need to know consumers only. Failures are logged."""
+        data = self._heartbeat_data()
+        await self._at_all(
+            self.api.heartbeat(address, data)
+            for addresses in list(self.routes.brokers.values())
+            for broker_id, address in list(addresses.items())
+            if broker_id == MASTER_ID or self._consumers
+        )
+
+    def _heartbeat_data(self) -> HeartbeatData:
+        return HeartbeatData(
+            self.client_id,
+            [ProducerData(group) for group in (INNER_PRODUCER_GROUP, *self._producers)],
+            [consumer.heartbeat_data() for consumer in self._consumers.values()],
+        )
+
+    async def _at_all(self, requests: Iterable[Awaitable[object]]) -> None:
+        for outcome in await asyncio.gather(*requests, return_exceptions=True):
+            if isinstance(outcome, RewindMQError):
+                _log.warning("%s: %s", self.client_id, outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+
+    async def offset_address(self, queue: MessageQueue) -> str:
+        """Where the offset of a queue is asked for and committed."""
+        return await self.routes.offset_address(
+            queue.topic, queue.broker_name, any_id=self.switches.offsets_from_any_broker
+        )
+
+    # Timers.
+
+    async def _refresh_routes(self) -> None:
+        members: list[ClientInner] = [*self._consumers.values(), *self._producers.values()]
+        for topic in dict.fromkeys(topic for member in members for topic in member.topics()):
+            await self.routes.refresh(topic)
+
+    async def _clean_and_heartbeat(self) -> None:
+        self.routes.purge_vanished_brokers()
+        await self.send_heartbeats()
+
+    async def _persist_offsets(self) -> None:
+        probe = self.runtime.probe
+        if probe is not None:
+            probe(Point.PERSIST_TICK, {"client_id": self.client_id})
+        for consumer in list(self._consumers.values()):
+            await consumer.persist_offsets()
+
+    async def rebalance(self) -> bool:
+        """One rebalance of every consumer."""
+        balanced = True
+        for consumer in list(self._consumers.values()):
+            balanced = await consumer.rebalance() and balanced
+        return balanced
+
+    def _on_route(self, topic: str, route: TopicRouteData) -> None:
+        members: list[ClientInner] = [*self._producers.values(), *self._consumers.values()]
+        for member in members:
+            member.route_changed(topic, route)
+
+    # Resets.
+
+    async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
+        """Have one consumer of this instance carry out a reset, after those before it where they queue."""
+        async with self.reset_lock():
+            consumer = self.find_consumer(group)
+            if consumer is None or not await consumer.reset(topic, targets):
+                _log.info("[reset-offset] consumer dose not exist. group=%s", group)

@@ -1,0 +1,77 @@
+"""Client instances of this process: one per event loop, runtime and client id (``MQClientManager``)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import fields
+from functools import lru_cache
+from typing import Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.instance import ClientInstance
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+
+# Runtimes are compared by identity: several simulated processes may share one event loop.
+_Key = tuple[int, str]
+_Instances = WeakValueDictionary[_Key, ClientInstance]
+# An instance refers to its loop: held from here it would keep a loop whose clients were never shut down.
+_INSTANCES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Instances]] = WeakKeyDictionary()
+
+_log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=1)
+def default_runtime() -> Runtime:
+    """The system's runtime, shared by every client that is given none."""
+    return system_runtime()
+
+
+def get_or_create_instance(runtime: Runtime, config: ClientConfig) -> ClientInstance:
+    """The instance of this client id, made when there is none.
+
+    As in RocketMQ the first client's settings count for all who share it; where others were asked for, that
+    is said in the log.
+    """
+    instances = _INSTANCES.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+    key = (id(runtime), config.client_id)
+    instance = instances.get(key)
+    if instance is None:
+        instance = instances[key] = ClientInstance(runtime, config)
+    elif instance.config != config:
+        _tell_difference(instance.config, config)
+    return instance
+
+
+def _tell_difference(shared: ClientConfig, asked: ClientConfig) -> None:
+    names = [field.name for field in fields(shared)]
+    different = [name for name in names if getattr(shared, name) != getattr(asked, name)]
+    _log.warning(
+        "client id %s is shared with a client of another %s, which counts; give this one an instance_name of"
+        " its own",
+        shared.client_id,
+        ", ".join(different),
+    )
+
+
+async def release_instance(instance: ClientInstance) -> None:
+    """Close the instance when no group uses it any more."""
+    if instance.is_unused:
+        _forget(instance)
+        await instance.close()
+
+
+def abort_instance(instance: ClientInstance) -> None:
+    """Like ``release_instance``, without a word to the brokers and without waiting."""
+    if instance.is_unused:
+        _forget(instance)
+        instance.abort()
+
+
+def _forget(instance: ClientInstance) -> None:
+    instances = _INSTANCES.get(asyncio.get_running_loop())
+    key = (id(instance.runtime), instance.client_id)
+    # Another client may have made an instance of this id meanwhile.
+    if instances is not None and instances.get(key) is instance:
+        del instances[key]

@@ -1,0 +1,45 @@
+"""The remedies of ``behaviour.md`` E.18 that are switches of a client, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from rewindmq.client.core.profile import CLIENT_PROFILES, ClientProfile
+from rewindmq.protocol.profile import Profile
+
+
+class Remedy(StrEnum):
+    """A single change to a client that is to keep resets from being lost.
+
+    ``F1``: an empty pull's answer moves the offset only while its queue is not dropped.
+    ``F2``: the apply pass drops the queues it removes.
+    ``F3``: a dropped queue's pull is cancelled.
+    ``F8``: each queue object has an offset of its own.
+    ``F12``: pulls and commits carry an epoch; needs brokers that reset in fenced mode.
+    """
+
+    F1 = "F1"
+    F2 = "F2"
+    F3 = "F3"
+    F8 = "F8"
+    F12 = "F12"
+
+
+_SWITCHES: Final = MappingProxyType[Remedy, dict[str, Any]](
+    {
+        Remedy.F1: {"checks_dropped_on_empty_pull": True},
+        Remedy.F2: {"drops_on_apply": True},
+        Remedy.F3: {"cancels_pulls": True},
+        Remedy.F8: {"offset_cell_per_queue_object": True},
+        Remedy.F12: {"knows_epochs": True},
+    }
+)
+
+
+def remedied(profile: Profile, remedy: Remedy | None) -> ClientProfile:
+    """The switches of a profile with one remedy added, or with none."""
+    switches = CLIENT_PROFILES[profile]
+    return switches if remedy is None else replace(switches, **_SWITCHES[remedy])

@@ -1,0 +1,1 @@
+"""The lite pull consumer: pulls ahead for an application that polls."""

@@ -1,0 +1,295 @@
+"""LitePullConsumer: the client pulls ahead, the application polls and commits (``behaviour.md`` C.14).
+
+Source: RocketMQ 4.9.4 ``DefaultLitePullConsumer`` and ``DefaultLitePullConsumerImpl``; what 5.3.3 does
+otherwise is in the profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from enum import StrEnum
+from typing import Unpack
+
+from rewindmq.client.consume.filter_check import check_filters
+from rewindmq.client.consume.options import start_timestamp
+from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.consume.rebalance import Rebalance
+from rewindmq.client.consume.selector import MessageSelector, make_subscription
+from rewindmq.client.consume.start_offset import start_offset
+from rewindmq.client.core.checks import require_topic
+from rewindmq.client.lite.assigned_queue import AssignedQueue, ConsumeRequests
+from rewindmq.client.lite.assignment import LiteAssignment
+from rewindmq.client.lite.options import LitePullOptionKwargs, LitePullOptions
+from rewindmq.client.lite.positions import LitePositions
+from rewindmq.client.lite.queue_watch import QueueChangeListener, QueueWatch
+from rewindmq.protocol.body.heartbeat import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    MessageModel,
+    SubscriptionData,
+)
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.remoting.runtime import Runtime
+
+
+class SubscriptionType(StrEnum):
+    """How it comes by its queues; decided by the first call of ``subscribe`` or ``assign``."""
+
+    NONE = "NONE"
+    SUBSCRIBE = "SUBSCRIBE"
+    ASSIGN = "ASSIGN"
+
+
+class LitePullConsumer(LitePositions):
+    """A consumer whose application polls for messages that were pulled ahead.
+
+    ::
+
+        consumer = LitePullConsumer("G", "127.0.0.1:9876")
+        consumer.subscribe("TopicTest")
+        async with consumer:
+            while True:
+                for message in await consumer.poll():
+                    ...
+
+    A message counts as consumed once it was polled. Resets of the classic kind (220) pass it by; see
+    ``docs/lite-pull.md`` for what the others do to it.
+
+    Args:
+        group: the consumer group.
+        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
+        runtime: None takes the system's.
+        options: see ``LitePullOptions`` and ``ClientConfig``.
+
+    Raises:
+        ClientError: a bad group name, no or a bad name server address, an option out of range.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str | None = None,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[LitePullOptionKwargs],
+    ) -> None:
+        own = {name: options.pop(name) for name in LitePullOptions.__slots__ if name in options}  # type: ignore[misc]
+        super().__init__(group, namesrv_addr, runtime, **options)  # type: ignore[misc]
+        self.options = replace(LitePullOptions(), **own)
+        self.options.check()
+        self.requests = ConsumeRequests(self.runtime)
+        self.subscription_type = SubscriptionType.NONE
+        self._assigned = LiteAssignment(self, self.requests)
+        self._owned: dict[MessageQueue, ProcessQueue] = {}
+        self._wanted: list[MessageQueue] = []
+        self._watch = QueueWatch(self.fetch_message_queues)
+        self._next_auto_commit = 0.0
+
+    # Where messages come from.
+
+    def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
+        """Consume this member's share of a topic; calling it again replaces the expression.
+
+        Args:
+            expression: ``*``, or tags separated by ``||``, or a selector. The start fails if a broker of
+                the topic refuses the selector's condition.
+
+        Raises:
+            ClientError: a bad topic name or expression, or queues were assigned before.
+        """
+        subscription = make_subscription(topic, expression, self.runtime.clock.now_ms())
+        self._set_type(SubscriptionType.SUBSCRIBE)
+        self.subscriptions[topic] = subscription
+        if self.is_running:
+            self.instance.spawn(self._announce())
+
+    def unsubscribe(self, topic: str) -> None:
+        """Stop pulling a topic; what was pulled and not polled is thrown away, and nothing committed."""
+        self.subscriptions.pop(topic, None)
+        for queue in [queue for queue in self._owned if queue.topic == topic]:
+            self.rebalancer.drop(queue, self._owned.pop(queue))
+
+    def assign(self, queues: Collection[MessageQueue]) -> None:
+        """Consume exactly these queues, whoever else does; replaces those assigned before.
+
+        Raises:
+            ClientError: no queues, or topics were subscribed to before.
+        """
+        if not queues:
+            raise ClientError("Message queues can not be null or empty.")
+        for queue in queues:
+            require_topic(queue.topic)
+        self._set_type(SubscriptionType.ASSIGN)
+        self._wanted = list(dict.fromkeys(queues))
+        if self.is_running:
+            self._assigned.replace(self._wanted, self._owned)
+
+    @property
+    def assignment(self) -> list[MessageQueue]:
+        """The queues pulled now, sorted."""
+        return sorted(assigned.queue for assigned in self._assigned)
+
+    def register_topic_message_queue_change_listener(self, topic: str, listener: QueueChangeListener) -> None:
+        """Have a function called with a topic and all its queues when there are others than before.
+
+        Looked at 10 s after the start and then every ``topic_metadata_check_interval_millis``. Called before
+        the start: what there is then is known already, and not told.
+
+        Raises:
+            ClientError: a bad topic name.
+        """
+        require_topic(topic)
+        self._watch.add(topic, listener)
+
+    # Messages.
+
+    async def poll(self, timeout: int | None = None) -> list[MessageExt]:
+        """The next batch of one queue, at most ``pull_batch_size`` messages; empty when none came in time.
+
+        With ``auto_commit`` progress up to earlier polls is noted here, every 5 s.
+
+        Args:
+            timeout: ms, at least 0; None: ``poll_timeout_millis``.
+
+        Raises:
+            ClientError: not running, or a negative timeout.
+        """
+        self._require_running()
+        millis = self.options.poll_timeout_millis if timeout is None else timeout
+        if millis < 0:
+            raise ClientError("Timeout must not be negative")
+        now = self.runtime.clock.monotonic
+        if self.options.auto_commit and now() >= self._next_auto_commit:
+            self.commit_sync()
+            self._next_auto_commit = now() + self.options.auto_commit_interval_millis / 1000
+        deadline = now() + millis / 1000
+        while True:
+            messages = self._take()
+            left = deadline - now()
+            if messages or left <= 0 or not self.is_running:
+                return messages
+            await self.requests.wait(left)
+
+    def _take(self) -> list[MessageExt]:
+        request = self.requests.take()
+        if request is None:
+            return []
+        assigned, messages = request
+        assigned.consume_offset = assigned.process_queue.remove_messages(messages)
+        self._emit_polled(assigned, messages)
+        return messages
+
+    def _emit_polled(self, assigned: AssignedQueue, messages: list[MessageExt]) -> None:
+        probe = self.runtime.probe
+        if probe is not None:
+            offsets = [message.queue_offset for message in messages]
+            place = self.offset_store.details(assigned.queue, offsets[0], assigned.process_queue)
+            details = {**place, "offsets": offsets, "count": len(offsets)}
+            probe(Point.LISTENER_CALLED, details)
+            probe(Point.LISTENER_RETURNED, details)
+
+    # Life.
+
+    def _set_type(self, kind: SubscriptionType) -> None:
+        if self.subscription_type not in (SubscriptionType.NONE, kind):
+            raise ClientError("Subscribe and assign are mutually exclusive.")
+        self.subscription_type = kind
+
+    def _owns_instance_name(self) -> bool:
+        return self.options.message_model is MessageModel.CLUSTERING
+
+    async def _start(self) -> None:
+        options, instance = self.options, self.instance
+        model = options.message_model
+        await self._open_offset_store(model, options.offset_root, self._owned, self._commit_fenced)
+        self.rebalancer = Rebalance(
+            instance,
+            self.group,
+            model,
+            options.allocate_strategy,
+            self.offset_store,
+            self._owned,
+            start_offset=self.start_offset,
+            dispatch=self._assigned.take_over,
+            on_drop=self._assigned.dropped,
+            on_change=_no_news,
+            replaces_stuck=False,
+        )
+        instance.register_consumer(self)
+        await instance.start()
+
+    async def _started(self) -> None:
+        for topic in list(self.subscriptions):
+            await self.instance.routes.refresh(topic)
+        await check_filters(self)
+        if self.subscription_type is SubscriptionType.ASSIGN:
+            self._assigned.replace(self._wanted, self._owned)
+        await self._watch.begin(self.runtime, self.options.topic_metadata_check_interval_millis / 1000)
+
+    async def _stop(self) -> None:
+        await self._watch.stop()
+        await self.persist_offsets()
+        await self.instance.unregister_consumer(self.group)
+
+    def _let_go(self) -> None:
+        self._watch.cancel()
+        self.rebalancer.drop_all()
+        self.requests.wake()
+
+    async def _announce(self) -> None:
+        await self.instance.send_heartbeats()
+        for topic in list(self.subscriptions):
+            await self.instance.routes.refresh(topic)
+
+    # What its queues ask.
+
+    def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
+        """See ``EpochConsumer``; a pause outlasts it, a seek that no pull has heeded yet does not."""
+        before = self._assigned.find(queue)
+        super().begin_again(queue, process_queue, offset, epoch)
+        after = self._assigned.find(queue)
+        if before is not None and after is not None and after is not before:
+            after.is_paused = before.is_paused
+            after.consume_offset = offset
+
+    def subscription_of(self, topic: str) -> SubscriptionData:
+        """What is wanted of a topic: everything, where queues were assigned."""
+        return self.subscriptions.get(topic) or make_subscription(topic, "*", 0)
+
+    async def start_offset(self, queue: MessageQueue) -> int:
+        """Where the group stands in a queue, or where a new group begins.
+
+        Raises:
+            RewindMQError: the broker could not tell.
+        """
+        moment = start_timestamp(self.options, self.made_at)
+        return await start_offset(queue, self.options.consume_from_where, moment, self)
+
+    async def stored_offset(self, queue: MessageQueue) -> int:
+        """See ``start_offset.OffsetSource``; memory first, as opposed to push consumers."""
+        return await self.offset_store.read(queue)
+
+    # What the instance asks (``ConsumerInner``).
+
+    def heartbeat_data(self) -> ConsumerData:
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_ACTIVELY,
+            self.options.message_model,
+            ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            list(self.subscriptions.values()),
+        )
+
+    async def rebalance(self) -> bool:
+        if self.subscription_type is not SubscriptionType.SUBSCRIBE:
+            return True
+        return await self.rebalancer.run(self.subscriptions)
+
+
+async def _no_news(topic: str) -> None:
+    """Queues are taken over and given up one by one."""

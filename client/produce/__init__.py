@@ -1,0 +1,1 @@
+"""Producers: ordinary and transactional."""

@@ -1,0 +1,371 @@
+"""Producer: sends messages (``wire.md`` 3.3, 3.4; ``behaviour.md`` B.1, B.2).
+
+Source: RocketMQ 4.9.4 ``DefaultMQProducer`` and ``DefaultMQProducerImpl``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Unpack
+
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.lifecycle import Client, ClientKwargs
+from rewindmq.client.core.route import PublishInfo, publish_queues
+from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
+from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
+from rewindmq.client.produce.send_request import Outgoing, SendRequests
+from rewindmq.client.produce.send_result import STATUS_OF_CODE, SendResult, SendStatus
+from rewindmq.client.produce.send_trace import SendTrace
+from rewindmq.protocol.body.route import TopicRouteData
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import (
+    ClientError,
+    RequestTimeoutError,
+    ResponseError,
+    RewindMQError,
+)
+from rewindmq.protocol.header.send import SendMessageResponseHeader
+from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
+from rewindmq.protocol.message import Message
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.names import DEFAULT_TOPIC
+from rewindmq.protocol.remoting.runtime import Runtime
+
+SEND_TIMEOUT: Final = 3.0
+
+# Refusals another broker may not share (``DefaultMQProducer#retryResponseCodes``).
+_RETRY_CODES: Final = frozenset(
+    int(code)
+    for code in (
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+    )
+)
+_BUSY_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.GO_AWAY)))
+
+# Picks a queue of a topic: called as selector(queues, message, argument).
+QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
+
+# Of the producers that send trace records. The longest group name still makes a group name.
+_TRACE_GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
+_TRACE_GROUP_CHARACTERS: Final = 80
+_TRACE_INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
+_trace_numbers = itertools.count(1)
+
+_log = logging.getLogger(__name__)
+
+
+class Producer(Client):
+    """Sends messages of one producer group.
+
+    ::
+
+        async with Producer("P", "127.0.0.1:9876") as producer:
+            result = await producer.send(Message("TopicTest", b"Hello"))
+
+    Args:
+        group: the producer group.
+        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
+        runtime: None takes the system's.
+        retry_times_when_send_failed: further tries, on other brokers where there are any.
+        retry_another_broker_when_not_store_ok: try again too when a message was stored but not flushed or
+            replicated in time; it may then be stored twice.
+        max_message_size: bytes of a body, at most 4 MiB.
+        compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed.
+        default_topic_queue_nums: queues per broker of a topic that is created by sending to it.
+        enable_msg_trace: leave a record of each send in the trace topic, see docs/queries.md.
+        customized_trace_topic: that topic's name, if not RocketMQ's.
+        client: see ``ClientConfig``.
+
+    Raises:
+        ClientError: a bad group name, no or a bad name server address.
+    """
+
+    KIND = "producer"
+    DEFAULT_GROUP = "DEFAULT_PRODUCER"
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str | None = None,
+        *,
+        runtime: Runtime | None = None,
+        retry_times_when_send_failed: int = 2,
+        retry_another_broker_when_not_store_ok: bool = False,
+        max_message_size: int = MAX_MESSAGE_BODY_BYTES,
+        compress_msg_body_over_howmuch: int = 4096,
+        default_topic_queue_nums: int = 4,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+        **client: Unpack[ClientKwargs],
+    ) -> None:
+        super().__init__(group, namesrv_addr, runtime, **client)
+        if not 0 < max_message_size <= MAX_MESSAGE_BODY_BYTES:
+            raise ClientError(f"max_message_size Out of range [1, {MAX_MESSAGE_BODY_BYTES}]")
+        if retry_times_when_send_failed < 0:
+            raise ClientError("retry_times_when_send_failed must not be negative")
+        self._tries = 1 + retry_times_when_send_failed
+        self._retries_not_store_ok = retry_another_broker_when_not_store_ok
+        self._max_message_size = max_message_size
+        self._compress_over = compress_msg_body_over_howmuch
+        self._default_topic_queue_nums = default_topic_queue_nums
+        self._retry_codes = _RETRY_CODES
+        if self.config.switches.retry_on_busy:
+            self._retry_codes |= _BUSY_CODES
+        # In the order they were first sent to; the template's route is what brings the first brokers.
+        self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
+        self._publish: dict[str, PublishInfo] = {}
+        self._requests: SendRequests
+        self._trace: SendTrace | None = None
+        if enable_msg_trace:
+            dispatcher = make_trace_dispatcher(
+                self.runtime, self.config, group, "PRODUCE", customized_trace_topic
+            )
+            self._trace = SendTrace(dispatcher, group, self.runtime.clock.now_ms)
+
+    # Sending.
+
+    async def send(
+        self, message: Message, timeout: float = SEND_TIMEOUT, queue: MessageQueue | None = None
+    ) -> SendResult:
+        """Send one message and wait until it is stored.
+
+        Args:
+            message: gets its property UNIQ_KEY here unless it has one.
+            timeout: seconds for each try; a try that times out is the last.
+            queue: exactly where to, without retries; None takes the next queue in turn.
+
+        Raises:
+            ClientError: the message is not acceptable, the topic has no route, or not running.
+            ResponseError: the broker refused for a reason that others share.
+            RemotingError: no broker answered.
+        """
+        outgoing = self._prepare(message)
+        if queue is not None:
+            return await self._send_to(outgoing, queue, timeout)
+        return await self._send_in_turn(outgoing, message.topic, timeout)
+
+    async def send_with_selector(
+        self, message: Message, selector: QueueSelector, arg: Any = None, timeout: float = SEND_TIMEOUT
+    ) -> SendResult:
+        """Send to the queue that ``selector(queues, message, arg)`` picks, without retries.
+
+        Raises:
+            ClientError: as ``send``, or the selector raised or picked no queue of the topic.
+        """
+        outgoing = self._prepare(message)
+        queue = await self._selected(message, selector, arg)
+        return await self._send_to(outgoing, queue, timeout)
+
+    async def send_oneway(
+        self, message: Message, queue: MessageQueue | None = None, timeout: float = SEND_TIMEOUT
+    ) -> None:
+        """Send without an answer: returns when the request has been handed to the network.
+
+        Raises:
+            ClientError: as ``send``.
+            RemotingError: not connected, or no room, within ``timeout`` seconds.
+        """
+        outgoing = self._prepare(message)
+        if queue is None:
+            queue = (await self._publish_info(message.topic)).select()
+        routes = self.instance.routes
+        address = await routes.find_master_address(queue.topic, queue.broker_name)
+        await self.instance.remoting.invoke_oneway(address, self._requests.command(outgoing, queue), timeout)
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        timeout: float = SEND_TIMEOUT,
+        queue: MessageQueue | None = None,
+    ) -> SendResult:
+        """Send messages of one topic in one request; they get consecutive offsets in one queue.
+
+        Raises:
+            ClientError: as ``send``; no message; different topics, a delay, a retry topic; or together
+                over ``max_message_size``.
+            ResponseError, RemotingError: as ``send``.
+        """
+        self._require_running()
+        outgoing = self._requests.prepare_batch(messages)
+        if queue is not None:
+            return await self._send_to(outgoing, queue, timeout)
+        return await self._send_in_turn(outgoing, messages[0].topic, timeout)
+
+    async def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be sent to.
+
+        Raises:
+            ClientError: it has no route.
+        """
+        self._require_running()
+        return list((await self._publish_info(topic)).queues)
+
+    def _prepare(self, message: Message) -> Outgoing:
+        self._require_running()
+        return self._requests.prepare(message)
+
+    async def _send_in_turn(self, outgoing: Outgoing, topic: str, timeout: float) -> SendResult:
+        info = self._publish.get(topic) or await self._publish_info(topic)
+        failed: str | None = None
+        for tries_left in range(self._tries - 1, -1, -1):
+            queue = info.select(failed)
+            failed = queue.broker_name
+            try:
+                result = await self._send_to(outgoing, queue, timeout)
+            except RewindMQError as error:
+                if not tries_left or not self._is_worth_another_try(error):
+                    raise
+                _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
+                continue
+            if result.status is SendStatus.SEND_OK or not (self._retries_not_store_ok and tries_left):
+                return result
+        raise AssertionError("the last try returns or raises")
+
+    def _is_worth_another_try(self, error: RewindMQError) -> bool:
+        """A time-out has used up the time; a refusal counts only if another broker may not share it."""
+        if isinstance(error, ResponseError):
+            return error.code in self._retry_codes
+        return not isinstance(error, RequestTimeoutError)
+
+    async def _send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendResult:
+        """One try at one queue."""
+        instance = self.instance
+        address = instance.routes.master_address(queue.broker_name)
+        if address is None:
+            address = await instance.routes.find_master_address(queue.topic, queue.broker_name)
+        trace = self._trace
+        began = 0 if trace is None else trace.now_ms()
+        response = await instance.remoting.invoke(address, self._requests.command(outgoing, queue), timeout)
+        result = _send_result(response, outgoing, queue)
+        if trace is not None:
+            trace.sent(outgoing, address, result, began)
+        return result
+
+    # Where to.
+
+    async def _selected(self, message: Message, selector: QueueSelector, arg: Any) -> MessageQueue:
+        queues = (await self._publish_info(message.topic)).queues
+        try:
+            queue = selector(queues, message, arg)
+        except Exception as error:
+            raise ClientError(f"select message queue threw exception: {error!r}") from error
+        if queue not in queues:
+            raise ClientError("select message queue return null")
+        return queue
+
+    async def _publish_info(self, topic: str) -> PublishInfo:
+        """The topic's queues; an unknown topic gets those of the auto-create template.
+
+        Raises:
+            ClientError: no route, with the reason where it is another than "unknown".
+        """
+        routes = self.instance.routes
+        info = self._publish.get(topic)
+        if info is None:
+            self._topics[topic] = None
+            if not await routes.refresh(topic):
+                await routes.refresh(topic, self._default_topic_queue_nums)
+            info = self._publish.get(topic)
+        if info is not None:
+            return info
+        failure = routes.failures.get(topic)
+        if failure is None or isinstance(failure, ResponseError):
+            raise ClientError(f"No route info of this topic: {topic}")
+        raise ClientError(f"No route info of this topic: {topic} ({failure})")
+
+    # Life.
+
+    async def _start(self) -> None:
+        instance = self.instance
+        self._requests = SendRequests(
+            instance,
+            self.group,
+            max_message_size=self._max_message_size,
+            compress_over=self._compress_over,
+            default_topic_queue_nums=self._default_topic_queue_nums,
+        )
+        instance.register_producer(self)
+        await instance.start()
+
+    async def _started(self) -> None:
+        if self._trace is not None:
+            await self._trace.dispatcher.start()
+        await self.instance.send_heartbeats()
+
+    async def _stop(self) -> None:
+        if self._trace is not None:
+            await self._trace.dispatcher.shutdown()
+        await self.instance.unregister_producer(self.group)
+
+    def _let_go(self) -> None:
+        if self._trace is not None:
+            self._trace.dispatcher.abort()
+
+    # What the instance asks (``ClientInner``).
+
+    def topics(self) -> Collection[str]:
+        return self._topics
+
+    def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        if topic not in self._topics:
+            return
+        queues = publish_queues(topic, route)
+        info = self._publish.get(topic)
+        if not queues:
+            self._publish.pop(topic, None)
+        elif info is None:
+            self._publish[topic] = PublishInfo(queues, self.runtime.random.getrandbits(16))
+        else:
+            info.queues = queues
+
+
+def _send_result(response: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
+    """Raises ResponseError when the message was not stored."""
+    status = STATUS_OF_CODE.get(response.code)
+    if status is None:
+        raise ResponseError(response.code, response.remark)
+    header = response.decode_header(SendMessageResponseHeader)
+    if header.queue_id != queue.queue_id:
+        queue = queue._replace(queue_id=header.queue_id)
+    return SendResult(
+        status,
+        outgoing.msg_id,
+        header.msg_id,
+        queue,
+        header.queue_offset,
+        header.msg_region or "DefaultRegion",
+    )
+
+
+def make_trace_dispatcher(
+    runtime: Runtime, host: ClientConfig, group: str, kind: str, topic: str | None
+) -> TraceDispatcher:
+    """A dispatcher of trace records with a producer of its own, for one producer or consumer.
+
+    Args:
+        host: the settings of the client that is traced; the inner producer's are the same.
+        group: of the client that is traced.
+        kind: PRODUCE or CONSUME.
+        topic: where the records go; None takes RocketMQ's.
+    """
+    namesrv = ";".join(host.namesrv_addrs)
+    number = next(_trace_numbers)
+    producer = Producer(
+        f"{_TRACE_GROUP_PREFIX}-{group[:_TRACE_GROUP_CHARACTERS]}-{kind}-{number}",
+        namesrv,
+        runtime=runtime,
+        profile=host.profile,
+        wire=host.wire,
+        client_ip=host.client_ip,
+        unit_name=host.unit_name,
+        instance_name=f"{_TRACE_INSTANCE_NAME}_{namesrv}",
+    )
+    return TraceDispatcher(runtime, producer, topic or DEFAULT_TRACE_TOPIC)

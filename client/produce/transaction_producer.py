@@ -1,0 +1,199 @@
+"""A producer whose messages are seen only if a local transaction commits (``behaviour.md`` B.14).
+
+Source: RocketMQ 4.9.4 ``TransactionMQProducer`` and ``DefaultMQProducerImpl#sendMessageInTransaction``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.produce.producer import SEND_TIMEOUT, Producer
+from rewindmq.client.produce.send_result import SendResult, SendStatus
+from rewindmq.client.produce.transaction import (
+    COMMIT_OR_ROLLBACK,
+    LocalTransactionState,
+    TransactionListener,
+    TransactionSendResult,
+)
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.errors import ClientError, RewindMQError
+from rewindmq.protocol.header.message import (
+    CheckTransactionStateRequestHeader,
+    EndTransactionRequestHeader,
+)
+from rewindmq.protocol.message import Message, MessageExt
+from rewindmq.protocol.message.message_id import parse_offset_message_id
+from rewindmq.protocol.message.properties import DELAY, PGROUP, TRAN_MSG
+from rewindmq.protocol.message.sysflag import MessageSysFlag
+
+CHECK_ANSWER_TIMEOUT: Final = 3.0
+# ``TransactionMQProducer.checkRequestHoldMax``.
+CHECK_REQUEST_HOLD_MAX: Final = 2_000
+_PREPARED: Final = int(MessageSysFlag.TRANSACTION_PREPARED)
+_UNKNOW: Final = LocalTransactionState.UNKNOW
+
+MessageT = TypeVar("MessageT", Message, MessageExt)
+
+_log = logging.getLogger(__name__)
+
+
+class TransactionProducer(Producer):
+    """Sends messages whose fate a local transaction decides; answers for its whole group when asked.
+
+    ::
+
+        async with TransactionProducer("P", "127.0.0.1:9876", listener=Orders()) as producer:
+            result = await producer.send_message_in_transaction(Message("TopicTest", b"order 1"))
+
+    Args:
+        listener: the local transactions; see there.
+        options: as of ``Producer``.
+
+    Raises:
+        ClientError: as ``Producer``.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str | None = None,
+        *,
+        listener: TransactionListener,
+        **options: Any,
+    ) -> None:
+        super().__init__(group, namesrv_addr, **options)
+        self._listener = listener
+        # Java's pool for checks has one thread.
+        self._check_turn = asyncio.Lock()
+        self._checks = 0
+
+    async def send_message_in_transaction(
+        self, message: Message, arg: Any = None, timeout: float = SEND_TIMEOUT
+    ) -> TransactionSendResult:
+        """Send a half message, run the local transaction, and tell the broker how it went.
+
+        The last is oneway, and nobody learns when it fails: the broker asks later, with 39. A half message
+        that is not as safe as asked for is rolled back, and the local transaction does not run.
+
+        Args:
+            message: gets the properties of a half message and keeps them; a delay level is dropped.
+            arg: passed to the listener.
+            timeout: seconds for each try of the send.
+
+        Raises:
+            ClientError, ResponseError, RemotingError: as ``Producer.send``; no local transaction ran.
+        """
+        message.properties.pop(DELAY, None)
+        message.properties[TRAN_MSG] = "true"
+        message.properties[PGROUP] = self.group
+        outgoing = self._prepare(message)
+        outgoing.sys_flag |= _PREPARED
+        result = await self._send_in_turn(outgoing, message.topic, timeout)
+        if result.status is SendStatus.SEND_OK:
+            state, fault = await self._ask(self._listener.execute_local_transaction, message, arg)
+        else:
+            state, fault = LocalTransactionState.ROLLBACK_MESSAGE, None
+        try:
+            await self._end(message, result, state, fault, timeout)
+        except RewindMQError as error:
+            _log.warning(
+                "local transaction execute %s, but end broker transaction failed: %s", state.value, error
+            )
+        return TransactionSendResult(result, result.msg_id, state)
+
+    def check_transaction_state(
+        self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
+    ) -> None:
+        """Answer a broker's 39, one after the other; beyond 2,000 that wait they are let go of."""
+        if self._checks >= CHECK_REQUEST_HOLD_MAX:
+            _log.warning("transaction %s not answered: %d checks wait", message.msg_id, self._checks)
+            return
+        self._checks += 1
+        self.instance.spawn(self._answer_check(address, message, header))
+
+    async def _answer_check(
+        self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
+    ) -> None:
+        try:
+            async with self._check_turn:
+                if not self.is_running:
+                    return
+                state, fault = await self._ask(self._listener.check_local_transaction, message)
+            answer = EndTransactionRequestHeader(
+                self.group,
+                header.tran_state_table_offset,
+                header.commit_log_offset,
+                COMMIT_OR_ROLLBACK[state],
+                message.msg_id,
+                True,
+                header.transaction_id,
+                header.topic,
+            )
+            remark = f"checkLocalTransactionState Exception: {fault!r}" if fault else None
+            if self._trace is not None:
+                self._trace.ended(message, answer, state.value, address)
+            await self._tell(address, answer, remark, CHECK_ANSWER_TIMEOUT)
+        except RewindMQError as error:
+            _log.warning("answer about transaction %s not sent: %s", message.msg_id, error)
+        finally:
+            self._checks -= 1
+
+    async def _ask(
+        self, function: Callable[..., Any], message: MessageT, *args: Any
+    ) -> tuple[LocalTransactionState, BaseException | None]:
+        """What the application says, UNKNOW with the error when it raises."""
+        try:
+            answer = (
+                function(message, *args)
+                if inspect.iscoroutinefunction(function)
+                else await self.runtime.workers.run(function, message, *args)
+            )
+            state = await answer if isinstance(answer, Awaitable) else answer
+            if state is None:
+                return _UNKNOW, None
+            if not isinstance(state, LocalTransactionState):
+                raise ClientError(f"the listener returned {state!r}, no LocalTransactionState")
+        except BaseException as error:
+            if ends_the_caller(error):
+                raise
+            _log.exception("local transaction of %r", message)
+            return _UNKNOW, error
+        return state, None
+
+    async def _end(
+        self,
+        message: Message,
+        result: SendResult,
+        state: LocalTransactionState,
+        fault: BaseException | None,
+        timeout: float,
+    ) -> None:
+        _, position = parse_offset_message_id(result.offset_msg_id)
+        header = EndTransactionRequestHeader(
+            self.group,
+            result.queue_offset,
+            position,
+            COMMIT_OR_ROLLBACK[state],
+            result.msg_id,
+            False,
+            result.msg_id,
+            message.topic if self.config.switches.ends_name_topic else None,
+        )
+        remark = f"executeLocalTransactionBranch exception: {fault!r}" if fault else None
+        queue = result.message_queue
+        address = await self.instance.routes.find_master_address(queue.topic, queue.broker_name)
+        if self._trace is not None:
+            self._trace.ended(message, header, state.value, address)
+        await self._tell(address, header, remark, timeout)
+
+    async def _tell(
+        self, address: str, header: EndTransactionRequestHeader, remark: str | None, timeout: float
+    ) -> None:
+        command = self.instance.api.command(RequestCode.END_TRANSACTION, header)
+        command.remark = remark
+        await self.instance.remoting.invoke_oneway(address, command, timeout)

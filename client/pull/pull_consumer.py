@@ -1,0 +1,221 @@
+"""PullConsumer: the application asks for messages and keeps the offsets (``behaviour.md`` C.13).
+
+Source: RocketMQ 4.9.4 ``DefaultMQPullConsumer`` and ``DefaultMQPullConsumerImpl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, Unpack
+
+from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
+from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS, BLOCK_TIMEOUT, pull_header, pull_once
+from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.client.consume.pull_result import PullResult
+from rewindmq.client.consume.queue_reader import QueueReader
+from rewindmq.client.consume.rebalance import PullTarget, Rebalance
+from rewindmq.client.consume.selector import MessageSelector, make_subscription
+from rewindmq.client.core.lifecycle import ClientKwargs
+from rewindmq.client.pull import replay
+from rewindmq.protocol.body.heartbeat import (
+    ConsumeFromWhere,
+    ConsumerData,
+    ConsumeType,
+    MessageModel,
+)
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.remoting.runtime import Runtime
+
+PULL_TIMEOUT: Final = 10.0
+
+
+class PullConsumer(QueueReader):
+    """A consumer that asks. A reset, code 220, does not reach it: its offsets are the application's.
+
+    Args:
+        group: the consumer group.
+        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
+        runtime: None takes the system's.
+        message_model: where ``update_consume_offset`` keeps offsets: at the broker or in a local file.
+        client: see ``ClientConfig``.
+
+    Raises:
+        ClientError: a bad group name, no or a bad name server address.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv_addr: str | None = None,
+        *,
+        runtime: Runtime | None = None,
+        message_model: MessageModel = MessageModel.CLUSTERING,
+        allocate_strategy: AllocateStrategy | None = None,
+        offset_root: Path | None = None,
+        **client: Unpack[ClientKwargs],
+    ) -> None:
+        super().__init__(group, namesrv_addr, runtime, **client)
+        self._model = MessageModel(message_model)
+        self._strategy = allocate_strategy or AllocateAveragely()
+        self._offset_root = offset_root
+
+    def register_topic(self, topic: str) -> None:
+        """Have this topic's queues divided among the group's members and their offsets persisted.
+
+        Raises:
+            ClientError: a bad topic name.
+        """
+        self.subscriptions[topic] = make_subscription(topic, "*", self.runtime.clock.now_ms())
+
+    # Offsets.
+
+    def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Note progress in memory; ``persist_consume_offset`` or, for registered topics, the 5 s timer
+        stores it."""
+        self._require_running()
+        self.offset_store.update(queue, offset, increase_only=False)
+
+    async def fetch_consume_offset(self, queue: MessageQueue, *, from_store: bool = False) -> int:
+        """The group's offset, -1 when there is none; from memory first unless ``from_store``."""
+        self._require_running()
+        if from_store:
+            return await self.offset_store.read_store(queue)
+        return await self.offset_store.read(queue)
+
+    async def persist_consume_offset(self, queue: MessageQueue) -> None:
+        """Store one queue's offset now."""
+        self._require_running()
+        await self.offset_store.persist(queue)
+
+    # Messages.
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector,
+        offset: int,
+        max_nums: int,
+        timeout: float = PULL_TIMEOUT,
+    ) -> PullResult:
+        """Ask once; answered at once, NO_NEW_MSG at the end of the queue.
+
+        Args:
+            expression: ``*``, or tags separated by ``||``, or a selector.
+            offset: of the first message wanted, at least 0.
+            max_nums: at least 1; brokers give 32 messages or 256 KiB at most.
+            timeout: seconds.
+
+        Raises:
+            ClientError: an argument out of range, or an unknown broker.
+            ResponseError: the broker refused.
+            RemotingError: no answer.
+        """
+        return await self._pull(queue, expression, offset, max_nums, 0, timeout)
+
+    async def pull_block_if_not_found(
+        self, queue: MessageQueue, expression: str | MessageSelector, offset: int, max_nums: int
+    ) -> PullResult:
+        """Ask once; at the end of the queue the broker waits 20 to 25 s for a message.
+
+        Arguments and errors are those of ``pull``.
+        """
+        return await self._pull(queue, expression, offset, max_nums, BLOCK_HOLD_MS, BLOCK_TIMEOUT)
+
+    def replay(
+        self, topic: str, begin_ms: int, end_ms: int, expression: str | MessageSelector = "*"
+    ) -> AsyncIterator[MessageExt]:
+        """Every message stored in ``[begin_ms, end_ms]``, queue after queue; see ``replay``."""
+        return replay.replay(self, topic, begin_ms, end_ms, expression)
+
+    async def _pull(
+        self,
+        queue: MessageQueue,
+        expression: str | MessageSelector,
+        offset: int,
+        max_nums: int,
+        hold_ms: int,
+        timeout: float,
+    ) -> PullResult:
+        self._require_running()
+        if offset < 0:
+            raise ClientError("offset < 0")
+        if max_nums <= 0:
+            raise ClientError("maxNums <= 0")
+        subscription = make_subscription(queue.topic, expression, 0)
+        header = pull_header(
+            self.group,
+            queue,
+            offset,
+            max_nums,
+            hold_ms=hold_ms,
+            subscription=subscription,
+            epoch=self.offset_store.epoch(queue),
+        )
+        return await pull_once(self.instance, self.offset_store, queue, header, subscription, timeout)
+
+    # Life.
+
+    def _owns_instance_name(self) -> bool:
+        return self._model is MessageModel.CLUSTERING
+
+    async def _start(self) -> None:
+        instance = self.instance
+        owned: dict[MessageQueue, ProcessQueue] = {}
+        await self._open_offset_store(self._model, self._offset_root, owned)
+        self.rebalancer = Rebalance(
+            instance,
+            self.group,
+            self._model,
+            self._strategy,
+            self.offset_store,
+            owned,
+            start_offset=_no_start_offset,
+            dispatch=_no_dispatch,
+            on_drop=_no_pulls_to_end,
+            on_change=self._queues_changed,
+            replaces_stuck=False,
+        )
+        instance.register_consumer(self)
+        await instance.start()
+
+    async def _stop(self) -> None:
+        await self.persist_offsets()
+        await self.instance.unregister_consumer(self.group)
+
+    def _let_go(self) -> None:
+        self.rebalancer.drop_all()
+
+    # What the instance asks (``ConsumerInner``).
+
+    def heartbeat_data(self) -> ConsumerData:
+        return ConsumerData(
+            self.group,
+            ConsumeType.CONSUME_ACTIVELY,
+            self._model,
+            ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            list(self.subscriptions.values()),
+        )
+
+    async def rebalance(self) -> bool:
+        return await self.rebalancer.run(self.subscriptions)
+
+    def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
+        """The application is told by its next pull."""
+
+    async def _queues_changed(self, topic: str) -> None:
+        """Nobody is told: the application asks for its queues."""
+
+
+async def _no_start_offset(queue: MessageQueue) -> int:
+    return 0
+
+
+def _no_dispatch(targets: list[PullTarget]) -> None:
+    """The application pulls, not the client."""
+
+
+def _no_pulls_to_end(process_queue: ProcessQueue) -> None:
+    """Nor has the client anything to stop."""

@@ -1,0 +1,89 @@
+"""Replaying what was stored between two moments, without touching any offset (``behaviour.md`` C.13)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+from rewindmq.client.consume.pull_result import PullResult, PullStatus
+from rewindmq.client.consume.selector import MessageSelector
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+
+_BATCH: Final = 32
+
+
+class Puller(Protocol):
+    """What a replay needs of a pull consumer; each of these may raise ``RewindMQError``."""
+
+    async def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]: ...
+
+    async def min_offset(self, queue: MessageQueue) -> int: ...
+
+    async def max_offset(self, queue: MessageQueue) -> int: ...
+
+    async def search_offset(self, queue: MessageQueue, timestamp: int) -> int: ...
+
+    async def pull(
+        self, queue: MessageQueue, expression: str | MessageSelector, offset: int, max_nums: int
+    ) -> PullResult: ...
+
+
+async def replay(
+    consumer: Puller,
+    topic: str,
+    begin_ms: int,
+    end_ms: int,
+    expression: str | MessageSelector = "*",
+) -> AsyncIterator[MessageExt]:
+    """Every message of a topic with ``begin_ms <= store time <= end_ms``, queue after queue.
+
+    The broker's search gives only a place near the interval: 4.x answers the nearest neighbour, an
+    arbitrary one among equal times, and the last message for a later moment, so a loop up to the offset
+    of ``end_ms`` misses messages at either end. Here the search only tells where to start looking: from
+    there back while store times are not before ``begin_ms``, and forward until one is after ``end_ms``.
+    Store times never decrease along a queue of one broker, apart from clock steps.
+
+    Raises:
+        ClientError: the topic has no route.
+        RewindMQError: a broker refused or did not answer.
+    """
+    for queue in await consumer.fetch_subscribe_message_queues(topic):
+        async for message in _replay_queue(consumer, queue, begin_ms, end_ms, expression):
+            yield message
+
+
+async def _replay_queue(
+    consumer: Puller,
+    queue: MessageQueue,
+    begin_ms: int,
+    end_ms: int,
+    expression: str | MessageSelector,
+) -> AsyncIterator[MessageExt]:
+    end = await consumer.max_offset(queue)
+    offset = await _first_offset(consumer, queue, begin_ms)
+    while offset < end:
+        result = await consumer.pull(queue, expression, offset, _BATCH)
+        for message in result.messages:
+            if message.store_timestamp > end_ms or message.queue_offset >= end:
+                return
+            if message.store_timestamp >= begin_ms:
+                yield message
+        if result.status is PullStatus.NO_NEW_MSG or result.next_begin_offset <= offset:
+            return
+        offset = result.next_begin_offset
+
+
+async def _first_offset(consumer: Puller, queue: MessageQueue, begin_ms: int) -> int:
+    """An offset no later than the first message of ``begin_ms`` or after."""
+    low = await consumer.min_offset(queue)
+    offset = await consumer.search_offset(queue, begin_ms)
+    step = 1
+    while offset > low:
+        result = await consumer.pull(queue, "*", offset - 1, 1)
+        before = result.messages[0] if result.messages else None
+        if before is None or before.store_timestamp < begin_ms:
+            break
+        offset = max(low, offset - step)
+        step *= 2
+    return offset

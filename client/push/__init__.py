@@ -1,0 +1,1 @@
+"""The push consumer: pulls messages and hands them to a listener."""

@@ -1,0 +1,56 @@
+"""Messages whose listener does not come to an end are sent back, so that their queue can go on.
+
+Source: RocketMQ 4.9.4 ``ProcessQueue#cleanExpiredMsg`` (``behaviour.md`` C.6): only the first messages of a
+queue are looked at, as they hold up its progress. As there, that progress is committed with the next message
+that is consumed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
+
+from rewindmq.client.consume.process_queue import ProcessQueue
+from rewindmq.protocol.errors import RewindMQError
+from rewindmq.protocol.message import MessageExt
+from rewindmq.protocol.message_queue import MessageQueue
+
+EXPIRED_LEVEL: Final = 3
+_MESSAGES_PER_QUEUE: Final = 16
+
+_log = logging.getLogger(__name__)
+
+SendBackCall = Callable[[MessageExt, int, MessageQueue], Awaitable[None]]
+
+
+async def send_expired_back(
+    process_queues: Mapping[MessageQueue, ProcessQueue],
+    expired: Collection[tuple[ProcessQueue, int]],
+    send_back: SendBackCall,
+) -> None:
+    """Look at every queue once.
+
+    Args:
+        expired: queue and offset of each message that the listener has had for too long.
+    """
+    for queue, process_queue in list(process_queues.items()):
+        for _ in range(min(process_queue.cached_count, _MESSAGES_PER_QUEUE)):
+            message = process_queue.first_message
+            if message is None or process_queue.dropped:
+                break
+            if (process_queue, message.queue_offset) not in expired:
+                break
+            try:
+                await send_back(message, EXPIRED_LEVEL, queue)
+            except RewindMQError as error:
+                _log.error("send expired msg exception, %s: %s", message.msg_id, error)
+                break
+            _log.info(
+                "send expire msg back. msgId=%s, %s, queueOffset=%d",
+                message.msg_id,
+                queue,
+                message.queue_offset,
+            )
+            if process_queue.first_message is message:
+                process_queue.remove_messages((message,))

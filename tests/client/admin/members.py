@@ -1,0 +1,62 @@
+"""The group and the topic of this folder's scenarios, and what stands beside real brokers in them."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from rewindmq.client import PushConsumer
+from rewindmq.client.push.listener import MessageListener
+from rewindmq.client.push.options import PushOptionKwargs
+from rewindmq.protocol.body.registration import (
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.namesrv import RegisterBrokerRequestHeader
+from rewindmq.protocol.remoting.client import RemotingClient
+from rewindmq.protocol.remoting.connection import Handler
+from rewindmq.protocol.remoting.server import RemotingServer
+from tests.support.stage import SimStage
+
+TOPIC, GROUP = "TopicTest", "rewinders"
+MUTE_HOST = "10.0.1.99"
+
+
+def member(
+    stage: SimStage,
+    group: str = GROUP,
+    *,
+    host: str = "10.0.2.1",
+    listener: MessageListener | None = None,
+    **options: Unpack[PushOptionKwargs],
+) -> PushConsumer:
+    """A consumer of the topic, not started; what it consumes is noted in ``stage.consumed``.
+
+    Args:
+        listener: gets the messages instead.
+    """
+    return stage.push_consumer(listener, group=group, topic=TOPIC, host=host, **options)
+
+
+async def start_mute_broker(
+    stage: SimStage, name: str, reset: Handler = lambda connection, request: None
+) -> None:
+    """Register a broker that takes INVOKE_BROKER_TO_RESET_OFFSET (222), unanswered, and refuses all else."""
+    runtime = stage.new_runtime(MUTE_HOST)
+    server = RemotingServer(runtime, {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset})
+    await server.start(MUTE_HOST, 10911)
+    client = RemotingClient(runtime)
+    stage.at_exit(server.close)
+    stage.at_exit(client.close)
+    # No queues, so that consumers leave it alone; two topics, as v53 refuses a first registration of one.
+    table = {
+        topic: TopicConfig(topic_name=topic, read_queue_nums=0, write_queue_nums=0) for topic in (TOPIC, name)
+    }
+    version = DataVersion(timestamp=1, counter=1)
+    body = RegisterBrokerBody(topic_config_serialize_wrapper=TopicConfigSerializeWrapper(table, version))
+    header = RegisterBrokerRequestHeader(name, f"{MUTE_HOST}:10911", "DefaultCluster", "", 0)
+    command = RemotingCommand(RequestCode.REGISTER_BROKER, header, body)
+    (await client.invoke(stage.namesrv, command)).require_success()

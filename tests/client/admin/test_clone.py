@@ -1,0 +1,78 @@
+"""cloneGroupOffset: mqadmin's command, with one topic meaning one topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindmq.client import MessageQueue
+from rewindmq.protocol.errors import ClientError, ResponseError
+from rewindmq.protocol.profile import RELEASES, Profile
+from tests.client.admin.members import GROUP, TOPIC, member
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+
+def offsets(stage: SimStage, group: str, topic: str = TOPIC) -> dict[str, dict[int, int]]:
+    return {name: broker.context.offsets.offsets_of(group, topic) for name, broker in stage.brokers.items()}
+
+
+async def consumed(stage: SimStage) -> None:
+    await stage.create_topic(TOPIC, 2)
+    await stage.create_topic("Other", 2)
+    await stage.send(3, TOPIC)
+    async with member(stage):
+        await stage.world.sleep(30)
+    for broker in stage.brokers.values():
+        broker.context.offsets.commit(GROUP, "Other", 0, 8)
+    await stage.world.sleep(1)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_the_named_topic_is_copied_at_every_broker_and_no_other(play: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await consumed(stage)
+        assert await stage.run(f"cloneGroupOffset -s {GROUP} -d copy -t {TOPIC} -o true") == [
+            f"clone group offset success. srcGroup[{GROUP}], destGroup=[copy], topic[{TOPIC}]"
+        ]
+        assert offsets(stage, "copy") == {"broker-a": {0: 3, 1: 3}, "broker-b": {0: 3, 1: 3}}
+        assert offsets(stage, "copy", "Other") == {"broker-a": {}, "broker-b": {}}
+
+    play(scenario, brokers=2, profile=profile)
+
+
+def test_all_topics_are_copied_but_for_the_retries(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await consumed(stage)
+        data = await stage.data(f"cloneGroupOffset -s {GROUP} -d copy --all-topics")
+        assert {queue["topic"] for queue in data["queues"]} == {TOPIC, "Other"}
+        assert offsets(stage, "copy", "Other") == {"broker-a": {0: 8}}
+        assert offsets(stage, "copy", f"%RETRY%{GROUP}") == {"broker-a": {}}
+        row = {"topic": TOPIC, "brokerName": "broker-a", "queueId": 0, "offset": 3}
+        assert row in data["queues"]
+        admin = await stage.admin()
+        result = await admin.clone_group_offset(GROUP, "again", TOPIC)
+        assert result.topics == [TOPIC]
+        assert result.offset_table[MessageQueue(TOPIC, "broker-a", 1)] == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (f"-s {GROUP} -d copy", "say which topic with -t, or --all-topics"),
+        (f"-s {GROUP} -d copy -t {TOPIC} --all-topics", "say which topic with -t, or --all-topics"),
+        (f"-s {GROUP} -d {GROUP} -t {TOPIC}", "both the source and the destination"),
+        (f"-s nobody -d copy -t {TOPIC}", "CODE: 206  DESC: group nobody has no offsets in TopicTest"),
+        (f"-s {GROUP} -d copy -t Nowhere", "CODE: 17"),
+    ],
+)
+def test_what_cannot_be_copied_says_why(play: RunScenario, words: list[str], says: str) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await consumed(stage)
+        with pytest.raises((ClientError, ResponseError)) as refused:
+            await stage.run(f"cloneGroupOffset {words}")
+        assert says in str(refused.value)
+        assert offsets(stage, "copy") == {"broker-a": {}}
+
+    play(scenario)

@@ -1,0 +1,394 @@
+"""What members tell through their broker, and one message for a listener: 221, 223, 307, 309 end to end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    PullConsumer,
+)
+from rewindmq.client.admin.running_info_report import (
+    find_trouble,
+    format_running_info,
+    have_same_subscriptions,
+)
+from rewindmq.client.consume.running_info import Property
+from rewindmq.protocol.body.heartbeat import SubscriptionData
+from rewindmq.protocol.body.running_info import CMResult, ConsumerRunningInfo, ProcessQueueInfo
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import ClientError, ResponseError
+from rewindmq.protocol.profile import RELEASES, Profile
+from tests.client.admin.members import GROUP, TOPIC, member
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+Q0, Q1 = MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-a", 1)
+ROW = "%-10s %-40s %-20s %s"
+NOW = 1_700_000_000_000
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_consumer_status_lists_the_members_and_finds_them_in_agreement(
+    play: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage) as consumer:
+            await stage.world.sleep(20)
+            lines = await stage.run(f"consumerStatus -g {GROUP}")
+            version = {"v42": "V4_2_0_SNAPSHOT", "v49": "V4_9_4", "v53": "V5_3_3"}[profile]
+            assert lines[:2] == [
+                ROW % ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile"),
+                ROW % (1, consumer.client_id, version, "-"),
+            ]
+            assert lines[2:] == [
+                "",
+                "",
+                "Same subscription in the same group of consumer",
+                "",
+                "Rebalance OK",
+            ]
+
+    play(scenario, profile=profile)
+
+
+def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(60, TOPIC, gap=0.1)
+        async with member(stage) as consumer:
+            await stage.world.sleep(31)
+            admin = await stage.admin()
+            info = await admin.get_consumer_running_info(GROUP, consumer.client_id)
+            assert info.properties[Property.CONSUME_TYPE] == "CONSUME_PASSIVELY"
+            assert info.properties[Property.CONSUME_ORDERLY] == "false"
+            assert info.properties[Property.NAMESERVER_ADDR] == "10.0.0.1:9876;"
+            assert info.properties["consumeMessageBatchMaxSize"] == "1"
+            assert info.properties["allocateStrategy"] == "AllocateAveragely"
+            assert [item.topic for item in info.subscription_set] == [f"%RETRY%{GROUP}", TOPIC]
+            assert {Q0, Q1} < info.mq_table.keys()
+            q0 = info.mq_table[Q0]
+            assert (q0.commit_offset, q0.cached_msg_count, q0.droped) == (60, 0, False)
+            status = info.status_table[TOPIC]
+            # 120 messages in the 30 s since the consumer was made.
+            assert status.consume_ok_tps == status.pull_tps == pytest.approx(4, rel=0.05)
+            assert (status.consume_failed_tps, status.consume_failed_msgs) == (0, 0)
+            assert status.pull_rt > 0
+            assert info.jstack is None
+            lines = await stage.run(f"consumerStatus -g {GROUP} -i {consumer.client_id} -s")
+            assert "#Consumer Properties#" in lines
+            assert "#Consumer jstack#" in lines
+            assert any("stack_dump" in line for line in lines)
+
+    play(scenario)
+
+
+def test_files_are_written_where_somebody_asked_for_them_only(
+    play: RunScenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        before = entries(tmp_path)
+        async with member(stage) as consumer:
+            await stage.world.sleep(20)
+            await stage.run(f"consumerStatus -g {GROUP}")
+            assert entries(tmp_path) == before
+            lines = await stage.run(f"consumerStatus -g {GROUP} -d told")
+            written = tmp_path / "told" / consumer.client_id
+            assert lines[1].split()[-1] == f"told/{consumer.client_id}"
+            assert written.read_text().startswith("#Consumer Properties#\n")
+            (tmp_path / "file").touch()
+            with pytest.raises(ClientError, match="cannot write file/"):
+                await stage.run(f"consumerStatus -g {GROUP} -d file")
+
+    play(scenario)
+
+
+def test_consumer_status_as_json(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        async with member(stage) as consumer:
+            await stage.world.sleep(20)
+            data = await stage.data(f"consumerStatus -g {GROUP} -i {consumer.client_id}")
+            assert data["clientId"] == consumer.client_id
+            assert {queue["queueId"] for queue in data["queues"] if queue["topic"] == TOPIC} == {0, 1}
+            json.dumps(data)
+
+    play(scenario)
+
+
+def test_a_group_that_is_offline_and_a_client_that_is_not_there(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        async with member(stage):
+            await stage.world.sleep(5)
+            with pytest.raises(ResponseError) as refused:
+                await stage.run(f"consumerStatus -g {GROUP} -i nobody")
+            assert str(refused.value) == f"CODE: 1  DESC: The Consumer <{GROUP}> <nobody> not online"
+        await stage.world.sleep(1)
+        with pytest.raises(ResponseError) as refused:
+            await stage.run(f"consumerStatus -g {GROUP}")
+        assert refused.value.code == ResponseCode.CONSUMER_NOT_ONLINE
+        with pytest.raises(ResponseError, match="No Any Consumer online"):
+            await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
+
+    play(scenario)
+
+
+def test_consumer_progress_names_the_client_that_holds_each_queue(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(1, TOPIC)
+        async with member(stage):
+            await stage.world.sleep(20)
+            lines = await stage.run(f"consumerProgress -g {GROUP} -s true")
+            rows = [line.split() for line in lines if line.startswith(TOPIC)]
+            assert {row[5] for row in rows} == {"10.0.2.1"}
+
+    play(scenario)
+
+
+# Where members stand.
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_members_tell_the_offsets_they_have_in_memory(play: RunScenario, profile: Profile) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        async with member(stage) as first, member(stage, host="10.0.2.2") as second:
+            await stage.world.sleep(45)
+            lines = await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC}")
+            assert (
+                lines[0] == f"get consumer status from client. group={GROUP}, topic={TOPIC}, originClientId="
+            )
+            row = "%-50s  %-15s  %-15s  %-20s"
+            assert lines[1] == row % ("#clientId", "#brokerName", "#queueId", "#offset")
+            owner = {queue: member for member in (first, second) for queue in member.process_queues}
+            assert lines[2:] == [
+                row % (owner[queue].client_id, "broker-a", queue.queue_id, 3)
+                for queue in sorted((Q0, Q1), key=lambda queue: (owner[queue].client_id, queue))
+            ]
+            only = await stage.data(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i {second.client_id}")
+            assert {entry["clientId"] for entry in only} == {second.client_id}
+            with pytest.raises(ResponseError, match="not online"):
+                await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i nobody")
+
+    play(scenario, profile=profile)
+
+
+def entries(folder: Path) -> set[Path]:
+    return set(folder.iterdir())
+
+
+# One message for a listener.
+
+
+async def message_id(stage: SimStage) -> str:
+    """The offset id of a message just sent."""
+    runtime = stage.world.runtime("10.0.9.5")
+    async with Producer("ids", stage.namesrv, runtime=runtime, profile=stage.profile) as producer:
+        return (await producer.send(Message(TOPIC, b"that one"))).offset_msg_id
+
+
+# Listener answers, and what they are told as.
+VERDICTS = (
+    (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, CMResult.CR_SUCCESS, None),
+    (ConsumeConcurrentlyStatus.RECONSUME_LATER, CMResult.CR_LATER, None),
+    (None, CMResult.CR_RETURN_NULL, None),
+    (ValueError("no"), CMResult.CR_THROW_EXCEPTION, "ValueError, no"),
+)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("verdict", "result", "remark"), VERDICTS)
+def test_a_listener_takes_one_message_and_its_verdict_comes_back(
+    play: RunScenario,
+    verdict: ConsumeConcurrentlyStatus | Exception | None,
+    result: CMResult,
+    remark: str | None,
+    plain: bool,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        bodies = []
+
+        def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
+            bodies.append(messages[0].body)
+            # The first delivery is an ordinary one.
+            if len(bodies) == 1:
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+            if isinstance(verdict, Exception):
+                raise verdict
+            return verdict
+
+        async def slow_listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus | None:
+            await stage.world.sleep(0.25)
+            return listener(messages)
+
+        async with member(stage, listener=listener if plain else slow_listener) as consumer:
+            await stage.world.sleep(5)
+            wanted = await message_id(stage)
+            await stage.world.sleep(30)
+            assert stage.stored_offset(Q0, GROUP) == 1
+            admin = await stage.admin()
+            answer = await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
+            assert (answer.consume_result, answer.remark, answer.order) == (result, remark, False)
+            assert answer.spent_time_mills == (0 if plain else 250)
+            assert bodies == [b"that one"] * 2
+            # It is no delivery: nothing is retried, nothing moves.
+            await stage.world.sleep(30)
+            assert (stage.stored_offset(Q0, GROUP), len(bodies)) == (1, 2)
+
+    play(scenario)
+
+
+def test_the_command_hands_messages_over_and_shows_the_verdicts(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        async with member(stage) as consumer:
+            await stage.world.sleep(5)
+            wanted = await message_id(stage)
+            await stage.world.sleep(30)
+            line = f"queryMsgById -i {wanted},{wanted} -g {GROUP} -d {consumer.client_id}"
+            told = (
+                "ConsumeMessageDirectlyResult [order=false, autoCommit=true, consumeResult=CR_SUCCESS,"
+                " remark=null, spentTimeMills=0]"
+            )
+            assert await stage.run(line) == [told, told]
+            assert stage.consumed == [(Q0, 0)] * 3
+            with pytest.raises(ClientError, match="-g and -d go together"):
+                await stage.run(f"queryMsgById -i {wanted} -g {GROUP}")
+
+    play(scenario)
+
+
+def test_a_listener_that_takes_too_long_is_207_and_goes_on(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        ended = []
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            await stage.world.sleep(15)
+            ended.append(stage.world.now)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        async with member(stage, listener=listener) as consumer:
+            await stage.world.sleep(5)
+            wanted = await message_id(stage)
+            await stage.world.sleep(30)
+            admin = await stage.admin()
+            began = stage.world.now
+            with pytest.raises(ResponseError) as refused:
+                await admin.consume_message_directly(GROUP, consumer.client_id, wanted)
+            assert refused.value.code == ResponseCode.CONSUME_MSG_TIMEOUT
+            assert stage.world.now - began == pytest.approx(10, abs=0.2)
+            await stage.world.sleep(6)
+            assert len(ended) == 2
+
+    play(scenario)
+
+
+def test_what_cannot_be_handed_over_is_refused_with_the_reason(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        wanted = await message_id(stage)
+        nothing_there = wanted[:-2] + "FF"
+        runtime = stage.world.runtime("10.0.2.7")
+        puller = PullConsumer("pullers", stage.namesrv, runtime=runtime, profile=stage.profile)
+        puller.register_topic(TOPIC)
+        async with member(stage) as consumer, puller:
+            await stage.world.sleep(5)
+            admin = await stage.admin()
+            for group, client_id, message, says in (
+                (GROUP, consumer.client_id, "no id", "is no offset message id"),
+                (GROUP, consumer.client_id, nothing_there, "can not find message by the offset"),
+                (GROUP, "nobody", wanted, f"The Consumer <{GROUP}> <nobody> not online"),
+                ("pullers", puller.client_id, wanted, "has no listener"),
+            ):
+                with pytest.raises(ResponseError, match=says) as refused:
+                    await admin.consume_message_directly(group, client_id, message)
+                assert refused.value.code == 1
+            info = await admin.get_consumer_running_info("pullers", puller.client_id)
+            assert info.properties[Property.CONSUME_TYPE] == "CONSUME_ACTIVELY"
+            assert [item.topic for item in info.subscription_set] == [TOPIC]
+
+    play(scenario)
+
+
+# Judging what was told.
+
+
+def told(topic: str = TOPIC, *, started: int = NOW - 200_000, **queue: Any) -> ConsumerRunningInfo:
+    properties: dict[str, str] = {
+        Property.CONSUME_TYPE: "CONSUME_PASSIVELY",
+        Property.CONSUME_ORDERLY: "false",
+        Property.CONSUMER_START_TIMESTAMP: str(started),
+    }
+    return ConsumerRunningInfo(properties, [SubscriptionData(topic, "*")], {Q0: ProcessQueueInfo(**queue)})
+
+
+def test_members_that_subscribe_to_something_else_are_found_after_two_minutes() -> None:
+    settled = {"c1": told(), "c2": told("Other")}
+    assert not have_same_subscriptions(settled, NOW)
+    assert have_same_subscriptions({"c1": told(), "c2": told()}, NOW)
+    young = {"c1": told(started=NOW - 100_000), "c2": told("Other")}
+    assert have_same_subscriptions(young, NOW)
+
+
+def test_queues_that_do_not_get_on_are_found() -> None:
+    blocked = told(cached_msg_count=3, last_consume_timestamp=NOW - 61_000)
+    (finding,) = find_trouble("c1", blocked, NOW)
+    assert finding.startswith("c1 MessageQueue [topic=TopicTest, brokerName=broker-a, queueId=0] ")
+    assert finding.endswith("can't consume for a while, maybe blocked, 61000ms")
+    assert find_trouble("c1", told(cached_msg_count=3, last_consume_timestamp=NOW - 59_000), NOW) == []
+    assert find_trouble("c1", told(cached_msg_count=0, last_consume_timestamp=0), NOW) == []
+    ordered = told(last_lock_timestamp=NOW - 5)
+    ordered.properties[Property.CONSUME_ORDERLY] = "true"
+    assert find_trouble("c1", ordered, NOW)[0].endswith("can't lock for a while, 5ms")
+    ordered.mq_table[Q0] = ProcessQueueInfo(locked=True, droped=True, try_unlock_times=2)
+    assert find_trouble("c1", ordered, NOW)[0].endswith("unlock 2 times, still failed")
+
+
+def test_a_blocked_listener_is_found(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 1)
+        await stage.send(2, TOPIC)
+        for_ever = asyncio.Event()
+
+        async def stuck(messages: Sequence[MessageExt]) -> None:
+            await for_ever.wait()
+
+        async with member(stage, listener=stuck) as consumer:
+            await stage.world.sleep(100)
+            lines = await stage.run(f"consumerStatus -g {GROUP}")
+            assert lines[-1].startswith(f"{consumer.client_id} MessageQueue [topic={TOPIC}")
+            assert "maybe blocked" in lines[-1]
+
+    play(scenario)
+
+
+def test_a_dump_has_the_numbers_of_a_queue() -> None:
+    info = told(commit_offset=7, cached_msg_count=2, last_pull_timestamp=NOW)
+    lines = format_running_info(info)
+    (row,) = (line for line in lines if "ProcessQueueInfo [" in line)
+    assert row.split()[:3] == [TOPIC, "broker-a", "0"]
+    assert "commitOffset=7" in row
+    assert "cachedMsgCount=2" in row
+    assert "lastPullTimestamp=20231114221320000" in row

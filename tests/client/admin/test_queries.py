@@ -1,0 +1,193 @@
+"""Messages by key and by unique key, as the tool prints them (``admin.md`` 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rewindmq.client import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+)
+from rewindmq.client.msg_trace.records import (
+    DEFAULT_TRACE_TOPIC,
+    EndTransaction,
+    Pub,
+    SubAfter,
+    SubBefore,
+    encode,
+)
+from rewindmq.protocol.errors import ResponseError, RewindMQError
+from tests.client.admin.members import TOPIC
+from tests.support.answers import present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+ROW = "%-50s %4s %40s"
+
+
+async def send(stage: SimStage, *keys: str) -> list[str]:
+    """One message for each, in turn to the two queues of every broker; their ids."""
+    await stage.create_topic(TOPIC, 2)
+    runtime = stage.world.runtime("10.0.9.2")
+    ids = []
+    async with Producer("senders", stage.namesrv, runtime=runtime, profile=stage.profile) as producer:
+        queues = await producer.fetch_publish_message_queues("TopicTest")
+        for number, key in enumerate(keys):
+            queue = queues[number % len(queues)]
+            result = await producer.send(Message("TopicTest", b"x", "TagA", key), queue=queue)
+            ids.append(result.msg_id)
+            await runtime.timers.sleep(1)
+    return ids
+
+
+def test_by_key_the_brokers_of_the_topic_are_asked_and_other_keys_of_the_hash_left_out(
+    play: RunScenario,
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        ids = await send(stage, "Aa", "BB", "x Aa y", "Aa", "Aa")
+        assert await stage.run("queryMsgByKey -t TopicTest -k Aa") == [
+            ROW % ("#Message ID", "#QID", "#Offset"),
+            ROW % (ids[0], 0, 0),
+            ROW % (ids[2], 0, 0),
+            ROW % (ids[3], 1, 0),
+            ROW % (ids[4], 0, 1),
+        ]
+        rows = await stage.data("queryMsgByKey -t TopicTest -k Aa")
+        assert [(row["brokerName"], row["msgId"]) for row in rows] == [
+            ("broker-a", ids[0]),
+            ("broker-b", ids[2]),
+            ("broker-b", ids[3]),
+            ("broker-a", ids[4]),
+        ]
+
+    play(scenario, brokers=2)
+
+
+@pytest.mark.parametrize("command", ["queryMsgByKey -t TopicTest -k", "queryMsgByUniqueKey -t TopicTest -i"])
+def test_no_message_is_208(play: RunScenario, command: str) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await send(stage, "a")
+        with pytest.raises(ResponseError) as refused:
+            await stage.run(f"{command} nothing")
+        assert refused.value.code == 208
+
+    play(scenario)
+
+
+def test_by_unique_key_the_message_is_described(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        ids = await send(stage, "a b", "c")
+        lines = await stage.run(f"queryMsgByUniqueKey -t TopicTest -i {ids[0]}")
+        assert lines[:3] == [
+            f"{'Topic:':<20} TopicTest",
+            f"{'Tags:':<20} [TagA]",
+            f"{'Keys:':<20} [a b]",
+        ]
+        assert f"{'Queue Offset:':<20} 0" in lines
+        assert lines[-1] == ""
+        assert f"{'Message Body:':<20} 1 bytes as stored" in lines
+        (row,) = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[1]} -a")
+        assert (row["msgId"], row["queueId"], row["properties"]["KEYS"]) == (ids[1], 1, "c")
+
+    play(scenario)
+
+
+def test_a_compaction_topic_is_made_and_its_attribute_shown(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        made = "updateTopic -c DefaultCluster -t Prices -r 1 -w 1 -a +cleanup.policy=COMPACTION"
+        lines = await stage.run(made)
+        assert lines[-1].endswith(", attributes={+cleanup.policy=COMPACTION}]")
+        assert present(stage.brokers["broker-a"].context.topics.find("Prices")).attributes == {
+            "cleanup.policy": "COMPACTION"
+        }
+        with pytest.raises(ResponseError) as refused:
+            await stage.run("updateTopic -c DefaultCluster -t Prices -a +cleanup.policy=DELETE")
+        assert "unchangeable attribute" in refused.value.remark
+        with pytest.raises(RewindMQError, match="format is wrong: cleanup"):
+            await stage.run("updateTopic -c DefaultCluster -t Other -a cleanup.policy=COMPACTION")
+
+    play(scenario)
+
+
+def test_by_id_and_by_offset_show_the_same_message(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        ids = await send(stage, "a", "b", "c")
+        [found] = await stage.data(f"queryMsgByUniqueKey -t TopicTest -i {ids[2]}")
+        by_offset = await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 1")
+        assert by_offset == await stage.run(f"queryMsgById -i {found['offsetMsgId']}")
+        assert by_offset[0] == f"{'OffsetID:':<20} {found['offsetMsgId']}"
+        assert f"{'Queue Offset:':<20} 1" in by_offset
+        with pytest.raises(ResponseError, match=r"no message at offset 2: the queue holds \[0, 2\)"):
+            await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 2")
+        with pytest.raises(RewindMQError):
+            await stage.run("queryMsgByOffset -t TopicTest -b nobody -i 0 -o 0")
+
+    play(scenario)
+
+
+def test_a_trace_shows_the_send_and_every_call_of_a_group(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        await stage.world.sleep(1)
+        runtime = stage.world.runtime("10.0.9.2")
+        async with Producer("senders", stage.namesrv, runtime=runtime, enable_msg_trace=True) as producer:
+            result = await producer.send(Message("TopicTest", b"x"))
+        calls = []
+
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            calls.append(messages)
+            await runtime.timers.sleep(0.25)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        consumer = PushConsumer(
+            "readers",
+            stage.namesrv,
+            runtime=stage.world.runtime("10.0.2.1"),
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            enable_msg_trace=True,
+        )
+        consumer.subscribe("TopicTest")
+        consumer.register_message_listener(listener)
+        async with consumer:
+            await stage.world.sleep(5)
+        pub, sub = (
+            line for line in await stage.run(f"queryMsgTraceById -i {result.msg_id}") if " 20" in line
+        )
+        assert pub.split()[:3] == ["Pub", "senders", "10.0.9.2"]
+        assert pub.split()[-1] == "success"
+        assert sub.split()[:3] == ["Sub", "readers", "10.0.2.1"]
+        assert sub.split()[-2:] == ["250ms", "success"]
+        with pytest.raises(ResponseError) as refused:
+            await stage.run("queryMsgTraceById -i nothing")
+        assert refused.value.code == 208
+
+    play(scenario)
+
+
+def test_steps_of_the_same_millisecond_are_told_as_they_must_have_been(play: RunScenario) -> None:
+    """Whatever order their records arrived in: clients send them when they like."""
+    at = 1_700_000_000_000
+    ended = EndTransaction(at, "R", "senders", "T", "ID", "", "k", "", 0, "TX", "COMMIT_MESSAGE", False)
+    steps = (
+        SubBefore(at, "R", "readers", "REQUEST", "ID", 0, "k"),
+        SubAfter("REQUEST", "ID", 1, True, "k"),
+        ended,
+        Pub(at, "R", "senders", "T", "ID", "", "k", "", 1, 1, 0, "", True),
+    )
+
+    async def scenario(stage: SimStage) -> None:
+        async with Producer("tracers", stage.namesrv, runtime=stage.world.runtime("10.0.9.2")) as producer:
+            for step in steps:
+                await producer.send(Message(DEFAULT_TRACE_TOPIC, encode(step).encode(), keys="ID"))
+        lines = await (await stage.admin()).query_message_trace("ID")
+        assert [line.kind for line in lines] == ["Pub", "EndTransaction", "Sub"]
+
+    play(scenario)

@@ -1,0 +1,77 @@
+"""Consumers and a slave: who is asked for messages, and who is told of progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerRole
+from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from tests.client.admin.members import GROUP, TOPIC, member
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+
+async def start_slave(stage: SimStage, **keys: Any) -> Broker:
+    return await stage.start_broker(
+        broker_id=1,
+        broker_role=BrokerRole.SLAVE,
+        store_path_root_dir=str(stage.root / "slave"),
+        **keys,
+    )
+
+
+def test_a_consumer_reads_on_from_the_slave_when_its_master_is_gone(play: RunScenario) -> None:
+    """Clients of 4.9.4: pulls and commits go to the lowest broker id there is."""
+
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC, 2)
+        master = stage.brokers["broker-a"]
+        slave = await start_slave(stage)
+        await stage.send(3, TOPIC)
+        await stage.world.sleep(15)
+        async with member(stage):
+            await stage.world.sleep(30)
+            assert len(stage.consumed) == 6
+            await master.close()
+            await stage.world.sleep(60)
+            assert slave.context.consumers.find(GROUP) is not None
+        assert slave.context.offsets.offsets_of(GROUP, TOPIC) == {0: 3, 1: 3}
+
+    play(scenario)
+
+
+def test_a_consumer_that_is_told_to_reads_from_the_slave(play: RunScenario) -> None:
+    """slaveReadEnable, and a group whose brokerId is the slave's."""
+
+    async def scenario(stage: SimStage) -> None:
+        master = stage.brokers["broker-a"]
+        slave = await start_slave(stage, slave_read_enable=True)
+        await stage.create_topic(TOPIC, 2)
+        await stage.send(3, TOPIC)
+        await stage.world.sleep(15)
+        # As "consume slowly" would say with more messages than memory.
+        master.context.groups.update(SubscriptionGroupConfig(GROUP, broker_id=1))
+        await stage.world.sleep(15)
+        async with member(stage):
+            await stage.world.sleep(60)
+            await stage.send(3, TOPIC)
+            await stage.world.sleep(30)
+        assert len(stage.consumed) == 12
+        assert slave.context.stats.get_total == 6
+        assert master.context.offsets.offsets_of(GROUP, TOPIC) == {0: 6, 1: 6}
+
+    play(scenario, slave_read_enable=True)
+
+
+def test_a_groups_settings_are_shown_once_for_master_and_slave(play: RunScenario) -> None:
+    """``GetConsumerConfigSubCommand`` asks one broker of each name, the master where there is one."""
+
+    async def scenario(stage: SimStage) -> None:
+        await start_slave(stage)
+        await stage.run("updateSubGroup -c DefaultCluster -g G1 -r 3")
+        await stage.world.sleep(30)
+        shown = await stage.run("getConsumerConfig -g G1")
+        assert [line for line in shown if "retryMaxTimes" in line] == [f"{'retryMaxTimes':<40}=  3"]
+
+    play(scenario)

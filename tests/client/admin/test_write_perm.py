@@ -1,0 +1,80 @@
+"""wipeWritePerm and addWritePerm: what they print, and what routes and producers make of it."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from rewindmq.client import AdminClient, Producer
+from rewindmq.client.admin.commands import write_perm
+from rewindmq.protocol.errors import ConnectError
+from rewindmq.protocol.profile import RELEASES, Profile
+from tests.client.admin.members import TOPIC
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+NOBODY = "10.0.0.77:9876"
+
+
+async def perms(stage: SimStage) -> dict[str, int]:
+    route = await (await stage.admin()).examine_topic_route_info(TOPIC)
+    return {queues.broker_name: queues.perm for queues in route.queue_datas}
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_producers_leave_a_broker_without_write_permission_until_it_has_it_again(
+    play: RunScenario, profile: Profile
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC)
+        await stage.world.sleep(1)
+        topics = len(stage.brokers["broker-a"].context.topics.table().topic_config_table)
+        assert await stage.run("wipeWritePerm -b broker-a") == [
+            f"wipe write perm of broker[broker-a] in name server[{stage.namesrv}] OK, {topics}"
+        ]
+        assert await perms(stage) == {"broker-a": 4, "broker-b": 6}
+        runtime = stage.world.runtime("10.0.9.2")
+        async with Producer("senders", stage.namesrv, runtime=runtime, profile=profile) as producer:
+            queues = await producer.fetch_publish_message_queues(TOPIC)
+            assert {queue.broker_name for queue in queues} == {"broker-b"}
+        assert await stage.run("addWritePerm -b broker-a") == [
+            f"add write perm of broker[broker-a] in name server[{stage.namesrv}] OK, {topics}"
+        ]
+        assert await perms(stage) == {"broker-a": 6, "broker-b": 6}
+
+    play(scenario, brokers=2, profile=profile)
+
+
+def test_an_unknown_broker_has_no_topics(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        assert await stage.data("wipeWritePerm -b nobody") == {
+            "brokerName": "nobody",
+            "namesrvAddr": stage.namesrv,
+            "topicCount": 0,
+        }
+
+    play(scenario)
+
+
+async def print_wipe(admin: AdminClient, lines: list[str]) -> None:
+    words = argparse.Namespace(brokerName=" broker-a ")
+    async for printed in write_perm.WIPE_COMMAND.execute(admin, words):
+        lines += printed.lines
+
+
+def test_a_name_server_that_fails_does_not_keep_the_others_from_being_asked(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await stage.create_topic(TOPIC)
+        await stage.world.sleep(1)
+        lines: list[str] = []
+        runtime = stage.world.runtime("10.0.9.1")
+        async with AdminClient(f"{NOBODY};{stage.namesrv}", runtime) as admin:
+            with pytest.raises(ConnectError):
+                await print_wipe(admin, lines)
+        failed, done = lines
+        assert failed == f"wipe write perm of broker[broker-a] in name server[{NOBODY}] Failed"
+        assert done.startswith(f"wipe write perm of broker[broker-a] in name server[{stage.namesrv}] OK, ")
+        assert await perms(stage) == {"broker-a": 4}
+
+    play(scenario)

@@ -1,0 +1,103 @@
+"""``--wire`` of the commands: what goes over the wire is what was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from rewindmq.__main__ import build_parser, main
+from rewindmq.client.cli.wire_option import chosen_wire
+from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.frame import FrameDecoder
+
+COMMANDS = {
+    "produce": ("produce", "-t", "T"),
+    "consume": ("consume", "-t", "T", "-g", "G"),
+    "admin": ("admin", "topicRoute", "-t", "T"),
+}
+# Of each connection that asked anything, the codecs of its requests.
+Heard = list[set[SerializeType]]
+Listen = Callable[[], Awaitable[tuple[str, Heard]]]
+
+
+@pytest.fixture
+async def listen() -> AsyncIterator[Listen]:
+    """Makes name servers that hear what each connection asks first and say nothing.
+
+    A command may have asked for several routes by then.
+    """
+    async with AsyncExitStack() as exits:
+
+        async def start() -> tuple[str, Heard]:
+            heard: Heard = []
+
+            async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                decoder = FrameDecoder()
+                while data := await reader.read(65536):
+                    requests = list(decoder.feed(data))
+                    if requests:
+                        heard.append({request.serialize_type for request in requests})
+                        break
+                writer.close()
+
+            server = await asyncio.start_server(hear, "127.0.0.1", 0)
+            exits.callback(server.close)
+            return f"127.0.0.1:{server.sockets[0].getsockname()[1]}", heard
+
+        yield start
+
+
+async def run(command: str, address: str, *options: str) -> tuple[int | None, str]:
+    """Exit code and standard error."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "rewindmq", *COMMANDS[command], "-n", address, *options),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, errors.decode()
+
+
+@pytest.mark.parametrize(("command", "wire"), list(zip(COMMANDS, SerializeType, strict=True)))
+async def test_the_codec_asked_for_is_the_only_one_spoken(
+    command: str, wire: SerializeType, listen: Listen
+) -> None:
+    address, heard = await listen()
+    code, errors = await run(command, address, "--wire", wire.name.lower())
+    assert code == 1
+    assert errors.count("\n") == 1
+    assert heard
+    assert set().union(*heard) == {wire}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_json_follows_msgpack_where_nothing_is_asked_for(command: str, listen: Listen) -> None:
+    address, heard = await listen()
+    code, _ = await run(command, address)
+    assert code == 1
+    assert heard[:2] == [{SerializeType.MSGPACK}, {SerializeType.JSON}]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_every_codec_and_auto_for_none(command: str) -> None:
+    name, *options = COMMANDS[command]
+
+    def chosen(*wire: str) -> SerializeType | None:
+        return chosen_wire(build_parser(name).parse_args([*options, *wire]))
+
+    assert [chosen("--wire", wire.name.lower()) for wire in SerializeType] == list(SerializeType)
+    assert chosen("--wire", "auto") is chosen() is None
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_codec_that_is_none(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([*COMMANDS[command], "-n", "127.0.0.1:1", "--wire", "avro"])
+    assert done.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "argument --wire: invalid choice: 'avro'" in last

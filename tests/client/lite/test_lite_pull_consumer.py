@@ -1,0 +1,388 @@
+"""The lite pull consumer with real servers under virtual time (behaviour.md C.14)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindmq.client import ClientError, ConsumeFromWhere, LitePullConsumer, Message, MessageExt, MessageModel
+from rewindmq.client.consume.pull_result import PullStatus
+from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import RELEASES, Profile
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+ALL = list(Profile)
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+Q0 = MessageQueue("T", "broker-a", 0)
+
+
+def lite(stage: SimStage, group: str = "G", **options: Any) -> LitePullConsumer:
+    """Made, not started; on a host of its own."""
+    options.setdefault("consume_from_where", FIRST)
+    options.setdefault("profile", stage.profile)
+    return LitePullConsumer(group, stage.namesrv, runtime=stage.new_runtime(), **options)
+
+
+async def poll_all(consumer: LitePullConsumer, count: int, seconds: float = 60.0) -> list[MessageExt]:
+    """Poll until that many messages have come."""
+    got: list[MessageExt] = []
+    async with asyncio.timeout(seconds):
+        while len(got) < count:
+            got += await consumer.poll()
+    return got
+
+
+def bodies(messages: list[MessageExt]) -> list[int]:
+    return sorted(int(message.body) for message in messages)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_two_members_share_a_topic_and_poll_each_message_once(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=4)
+        await stage.fill(50)
+        a, b = lite(stage, instance_name="a"), lite(stage, instance_name="b")
+        for consumer in (a, b):
+            consumer.subscribe("T")
+        async with a, b:
+            await stage.until(lambda: len(a.assignment) == len(b.assignment) == 2)
+            got = [await poll_all(consumer, 100) for consumer in (a, b)]
+            assert {message.queue_id for message in got[0]} == {0, 1}
+            assert {message.queue_id for message in got[1]} == {2, 3}
+            assert [bodies(messages) for messages in got] == [sorted([*range(50)] * 2)] * 2
+            assert await a.poll(0) == []
+            # Noted by a poll at least 5 s later, stored by the next persist.
+            await stage.world.sleep(5)
+            assert await a.poll(0) == await b.poll(0) == []
+            await stage.until(lambda: stage.stored() == dict.fromkeys(range(4), 50), seconds=6)
+
+    play(scene, profile=profile)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_what_is_sent_and_when(play: RunScenario, profile: Profile) -> None:
+    """The heartbeat says ACTIVELY; v53 pulls with 361, flags 22, 20 s of hold; 10 messages at a time."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(30)
+        context = stage.brokers["broker-a"].context
+        asked: list[tuple[int, int, int, int]] = []
+        pull = context.puller.pull
+
+        def noting(connection: Any, request: Any, header: Any) -> Any:
+            asked.append((request.code, header.sys_flag, header.max_msg_nums, header.suspend_timeout_millis))
+            return pull(connection, request, header)
+
+        context.puller.pull = noting  # type: ignore[method-assign]
+        consumer = lite(stage)
+        consumer.subscribe("T", "*")
+        async with consumer:
+            assert len((await poll_all(consumer, 30))[:10]) == 10
+            group = context.consumers.find("G")
+            assert group is not None
+            assert group.consume_type == "CONSUME_ACTIVELY"
+        code = RequestCode.LITE_PULL_MESSAGE if profile is Profile.V53 else RequestCode.PULL_MESSAGE
+        assert set(asked) == {(code, 22, 10, 20_000)}
+
+    play(scene, profile=profile)
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_assigned_queues_are_pulled_whoever_else_does(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=3)
+        await stage.fill(5)
+        a, b = lite(stage, instance_name="a"), lite(stage, instance_name="b")
+        q1 = MessageQueue("T", "broker-a", 1)
+        a.assign([Q0, q1])
+        async with a, b:
+            b.assign([q1])
+            assert a.assignment == [Q0, q1]
+            assert {message.queue_id for message in await poll_all(a, 10)} == {0, 1}
+            assert bodies(await poll_all(b, 5)) == [0, 1, 2, 3, 4]
+            await a.commit([q1], persist=True)
+            await stage.until(lambda: stage.stored() == {1: 5})
+            # Another assignment keeps what goes on and ends the rest.
+            a.assign([q1])
+            await stage.fill(1, first=5)
+            assert [message.queue_id for message in await poll_all(a, 1)] == [1]
+            assert await a.poll(2000) == []
+
+    play(scene, profile=profile)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_seek_throws_away_what_was_pulled_and_goes_on_elsewhere(play: RunScenario, profile: Profile) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        consumer = lite(stage)
+        consumer.assign([Q0])
+        async with consumer:
+            assert bodies(await consumer.poll()) == [*range(10)]
+            await stage.world.sleep(1)
+            await consumer.seek(Q0, 90)
+            assert bodies(await poll_all(consumer, 10)) == [*range(90, 100)]
+            await consumer.seek_to_begin(Q0)
+            assert bodies(await consumer.poll()) == [*range(10)]
+            # The position that is committed follows a seek, backwards too.
+            consumer.commit_sync()
+            assert await consumer.committed(Q0) == 10
+            await consumer.seek_to_end(Q0)
+            assert await consumer.poll(1000) == []
+            consumer.commit_sync()
+            assert await consumer.committed(Q0) == 100
+            moment = stage.world.now * 1000
+            assert await consumer.offset_for_timestamp(Q0, round(moment)) == 0
+            with pytest.raises(ClientError, match="Seek offset illegal, seek offset = 101, min offset = 0"):
+                await consumer.seek(Q0, 101)
+            with pytest.raises(ClientError, match="not in assigned list, message queue"):
+                await consumer.seek(MessageQueue("T", "broker-a", 7), 0)
+
+    play(scene, profile=profile)
+
+
+def test_paused_queues_are_not_pulled_and_keep_what_was(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        await stage.fill(20)
+        consumer = lite(stage)
+        consumer.subscribe("T")
+        async with consumer:
+            await stage.until(lambda: len(consumer.requests) == 4)
+            consumer.pause([Q0])
+            await poll_all(consumer, 40)
+            # The pull that is held when it is paused still brings one message.
+            await stage.fill(1, first=20)
+            await poll_all(consumer, 2)
+            await stage.fill(2, first=21)
+            assert {message.queue_id for message in await poll_all(consumer, 2)} == {1}
+            assert await consumer.poll(3000) == []
+            consumer.resume([Q0])
+            assert {message.queue_id for message in await poll_all(consumer, 2, seconds=2)} == {0}
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        ({"pull_threshold_for_queue": 40}, 50),
+        ({"consume_max_span": 25}, 30),
+        ({"pull_threshold_for_all": 60}, 70),
+        # Two of these bodies make a pull: 24 of them are the first to fill 2 MiB.
+        ({"pull_threshold_size_for_queue": 1}, 24),
+    ],
+    ids=str,
+)
+def test_thresholds_hold_up_the_pulls(play: RunScenario, options: dict[str, Any], most: int) -> None:
+    """Each is exceeded by at most one batch of 10, and polling lets the pulls go on."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        producer, chance = await stage.producer(), random.Random(1)
+        for _ in range(100):
+            body = chance.randbytes(90_000 if "pull_threshold_size_for_queue" in options else 3)
+            await producer.send(Message("T", body), queue=Q0)
+        consumer = lite(stage, **options)
+        consumer.assign([Q0])
+        async with consumer:
+            await stage.world.sleep(5)
+            assert consumer.process_queues[Q0].cached_count == most
+            got = await poll_all(consumer, 100)
+            assert [message.queue_offset for message in got] == [*range(100)]
+
+    play(scene, store={"mapped_file_size_commit_log": 1 << 24})
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_an_illegal_offset_moves_the_pulls_and_nothing_else(play: RunScenario, profile: Profile) -> None:
+    """C.14: no wait, no commit, no new ProcessQueue; what is stored stays until something is polled."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(10)
+        reader = await stage.pull_consumer()
+        # v53 refuses commits of a group it has never heard of.
+        await reader.pull(Q0, "*", 0, 1)
+        reader.update_consume_offset(Q0, 77)
+        await reader.persist_consume_offset(Q0)
+        await reader.shutdown()
+        consumer = lite(stage)
+        consumer.assign([Q0])
+        async with consumer:
+            before = consumer.process_queues[Q0]
+            await stage.world.sleep(4)
+            assert consumer.process_queues[Q0] is before
+            illegal = stage.events.at(Point.PULL_CALLBACK, status=str(PullStatus.OFFSET_ILLEGAL), offset=10)
+            assert len(illegal) == 1
+            assert await consumer.poll(0) == []
+            await stage.world.sleep(12)
+            assert stage.stored() == {0: 77}
+            await stage.fill(1, first=10)
+            assert bodies(await poll_all(consumer, 1)) == [10]
+            await stage.world.sleep(6)
+            assert await consumer.poll(0) == []
+            await stage.until(lambda: stage.stored() == {0: 11})
+
+    play(scene, profile=profile)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_a_classic_reset_passes_it_by(play: RunScenario, profile: Profile) -> None:
+    """D.6, issue 5318: success, 220 ignored, nothing stored, nothing moved."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(10)
+        consumer = lite(stage)
+        consumer.subscribe("T")
+        async with consumer:
+            await poll_all(consumer, 10)
+            await stage.world.sleep(6)
+            await consumer.poll(0)
+            await stage.until(lambda: stage.stored() == {0: 10})
+            admin = await stage.admin()
+            result = await admin.reset_offset_by_timestamp("T", "G", 0, True)
+            assert list(result.offset_table.values()) == [0]
+            assert await consumer.poll(20_000) == []
+            assert stage.events.at(Point.RESET_NOTICE_RECEIVED) != []
+            assert stage.events.at(Point.SUSPENDED) == []
+            assert stage.stored() == {0: 10}
+
+    play(scene, profile=profile)
+
+
+def test_new_queues_of_a_topic_are_told(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        told: list[tuple[float, str, int]] = []
+        consumer = lite(stage)
+        consumer.assign([Q0])
+        consumer.register_topic_message_queue_change_listener(
+            "T", lambda topic, queues: told.append((stage.world.now, topic, len(queues)))
+        )
+        async with consumer:
+            await stage.world.sleep(45)
+            assert told == []
+            await stage.create_topic(queues=3)
+            await stage.world.sleep(30)
+            assert [(topic, count) for _, topic, count in told] == [("T", 3)]
+
+    play(scene)
+
+
+def test_a_topic_given_up_is_neither_pulled_nor_committed_and_may_be_taken_up_again(
+    play: RunScenario,
+) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(20)
+        consumer = lite(stage)
+        consumer.subscribe("T")
+        async with consumer:
+            await stage.until(lambda: len(consumer.requests) == 2)
+            assert len(await consumer.poll()) == 10
+            consumer.unsubscribe("T")
+            assert await consumer.poll(30_000) == []
+            assert stage.stored() == {}
+            consumer.subscribe("T")
+            assert bodies(await poll_all(consumer, 20)) == [*range(20)]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("profile", RELEASES)
+def test_broadcasting_members_each_poll_everything_and_go_on_from_their_files(
+    play: RunScenario, tmp_path: Path, profile: Profile
+) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        await stage.fill(5)
+        options: dict[str, Any] = {
+            "message_model": MessageModel.BROADCASTING,
+            "offset_root": tmp_path / "offsets",
+        }
+        for expected in ([0, 0, 1, 1, 2, 2, 3, 3, 4, 4], []):
+            members = [lite(stage, instance_name=name, **options) for name in "ab"]
+            for consumer in members:
+                consumer.subscribe("T")
+            async with members[0], members[1]:
+                await stage.world.sleep(3)
+                for consumer in members:
+                    assert len(consumer.assignment) == 2
+                    assert bodies(await poll_all(consumer, len(expected))) == expected
+                    consumer.commit_sync()
+        assert stage.stored() == {}
+
+    play(scene, profile=profile)
+
+
+def test_storing_some_offsets_forgets_what_is_noted_of_the_others(play: RunScenario) -> None:
+    """RocketMQ's own quirk; the next ``commit_sync`` notes them again."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        await stage.fill(5)
+        q1 = MessageQueue("T", "broker-a", 1)
+        consumer = lite(stage, auto_commit=False)
+        consumer.assign([Q0, q1])
+        async with consumer:
+            await poll_all(consumer, 10)
+            consumer.commit_sync()
+            await consumer.commit([Q0], persist=True)
+            await stage.world.sleep(12)
+            assert stage.stored() == {0: 5}
+            assert await consumer.committed(q1) == 0
+            consumer.commit_sync()
+            await stage.until(lambda: stage.stored() == {0: 5, 1: 5}, seconds=6)
+
+    play(scene)
+
+
+def test_who_waits_in_poll_is_let_go_by_a_shutdown(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        consumer = lite(stage)
+        consumer.assign([Q0])
+        await consumer.start()
+        polling = asyncio.ensure_future(consumer.poll(60_000))
+        await stage.world.sleep(1)
+        begun = stage.world.now
+        await consumer.shutdown()
+        assert await polling == []
+        assert stage.world.now - begun < 1
+        with pytest.raises(ClientError, match="not OK"):
+            await consumer.poll(0)
+
+    play(scene)
+
+
+def test_what_it_refuses() -> None:
+    address = "127.0.0.1:9876"
+    subscribed, assigned = LitePullConsumer("G", address), LitePullConsumer("G", address)
+    subscribed.subscribe("T")
+    with pytest.raises(ClientError, match="mutually exclusive"):
+        subscribed.assign([Q0])
+    assigned.assign([Q0])
+    with pytest.raises(ClientError, match="mutually exclusive"):
+        assigned.subscribe("T")
+    with pytest.raises(ClientError, match="can not be null or empty"):
+        assigned.assign([])
+    for options, words in [
+        ({"pull_batch_size": 0}, "pull_batch_size Out of range"),
+        ({"broker_suspend_max_time_millis": 40_000}, "must greater than"),
+        ({"consume_from_where": "NOWHERE"}, "NOWHERE"),
+    ]:
+        with pytest.raises(ClientError, match=words):
+            LitePullConsumer("G", address, **options)  # type: ignore[arg-type]
+    with pytest.raises(ClientError, match="not OK"):
+        asyncio.run(assigned.poll())

@@ -1,0 +1,636 @@
+"""Fenced resets with real servers and clients under virtual time (behaviour.md E.18 F12, F-E E28)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from rewindmq.client import ConsumeFromWhere, PullStatus
+from rewindmq.client.push.listener import MessageListener
+from rewindmq.protocol.body.fenced_commit import FencedCommit
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.offset import QueryConsumerOffsetRequestHeader
+from rewindmq.protocol.header.reset import NotifyQueueResetRequestHeader
+from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import RELEASES, Profile
+from rewindmq.protocol.remoting.connection import Connection, Reply
+from rewindmq.protocol.reset_mode import ResetMode
+from tests.client.inbox import Inbox
+from tests.client.race_props import (
+    SlowListener,
+    Stall,
+    before_the_answer,
+    check_stored_follows_deliveries,
+    live_chains,
+    next_idle_pull,
+    reset,
+    since,
+)
+from tests.support.answers import present
+from tests.support.fixtures import RunScenario
+from tests.support.stage import SimStage
+
+ROUND_TRIPS = 0.02
+
+
+# Brokers in fenced mode, and clients that know epochs.
+FENCED: dict[str, Any] = {"profile": Profile.EPOCH, "reset_mode": ResetMode.FENCED}
+
+
+def fenced(stage: SimStage) -> list[FencedCommit]:
+    """The commits of T that the broker lists as refused."""
+    return stage.brokers["broker-a"].context.fenced_commits.listed("G", "T").commits
+
+
+async def _consumed(stage: SimStage, listener: MessageListener, count: int = 100, **options: Any) -> None:
+    """An idle consumer that has consumed and stored everything of one queue."""
+    await stage.create_topic(queues=1)
+    await stage.fill(count)
+    await stage.consume(listener, **options)
+    await stage.until(lambda: stage.stored() == {0: count})
+
+
+def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_anybody(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        await stage.create_topic("Other")
+        await stage.fill(50)
+        await stage.fill(5, "Other")
+        inbox = Inbox(stage.world)
+        consumer = stage.push_consumer(inbox)
+        consumer.subscribe("Other")
+        async with consumer:
+            await stage.until(lambda: len(inbox.messages) == 4 * 55)
+            await stage.until(lambda: stage.stored() == dict.fromkeys(range(4), 50))
+            others = {queue: held for queue, held in consumer.process_queues.items() if queue.topic != "T"}
+            inbox.clear()
+            start = await reset(stage)
+            assert not consumer.is_suspended
+            await stage.until(lambda: len(inbox.messages) == 200, 1)
+            assert inbox.times[-1] - start < ROUND_TRIPS
+            assert {message.topic for message in inbox.messages} == {"T"}
+            await stage.world.sleep(6)
+            assert stage.stored() == dict.fromkeys(range(4), 50)
+            # Nothing but the four queues was touched.
+            assert stage.events.at(Point.SUSPENDED) == []
+            assert len(stage.events.at(Point.QUEUE_RESTARTED, topic="T", epoch=1)) == 4
+            for queue, held in others.items():
+                assert consumer.process_queues[queue] is held
+            check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E28_the_result_of_a_listener_that_was_running_is_not_noted_anywhere(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        consumer = await stage.consume(listener, consume_thread_max=3)
+        await stage.until(lambda: stage.stored() == {0: 100})
+        done = listener.hold(100)
+        await stage.fill(1, first=100)
+        await stage.until(lambda: listener.offsets[-1] == 100)
+        listener.seconds = 1.0
+        start = await reset(stage)
+        await since(stage, start, 14)
+        done.set()
+        await stage.world.sleep(0.1)
+        (queue,) = [queue for queue in consumer.process_queues if queue.topic == "T"]
+        assert consumer.offset_store.read_memory(queue) < 50
+        assert stage.events.at(Point.RESULT_DISCARDED, offsets=[100], epoch=0) != []
+        await stage.world.sleep(60)
+        assert stage.stored() == {0: 101}
+        assert sorted(listener.offsets[101:]) == list(range(101))
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["", "over a broker's restart"])
+def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
+    play: RunScenario, caplog: pytest.LogCaptureFixture, is_restarted: bool
+) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener, stall = SlowListener(stage.world), Stall()
+        await _consumed(stage, listener, failpoint=stall, consume_thread_max=8)
+        stall.arm(Point.COMMIT_READ, topic="T", offset=100)
+        await stage.until(lambda: stall.is_caught)
+        listener.seconds = 1.0
+        start = await reset(stage)
+        if is_restarted:
+            await stage.restart_broker()
+        await stage.world.sleep(2)
+        stall.release()
+        await stage.until(lambda: fenced(stage) != [])
+        (commit,) = fenced(stage)
+        assert (commit.offset, commit.epoch, commit.carrier) == (100, 0, RequestCode.UPDATE_CONSUMER_OFFSET)
+        assert commit.stored_epoch == 1
+        assert stage.stored()[0] < 100
+        await stage.until(lambda: stage.stored() == {0: 100})
+        assert sorted(set(listener.offsets[100:])) == list(range(100))
+        check_stored_follows_deliveries(stage, start)
+
+    with caplog.at_level(logging.WARNING, "rewindmq.client.consume.offset_store"):
+        play(scene, **FENCED)
+    assert [record.args for record in caplog.records if "fenced" in record.message] != []
+    assert len([record for record in caplog.records if "fenced" in record.message]) == 1
+
+
+def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener, stall = SlowListener(stage.world), Stall()
+        await _consumed(stage, listener, failpoint=stall, consume_thread_max=8)
+        stall.arm(Point.RESULT_ACCEPTED, offsets=[100])
+        await stage.fill(1, first=100)
+        await stage.until(lambda: stall.is_caught)
+        listener.seconds = 1.0
+        start = await reset(stage)
+        await stage.world.sleep(3)
+        stall.release()
+        await stage.world.sleep(30)
+        assert stage.stored() == {0: 101}
+        assert stage.events.at(Point.OFFSET_UPDATED, offset=101, epoch=0) == []
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+async def _over_its_bounds(stage: SimStage, listener: SlowListener) -> list[asyncio.Event]:
+    """A consumer that does not pull its one queue; its listener waits for the events."""
+    await stage.create_topic(queues=1)
+    await stage.fill(100)
+    held = [listener.hold(10), listener.hold(31)]
+    await stage.consume(listener, consume_thread_max=3, consume_concurrently_max_span=20)
+    await stage.until(lambda: 31 in listener.offsets)
+    await stage.until(lambda: stage.stored() == {0: 10})
+    await stage.world.sleep(6)
+    return held
+
+
+def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(play: RunScenario) -> None:
+    """It does not pull, so nothing of it is held that could be answered."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        held = await _over_its_bounds(stage, listener)
+        before = len(listener.offsets)
+        start = await reset(stage)
+        await stage.until(lambda: len(listener.offsets) > before, 1)
+        assert stage.world.now - start < ROUND_TRIPS
+        assert listener.offsets[before] == 0
+        await stage.until(lambda: stage.stored() == {0: 100})
+        assert fenced(stage) == []
+        for event in held:
+            event.set()
+        await stage.world.sleep(10)
+        assert stage.stored() == {0: 100}
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        consumer = await stage.consume(listener)
+        await stage.until(lambda: stage.stored() == {0: 100})
+        consumer.suspend()
+        await stage.world.sleep(30)
+        start = await reset(stage)
+        await stage.until(lambda: stage.events.at(Point.QUEUE_RESTARTED, epoch=1) != [], ROUND_TRIPS)
+        await stage.world.sleep(10)
+        assert len(listener.offsets) == 100
+        assert stage.stored() == {0: 0}
+        await consumer.resume()
+        await stage.until(lambda: stage.stored() == {0: 100})
+        assert len(listener.offsets) == 200
+        assert fenced(stage) == []
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario) -> None:
+    """The connection the queue was pulled on is gone: the next commit is refused, and tells it."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        held = await _over_its_bounds(stage, listener)
+        # It forgets who pulled.
+        await stage.restart_broker()
+        await stage.world.sleep(1)
+        start = await reset(stage)
+        await stage.until(lambda: stage.events.at(Point.QUEUE_RESTARTED, epoch=1) != [], 5.1)
+        for event in held:
+            event.set()
+        await stage.until(lambda: stage.stored() == {0: 100})
+        assert fenced(stage)[0].carrier == RequestCode.UPDATE_CONSUMER_OFFSET
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> None:
+    """An answer has told the client of the same reset, or of a later one, before."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        await stage.fill(1)
+        await stage.consume(Inbox(stage.world))
+        await stage.until(lambda: stage.stored() == dict.fromkeys(range(4), 1))
+        for _ in range(2):
+            await reset(stage)
+        await stage.world.sleep(1)
+        assert len(stage.events.at(Point.QUEUE_RESTARTED)) == 8
+        (member,) = present(stage.brokers["broker-a"].context.consumers.find("G")).channels
+        for epoch in (1, 2):
+            header = NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, epoch)
+            member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
+        # Of queues and groups it does not have.
+        for group, queue_id in (("G", 7), ("Other", 0)):
+            header = NotifyQueueResetRequestHeader(group, "T", "broker-a", queue_id, 0, 9)
+            member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
+        await stage.world.sleep(1)
+        assert len(stage.events.at(Point.QUEUE_RESTARTED)) == 8
+
+    play(scene, **FENCED)
+
+
+def test_E28_two_members_each_replay_their_own_queues(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic()
+        await stage.fill(50)
+        inboxes = [Inbox(stage.world), Inbox(stage.world)]
+        for name, inbox in zip(("c1", "c2"), inboxes, strict=True):
+            await stage.consume(inbox, name=name)
+        await stage.until(lambda: stage.stored() == dict.fromkeys(range(4), 50))
+        await stage.world.sleep(25)
+        for inbox in inboxes:
+            inbox.clear()
+        start = await reset(stage)
+        await stage.until(lambda: sum(len(inbox.messages) for inbox in inboxes) == 200, 1)
+        for inbox in inboxes:
+            assert inbox.times[-1] - start < ROUND_TRIPS
+            assert len({message.queue_id for message in inbox.messages}) == 2
+        await stage.world.sleep(20)
+        assert sum(len(inbox.messages) for inbox in inboxes) == 200
+        assert stage.stored() == dict.fromkeys(range(4), 50)
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E28_a_member_that_joins_right_after_the_reset_replays_what_it_takes(play: RunScenario) -> None:
+    """behaviour.md E.9: in classic mode its queues would be lost."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=2)
+        await stage.fill(100)
+        slow = SlowListener(stage.world)
+        await stage.consume(slow, consume_thread_max=1)
+        await stage.until(lambda: stage.stored() == {0: 100, 1: 100})
+        slow.seconds = 0.5
+        start = await reset(stage)
+        late = SlowListener(stage.world, 0.5)
+        await stage.consume(late, name="c2", consume_thread_max=1)
+        await stage.world.sleep(120)
+        assert stage.stored() == {0: 100, 1: 100}
+        assert set(late.offsets) | set(slow.offsets[200:]) == set(range(100))
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_target(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        inbox = Inbox(stage.world)
+        await stage.create_topic(queues=1)
+        await stage.fill(50)
+        await stage.world.sleep(1)
+        middle = stage.new_runtime().clock.now_ms()
+        await stage.world.sleep(1)
+        await stage.fill(50, first=50)
+        await stage.consume(inbox)
+        await stage.until(lambda: stage.stored() == {0: 100})
+        inbox.clear()
+        admin = await stage.admin()
+        start = stage.world.now
+        await asyncio.gather(
+            *(admin.reset_offset_by_timestamp("T", "G", at, True) for at in (0, middle, 0, middle))
+        )
+        await stage.world.sleep(10)
+        assert stage.stored() == {0: 100}
+        assert stage.brokers["broker-a"].context.offsets.epoch("G", "T", 0) == 4
+        assert inbox.bodies[-1] == b"99"
+        assert set(inbox.bodies) >= {b"%d" % number for number in range(50, 100)}
+        settled = stage.world.now
+        await stage.world.sleep(25)
+        assert len(live_chains(stage, settled, topic="T")) == 1
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_a_skip_forward_delivers_nothing_and_is_not_taken_back(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        listener = SlowListener(stage.world, 1.0)
+        await stage.consume(listener, consume_thread_max=1)
+        await stage.until(lambda: len(listener.offsets) == 10)
+        start = await reset(stage, -1)
+        await stage.world.sleep(30)
+        assert listener.offsets == list(range(10))
+        assert stage.stored() == {0: 100}
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_a_shutdown_over_a_reset_leaves_the_target_stored(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        stall = Stall()
+        consumer = stage.push_consumer(SlowListener(stage.world), failpoint=stall)
+        await consumer.start()
+        await stage.until(lambda: stage.stored() == {0: 100})
+        stall.arm(Point.COMMIT_READ, topic="T", offset=100)
+        leaving = asyncio.create_task(consumer.shutdown())
+        await stage.until(lambda: stall.is_caught)
+        await reset(stage)
+        stall.release()
+        await leaving
+        assert stage.stored() == {0: 0}
+        assert [commit.offset for commit in fenced(stage)] == [100]
+
+    play(scene, **FENCED)
+
+
+def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario) -> None:
+    """Commits with an epoch are answered, but nobody waits for the answers."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(10)
+        inbox = Inbox(stage.world)
+        consumer = await stage.consume(inbox)
+        await stage.until(lambda: stage.stored(broker="broker-b") == {0: 10})
+        await stage.brokers["broker-a"].close()
+        before = len(stage.events.at(Point.PERSIST_TICK, client_id=consumer.client_id))
+        await stage.world.sleep(20)
+        ticks = stage.events.at(Point.PERSIST_TICK, client_id=consumer.client_id)[before:]
+        assert [round(later - tick, 1) for tick, later in pairwise(ticks)] == [5.0] * 3
+
+    play(scene, brokers=2, **FENCED)
+
+
+def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_an_epoch(
+    play: RunScenario,
+) -> None:
+    """The client goes on at the end, as v49 does; its pull carries no epoch it was told, and is sent back."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        async with stage.push_consumer(SlowListener(stage.world)):
+            await stage.until(lambda: stage.stored() == {0: 100})
+        start = await reset(stage)
+        handlers = stage.brokers["broker-a"]._handlers
+        ask = handlers[RequestCode.QUERY_CONSUMER_OFFSET]
+        refused = []
+
+        def busy_once(connection: Connection, request: RemotingCommand) -> Reply:
+            if request.decode_header(QueryConsumerOffsetRequestHeader).topic != "T":
+                return ask(connection, request)
+            handlers[RequestCode.QUERY_CONSUMER_OFFSET] = ask
+            refused.append(request)
+            return RemotingCommand(ResponseCode.SYSTEM_BUSY)
+
+        handlers[RequestCode.QUERY_CONSUMER_OFFSET] = busy_once
+        listener = SlowListener(stage.world, 0.1)
+        await stage.consume(
+            listener,
+            name="c2",
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            consume_thread_max=1,
+        )
+        await stage.until(lambda: stage.stored() == {0: 100})
+        assert len(refused) == 1
+        assert set(listener.offsets) == set(range(100))
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+# Consumers that pull by hand.
+
+
+def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        consumer = await stage.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        assert (await consumer.pull(queue, "*", 40, 10)).next_begin_offset == 50
+        consumer.update_consume_offset(queue, 50)
+        await consumer.persist_consume_offset(queue)
+        await stage.until(lambda: stage.stored() == {0: 50})
+        await reset(stage)
+        consumer.update_consume_offset(queue, 60)
+        await consumer.persist_consume_offset(queue)
+        await stage.until(lambda: [commit.offset for commit in fenced(stage)] == [60])
+        result = await consumer.pull(queue, "*", 60, 10)
+        assert (result.status, result.next_begin_offset, result.epoch) == (PullStatus.OFFSET_ILLEGAL, 0, 1)
+        assert (await consumer.pull(queue, "*", 60, 10)).status is PullStatus.FOUND
+        consumer.update_consume_offset(queue, 70)
+        await consumer.persist_consume_offset(queue)
+        await stage.until(lambda: stage.stored() == {0: 70})
+        # One that comes later reads where it likes.
+        newcomer = await stage.pull_consumer()
+        found = await newcomer.pull(queue, "*", 90, 10)
+        assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 100)
+
+    play(scene, **FENCED)
+
+
+def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is_told(
+    play: RunScenario,
+) -> None:
+    """Else the next commit would carry it under the new epoch."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        consumer = await stage.pull_consumer()
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        assert (await consumer.pull(queue, "*", 40, 10)).next_begin_offset == 50
+        consumer.update_consume_offset(queue, 50)
+        await consumer.persist_consume_offset(queue)
+        await stage.until(lambda: stage.stored() == {0: 50})
+        consumer.update_consume_offset(queue, 60)
+        await reset(stage)
+        assert (await consumer.pull(queue, "*", 60, 10)).status is PullStatus.OFFSET_ILLEGAL
+        await consumer.persist_consume_offset(queue)
+        await stage.world.sleep(1)
+        assert stage.stored() == {0: 0}
+        assert await consumer.fetch_consume_offset(queue) == 0
+
+    play(scene, **FENCED)
+
+
+def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunScenario) -> None:
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        stall = Stall()
+        consumer = await stage.pull_consumer(failpoint=stall)
+        (queue,) = await consumer.fetch_subscribe_message_queues("T")
+        await consumer.pull(queue, "*", 40, 10)
+        consumer.update_consume_offset(queue, 50)
+        stall.arm(Point.COMMIT_READ)
+        late = asyncio.create_task(consumer.persist_consume_offset(queue))
+        await stage.until(lambda: stall.is_caught)
+        await reset(stage)
+        assert (await consumer.pull(queue, "*", 50, 10)).epoch == 1
+        consumer.update_consume_offset(queue, 10)
+        stall.release()
+        await late
+        await stage.until(lambda: [commit.offset for commit in fenced(stage)] == [50])
+        await stage.world.sleep(1)
+        await consumer.persist_consume_offset(queue)
+        await stage.until(lambda: stage.stored() == {0: 10})
+
+    play(scene, **FENCED)
+
+
+# Clients that know no epochs.
+
+
+@pytest.mark.parametrize("profile", [*RELEASES, Profile.UNGUARDED])
+def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
+    play: RunScenario, profile: Profile
+) -> None:
+    """5.x begins again within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        await _consumed(stage, listener, profile=profile, consume_thread_max=8)
+        before = len(listener.offsets)
+        await before_the_answer(stage, 13)
+        listener.seconds = 1.0
+        start = await reset(stage)
+        await stage.until(lambda: len(listener.offsets) > before, 2.1 if profile is Profile.V53 else 31)
+        await stage.world.sleep(60)
+        assert sorted(set(listener.offsets[before:])) == list(range(100))
+        assert stage.stored() == {0: 100}
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+@pytest.mark.parametrize(("profile", "seconds"), [*((p, 35) for p in RELEASES), (Profile.UNGUARDED, 5)])
+def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
+    play: RunScenario, profile: Profile, seconds: float
+) -> None:
+    """The unguarded client commits it: refused as long as nothing was delivered to it again."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        listener = SlowListener(stage.world)
+        await stage.consume(listener, profile=profile, consume_thread_max=3)
+        await stage.until(lambda: stage.stored() == {0: 100})
+        tick = await next_idle_pull(stage)
+        await since(stage, tick, 0.1)
+        done = listener.hold(100)
+        await stage.fill(1, first=100)
+        await stage.until(lambda: listener.offsets[-1] == 100)
+        listener.seconds = 1.0
+        start = await reset(stage)
+        await stage.world.sleep(seconds)
+        done.set()
+        await stage.world.sleep(90)
+        assert stage.stored() == {0: 101}
+        assert set(listener.offsets[101:]) == set(range(101))
+        assert (101 in [commit.offset for commit in fenced(stage)]) == (profile is Profile.UNGUARDED)
+        check_stored_follows_deliveries(stage, start)
+
+    play(scene, **FENCED)
+
+
+def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were_given_again(
+    play: RunScenario,
+) -> None:
+    """The limit of fencing clients that know no epochs: nothing tells the two deliveries apart."""
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(100)
+        listener = SlowListener(stage.world)
+        done = listener.hold(99)
+        await stage.consume(listener, profile=Profile.UNGUARDED, consume_thread_max=2)
+        await stage.until(lambda: 99 in listener.offsets)
+        listener.seconds = 1.0
+        await reset(stage)
+        await stage.world.sleep(40)
+        assert stage.stored()[0] < 50
+        done.set()
+        await stage.world.sleep(6)
+        assert stage.stored() == {0: 100}
+        assert len(listener.offsets) < 100 + 60
+
+    play(scene, **FENCED)
+
+
+def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back_under_a_second_reset(
+    play: RunScenario,
+) -> None:
+    """The other limit: the client was sent to 50, lost the queue, got it back at 10, and then commits 50."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        await _consumed(stage, listener, name="c2", consume_thread_max=2)
+        await before_the_answer(stage, 13)
+        admin, address = await stage.admin(), stage.brokers["broker-a"].address
+        listener.seconds = 1.0
+        await admin.reset_offset_of_queue(address, "T", "G", 0, offset=50)
+        start = stage.world.now
+        async with stage.push_consumer(SlowListener(stage.world, 1.0), name="c1", consume_thread_max=1):
+            await since(stage, start, 3)
+            await admin.reset_offset_of_queue(address, "T", "G", 0, offset=10)
+        await since(stage, start, 9.9)
+        assert stage.stored()[0] < 30
+        await since(stage, start, 10.1)
+        assert stage.stored() == {0: 50}
+        await stage.world.sleep(60)
+        assert not set(range(30, 50)) & set(listener.offsets[100:])
+
+    play(scene, profile=Profile.V49, reset_mode=ResetMode.FENCED)
+
+
+def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(play: RunScenario) -> None:
+    """Classic mode: 220, 10 s, and the target is stored; nothing is fenced."""
+
+    async def scene(stage: SimStage) -> None:
+        listener = SlowListener(stage.world)
+        await _consumed(stage, listener, consume_thread_max=8)
+        await before_the_answer(stage, 13)
+        listener.seconds = 2.0
+        start = await reset(stage)
+        await since(stage, start, 10.5)
+        assert stage.stored() == {0: 0}
+        await since(stage, start, 18.5)
+        # E.4 is closed: the pull in flight was let go of.
+        assert stage.stored()[0] < 40
+        assert fenced(stage) == []
+
+    play(scene, profile=Profile.EPOCH, reset_mode=ResetMode.CLASSIC)
