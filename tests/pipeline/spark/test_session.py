@@ -118,7 +118,7 @@ def test_without_java_one_line_says_what_to_install(tmp_path: Path) -> None:
     java.chmod(0o755)
     code = (
         "import os, sys\n"
-        "from rewindmq.pipeline import java, session\n"
+        "from rewindmq.pipeline.spark import java, session\n"
         "from rewindmq.pipeline.errors import PipelineError\n"
         "session.find_java = lambda: java.find_java({'PATH': sys.argv[1]}, ())\n"
         "try: session.make_session('local[1]')\n"
