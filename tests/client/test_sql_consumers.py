@@ -80,7 +80,7 @@ def test_a_check_takes_as_long_as_the_option_says(timeout: int | None, fails: bo
             return RemotingCommand(ResponseCode.SUCCESS)
 
         broker.handlers[RequestCode.CHECK_CLIENT_CONFIG] = check
-        options = {} if timeout is None else {"mq_client_api_timeout": timeout}
+        options: dict[str, Any] = {} if timeout is None else {"mq_client_api_timeout": timeout}
         consumer = consumer_of(broker, runtime, **options)
         consumer.subscribe("T", MessageSelector.by_sql("price > 1"))
         if fails:
