@@ -1,4 +1,4 @@
-"""Storing a consumer's progress, whichever request brought it (``behaviour.md`` B.7, B.8)."""
+"""Storing a consumer's progress, whichever request brought it (docs/spec/broker.md B.7, B.8)."""
 
 from __future__ import annotations
 

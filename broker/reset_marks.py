@@ -1,4 +1,4 @@
-"""The marks that a reset in server mode leaves (``behaviour.md`` D.9).
+"""The marks that a reset in server mode leaves (docs/spec/reset.md D.9).
 
 RocketMQ 5.3.3 ``ConsumerOffsetManager#assignResetOffset``, ``queryThenEraseResetOffset``. In memory only, as
 there: a restart forgets them (E.16, S3).

@@ -1,4 +1,7 @@
-"""What differs between releases at the broker, one row per profile (``behaviour.md`` B, D.10)."""
+"""What differs between releases at the broker, one row per profile.
+
+Specification: docs/spec/broker.md B, docs/spec/reset.md D.10.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The few threads of RocketMQ's client that run callbacks and requests from brokers (``behaviour.md`` C.4).
+"""The few threads of RocketMQ's client that run callbacks and requests from brokers.
+
+Specification: docs/spec/client.md C.4.
 
 There are no threads here, only as many slots. A callback that does not wait takes none; a reset holds one
 for its whole duration, and when all are held, callbacks wait in the order they came: that is how pulls

@@ -1,4 +1,4 @@
-"""Handing pulled messages to the listener, many batches at a time (``behaviour.md`` C.10).
+"""Handing pulled messages to the listener, many batches at a time (docs/spec/client.md C.10).
 
 Source: RocketMQ 4.9.4 ``ConsumeMessageConcurrentlyService``. Where Java has a thread pool, this has up to
 ``consume_thread_max`` worker tasks that live while there is work; plain listeners run on the runtime's

@@ -1,4 +1,4 @@
-"""The pulls of one queue of a lite pull consumer (``behaviour.md`` C.14).
+"""The pulls of one queue of a lite pull consumer (docs/spec/client.md C.14).
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``: a synchronous pull after the other on a
 thread, here a task. Nothing is handed to a listener and nothing is corrected, so little of the push

@@ -1,4 +1,4 @@
-"""What a consumer does when a broker tells it to reset its offsets, code 220 (``behaviour.md`` D.5).
+"""What a consumer does when a broker tells it to reset its offsets, code 220 (docs/spec/reset.md D.5).
 
 RUNNING → SUSPENDED → (10 s) → APPLYING → RUNNING, as RocketMQ's ``MQClientInstance#resetOffset``. Its holes
 are kept on purpose (E.2): pulls in flight are neither cancelled nor waited for, the apply pass goes over the

@@ -1,4 +1,4 @@
-"""The lite pull consumer with real servers under virtual time (behaviour.md C.14)."""
+"""The lite pull consumer with real servers under virtual time (docs/spec/client.md C.14)."""
 
 from __future__ import annotations
 
