@@ -45,7 +45,7 @@ class BrokerRules:
         knows_timers: messages may ask for a moment of their own, which this broker refuses.
         delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
-        faq_url: where remarks about missing topics and groups point (A.4).
+        faq_url: where remarks about missing topics and groups point (docs/spec/nameserver.md A.4).
         half_topic: transaction messages wait in a topic of their own and are asked about; 4.2.0 stores them
             under their own topic, unseen, and never asks (B.14).
         transaction_check_interval: default of that key, ms (B.14).

@@ -165,7 +165,10 @@ class ConsumeConcurrentlyService:
                 await next_turn()
 
     async def _consume(self, batch: _Batch) -> None:
-        """One batch; ``dropped`` is looked at before and after the listener (G1 and G2 of E.2)."""
+        """One batch; ``dropped`` is looked at before and after the listener.
+
+        Specification: G1 and G2 of docs/spec/races.md E.2.
+        """
         messages, queue, process_queue = batch
         if process_queue.dropped:
             return

@@ -132,7 +132,8 @@ class LitePullTask:
     def _accept(self, result: PullResult) -> None:
         assigned = self._assigned
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            # Only the pulls move; what is committed stays until something is polled (S6 of E.16).
+            # Only the pulls move; what is committed stays until something is polled (S6 of docs/spec/races.md
+            # E.16).
             _log.warning("The pull request offset illegal, %s %s", assigned.queue, result.next_begin_offset)
         if result.messages:
             assigned.process_queue.put_messages(result.messages)
