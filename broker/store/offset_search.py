@@ -133,7 +133,7 @@ def _file_by_mtime(queue: SearchedQueue, timestamp: int) -> SearchedFile | None:
 def search_boundary(queue: SearchedQueue, log: SearchedLog, timestamp: int, boundary: Boundary) -> int:
     """The search of 5.1.1 and later.
 
-    Specification: ConsumeQueue#binarySearchInQueueByTime of 5.3.3, docs/spec/store.md 12.2.
+    Source: ``ConsumeQueue#binarySearchInQueueByTime`` of 5.3.3; docs/spec/store.md 12.2.
 
     LOWER: the first message stored at or after ``timestamp``, max when there is none. UPPER: the last one
     stored at or before it, 0 when there is none. An unreadable store time gives 0. Clamped into [min, max].
