@@ -92,8 +92,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             DeadlockError: there is none.
         """
         moment = self._go_to_next_moment()
-        while self._next_moment() == moment:
-            self._ready.append(heapq.heappop(self._timers)[2])
+        timers = self._timers
+        while timers and timers[0][0] == moment:
+            self._ready.append(heapq.heappop(timers)[2])
 
     def _go_to_next_moment(self) -> float:
         moment = self._next_moment()
