@@ -7,6 +7,7 @@ it has them still.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -60,6 +61,7 @@ class KeptMembers:
         return {**self._members, **content, _VERSION: version, self._table: entries}
 
 
+@cache
 def _names(struct: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(member.encode_name for member in msgspec.structs.fields(struct))
 
