@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from tests.interop import conftest as hooks
+from tests.support import interop_results
 from tools.interop.results import Recorder
 from tools.interop.toolchains import ToolMissing, missing_tools, tool
 
@@ -70,9 +71,9 @@ def test_ci_fails_at_once_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_was_not_run_is_listed_at_the_end_by_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
     recorder.unseen = {"go is not on the PATH": ["tests/interop/test_clients.py::test_scenario[go]"]}
-    monkeypatch.setattr(hooks, "_recorder", recorder)
-    monkeypatch.setattr(hooks, "_contradictions", [])
+    monkeypatch.setattr(interop_results, "_recorder", recorder)
+    monkeypatch.setattr(interop_results, "_contradictions", [])
     told: list[str] = []
     terminal = SimpleNamespace(section=told.append, line=told.append)
-    hooks.pytest_terminal_summary(cast("pytest.TerminalReporter", terminal))
+    interop_results.pytest_terminal_summary(cast("pytest.TerminalReporter", terminal))
     assert told == ["not run", "1 tests of test_clients: go is not on the PATH"]

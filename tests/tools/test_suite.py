@@ -7,17 +7,21 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
+from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.support.repository import ROOT, importing_environment
-from tools.suite import running
+from tools.suite import pytest_run, running
 from tools.suite.groups import CHOSEN, DEFAULT, FULL, Folder, Group
 from tools.suite.machine import Tool
 from tools.suite.outcome import Outcome, Verdict
-from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult
+from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun
 from tools.suite.running import run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
 
@@ -80,9 +84,47 @@ def test_every_test_of_every_group_is_counted(suite: Path) -> None:
 
 
 def test_what_computes_runs_beside_the_rest_at_the_lowest_priority(suite: Path) -> None:
-    groups = [Group("nice", "nice", is_beside=True), Group("good", "good")]
+    groups = [Group("nice", "nice", is_beside=True, is_computing=True), Group("good", "good")]
     results = run_groups(groups, PLUGIN, suite / "output")
     assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
+
+
+def test_the_time_of_what_runs_beside_ends_with_it(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not when its result is asked for."""
+    now = [0.0]
+    monkeypatch.setattr(pytest_run, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with (suite / "output").open("w+b") as output:
+        run = PytestRun(Group("good", "good", is_beside=True), PLUGIN, suite, output)
+        run.stop()
+    now[0] = 100.0
+    assert run.result().seconds == 0.0
+
+
+def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
+    """The groups that run a test with these markers."""
+    return [
+        group.name
+        for group in groups
+        if Expression.compile(group.marker).evaluate(lambda name, **_: name in markers)
+    ]
+
+
+@pytest.mark.parametrize(
+    "markers",
+    [
+        frozenset(markers)
+        for count in range(4)
+        for markers in combinations(("long", "interop", "computing", "chosen"), count)
+        # No test is of both groups.
+        if not {"long", "interop"} <= {*markers}
+    ],
+    ids=lambda markers: "-".join(sorted(markers)) or "none",
+)
+def test_a_full_run_has_every_test_and_so_all_that_ci_has(markers: frozenset[str]) -> None:
+    """Whatever its markers: a full run has it once, CI where it is chosen or of the default group."""
+    assert len(matched(FULL, markers)) == 1
+    is_slow = bool(markers & {"long", "interop"})
+    assert len(matched((*DEFAULT, *CHOSEN), markers)) == (not is_slow or "chosen" in markers)
 
 
 @pytest.mark.parametrize(
