@@ -102,11 +102,11 @@ def test_the_time_of_what_runs_beside_ends_with_it(suite: Path, monkeypatch: pyt
 
 def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
     """The groups that run a test with these markers."""
-    return [
-        group.name
-        for group in groups
-        if Expression.compile(group.marker).evaluate(lambda name, **_: name in markers)
-    ]
+
+    def has(name: str, /, **_: object) -> bool:
+        return name in markers
+
+    return [group.name for group in groups if Expression.compile(group.marker).evaluate(has)]
 
 
 @pytest.mark.parametrize(
