@@ -19,7 +19,7 @@ from _pytest.mark.expression import Expression
 from tests.support.repository import ROOT, importing_environment
 from tools.suite import pytest_run, running
 from tools.suite.groups import CHOSEN, DEFAULT, FULL, Folder, Group
-from tools.suite.machine import Tool
+from tools.suite.machine import JDK, Tool
 from tools.suite.outcome import Outcome, Verdict
 from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun
 from tools.suite.running import run_groups, split
@@ -98,6 +98,16 @@ def test_the_time_of_what_runs_beside_ends_with_it(suite: Path, monkeypatch: pyt
         run.stop()
     now[0] = 100.0
     assert run.result().seconds == 0.0
+
+
+def test_the_processes_of_a_spread_group_share_one_turn(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a turn for each, two runs on one machine could wait for each other for good."""
+    taken: list[str] = []
+    monkeypatch.setattr(pytest_run, "take_turn", lambda: taken.append("turn"))
+    with (suite / "output").open("w+b") as output:
+        for group in (Group("real", "good", (JDK,), is_spread=True), Group("ours", "good", is_spread=True)):
+            PytestRun(group, PLUGIN, suite, output).stop()
+    assert taken == ["turn"]
 
 
 def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
