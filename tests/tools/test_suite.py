@@ -83,8 +83,8 @@ def test_every_test_of_every_group_is_counted(suite: Path) -> None:
     assert "assert False" in output.read_text()
 
 
-def test_what_computes_runs_beside_the_rest_at_the_lowest_priority(suite: Path) -> None:
-    groups = [Group("nice", "nice", is_beside=True, is_computing=True), Group("good", "good")]
+def test_what_runs_beside_the_rest_has_its_own_priority(suite: Path) -> None:
+    groups = [Group("nice", "nice", is_beside=True, niceness=19), Group("good", "good")]
     results = run_groups(groups, PLUGIN, suite / "output")
     assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
 

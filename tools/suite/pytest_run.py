@@ -24,7 +24,6 @@ PASSED: Final = 0
 INTERRUPTED: Final = 2
 NO_TESTS: Final = 5
 _SPREAD: Final = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
-_LOWEST_PRIORITY: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,9 @@ class PytestRun:
             # A group of its own hears the interrupt that ``stop`` sends, not the terminal's.
             process_group=0 if group.is_beside else None,
         )
-        if group.is_computing:
-            os.setpriority(os.PRIO_PROCESS, self._process.pid, _LOWEST_PRIORITY)
+        # A priority that this process has lowered for itself may not be raised again.
+        if group.niceness > os.getpriority(os.PRIO_PROCESS, 0):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, group.niceness)
         self._started = self._ended = time.monotonic()
         self._watch = threading.Thread(target=self._note_end, daemon=True)
         self._watch.start()
