@@ -1,7 +1,7 @@
 """The requests a client sends to brokers and name servers, one function each.
 
 Every function raises ``RemotingError`` when no answer came and ``ResponseError`` when the answer is a
-refusal; both are ``RewindMQError``. Timeouts are RocketMQ's (``behaviour.md`` C.3).
+refusal; both are ``RewindMQError``. Timeouts are RocketMQ's (docs/spec/client.md C.3).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BrokerApi:
     """Requests over one ``RemotingClient``.
 
     Args:
-        namesrv_addrs: tried in turn, starting with the one that answered last (``wire.md`` 1.3).
+        namesrv_addrs: tried in turn, starting with the one that answered last (docs/spec/protocol.md 1.3).
         version: the MQVersion ordinal announced in every request.
     """
 

@@ -51,7 +51,7 @@ class ClientConfig:
 
     @property
     def client_id(self) -> str:
-        """``ip@instanceName[@unitName]`` (``behaviour.md`` C.1)."""
+        """``ip@instanceName[@unitName]`` (docs/spec/client.md C.1)."""
         client_id = f"{self.client_ip}@{self.instance_name}"
         return f"{client_id}@{self.unit_name}" if self.unit_name else client_id
 

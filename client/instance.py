@@ -1,4 +1,4 @@
-"""ClientInstance: what producers and consumers with one client id share (``behaviour.md`` C.1 to C.5).
+"""ClientInstance: what producers and consumers with one client id share (docs/spec/client.md C.1 to C.5).
 
 One connection pool, one route table, one set of timers, one rebalance service. Source: RocketMQ 4.9.4
 ``MQClientInstance``.

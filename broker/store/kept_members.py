@@ -1,7 +1,7 @@
 """What other releases write into a configuration file beside what is known here, kept for the next save.
 
-RocketMQ 5 has members that this broker does without (``store.md`` 8.2, 8.3); a store that comes back to it
-has them still.
+RocketMQ 5 has members that this broker does without (docs/spec/store.md 8.2, 8.3); a store that comes back to
+it has them still.
 """
 
 from __future__ import annotations

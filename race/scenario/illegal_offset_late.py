@@ -1,4 +1,4 @@
-"""R3a: a pull answered OFFSET_ILLEGAL during the wait (``behaviour.md`` E.6)."""
+"""R3a: a pull answered OFFSET_ILLEGAL during the wait (docs/spec/races.md E.6)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R3a",
     title="a pull in flight is answered OFFSET_ILLEGAL; its correction runs 10 s later, after the wait",
-    section="E.6",
+    section="docs/spec/races.md E.6",
     versions="up to 5.1.4; 5.3.3 corrects at once, and the wait misses the queue",
-    closed_by="cancelled pulls (F3)",
+    closed_by="cancelled pulls (remedy F3)",
     cases=cases(
         # Before 5.2.0 the replay has begun when it is taken away.
         classic={

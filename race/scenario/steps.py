@@ -13,7 +13,7 @@ from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Form, FramePattern
 from rewindmq.race.stage.stage import AT_ONCE, TOPIC, ListenerPlan, Member, Stage, consumer_process
 
-# What a classic reset waits (``behaviour.md`` D.5, step 4), and how often consumers commit.
+# What a classic reset waits (docs/spec/reset.md D.5, step 4), and how often consumers commit.
 RESET_WAIT: Final = 10.0
 PERSIST_PERIOD: Final = 5.0
 # A stale offset is that many times as large as the queue's end.

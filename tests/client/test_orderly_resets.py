@@ -30,7 +30,8 @@ async def reset_under_a_listener(
 ) -> tuple[PushConsumer, asyncio.Event, float]:
     """A listener is on 150, everything before it is consumed; then the group is reset to 0.
 
-    The pull in flight is answered 6 s after the reset, so that it does no harm by itself (E.4).
+    The pull in flight is answered 6 s after the reset, so that it does no harm by itself (docs/spec/races.md
+    E.4).
     """
     await stage.create_topic(queues=1)
     await stage.fill(150)

@@ -113,7 +113,7 @@ def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profil
 
 @pytest.mark.parametrize("profile", GUARDED)
 def test_a_queue_dropped_while_a_failure_is_sent_back_makes_no_progress(profile: Profile) -> None:
-    """The third look at ``dropped``, G3 of behaviour.md E.2."""
+    """The third look at ``dropped``, G3 of docs/spec/races.md E.2."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}

@@ -1,0 +1,56 @@
+"""The stream is cut into frames without losing a byte."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewindmq.protocol.command import RemotingCommand, SerializeType
+from rewindmq.protocol.frame import FrameDecoder, encode_frame
+from rewindmq.protocol.limits import MAX_FRAME_BYTES
+from rewindmq.race.proxy.cutter import FrameCutter
+from tests.race.proxy.venue import CODECS, commit
+
+commands = st.builds(
+    lambda code, opaque, flag, fields, body: RemotingCommand(
+        code, opaque=opaque, flag=flag, ext_fields=fields, body=body
+    ),
+    st.integers(0, 400),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 3),
+    st.dictionaries(st.text("abc", min_size=1), st.text("xyz"), max_size=3),
+    st.binary(max_size=64),
+)
+frames = st.builds(encode_frame, commands, st.sampled_from(CODECS))
+# What has the length of a frame, and no header that any codec reads.
+broken = st.binary(max_size=24).map(lambda data: len(data).to_bytes(4, "big") + data)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(parts=st.lists(frames | broken, max_size=8), tail=st.binary(max_size=16), data=st.data())
+def test_what_is_cut_is_what_was_fed(parts: list[bytes], tail: bytes, data: st.DataObject) -> None:
+    stream = b"".join(parts) + tail
+    ends = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    chunks = [stream[a:b] for a, b in zip([0, *ends], [*ends, len(stream)], strict=True)]
+    cutter = FrameCutter()
+    pieces = [piece for chunk in chunks for piece in cutter.feed(chunk)]
+    assert b"".join(piece.data for piece in pieces) + cutter.rest() == stream
+    whole = [piece.data for piece in pieces[: len(parts)]]
+    assert whole == parts
+    for piece in pieces[: len(parts)]:
+        decoder = FrameDecoder()
+        assert [command.opaque for command in decoder.feed(piece.data)] == (
+            [] if piece.command is None else [piece.command.opaque]
+        )
+
+
+def test_after_a_length_no_frame_has_everything_passes_as_it_comes() -> None:
+    cutter = FrameCutter()
+    frame = encode_frame(commit(1), SerializeType.JSON)
+    hello = b"\x16\x03\x01\x00\xf8" + bytes(10)
+    assert [piece.command is None for piece in cutter.feed(frame + hello)] == [False, True]
+    assert cutter.feed(b"x") == [(b"x", None)]
+    assert cutter.feed(frame) == [(frame, None)]
+    assert cutter.rest() == b""
+    assert FrameCutter().feed((MAX_FRAME_BYTES - 4).to_bytes(4, "big")) == []
+    assert len(FrameCutter().feed((MAX_FRAME_BYTES - 3).to_bytes(4, "big"))) == 1
