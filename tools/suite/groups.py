@@ -43,7 +43,7 @@ DEFAULT: Final = (Group("default", "not long and not interop", is_spread=True),)
 # What waits for nothing takes only the time that is left over. What waits comes after the interop group:
 # clients have limits of their own, as short as 3 s.
 _COMPUTING: Final = 19
-_WAITING: Final = 10
+_WAITING: Final = 5
 _INTEROP_NEEDS: Final = (JDK, MAVEN, GO, NODE)
 LONG: Final = (
     Group("long, computing", "long and computing", is_beside=True, niceness=_COMPUTING),
