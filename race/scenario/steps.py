@@ -122,10 +122,10 @@ def is_restarted_in_place(stage: Stage) -> bool:
     return stage.mode is ResetMode.FENCED and stage.knows_epochs
 
 
-def pull(offset: int, *, form: Form) -> FramePattern:
-    """A pull of queue 0 at this offset, or the answer to it."""
+def pull(offset: int, *, form: Form, response_code: int | None = None) -> FramePattern:
+    """A pull of queue 0 at this offset, or the answer to it; with ``response_code``, only such an answer."""
     fields = {"topic": TOPIC, "queueId": 0, "queueOffset": offset}
-    return FramePattern(RequestCode.PULL_MESSAGE, form, fields=fields)
+    return FramePattern(RequestCode.PULL_MESSAGE, form, response_code, fields)
 
 
 def query(*, form: Form, skip: int = 0, count: int | None = 1) -> FramePattern:

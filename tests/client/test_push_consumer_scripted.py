@@ -217,7 +217,7 @@ def test_the_name_server_that_answered_is_asked_first_from_then_on() -> None:
         mute.handlers[RequestCode.GET_ROUTEINFO_BY_TOPIC] = lambda connection, request: None
         await mute.start("10.0.0.8")
         client = RemotingClient(runtime)
-        api = BrokerApi(client, (mute.address, broker.address), 401)
+        api = BrokerApi(client, (mute.address, broker.address), 401, 3.0)
         took: list[float] = []
         for _ in range(2):
             began = world.now

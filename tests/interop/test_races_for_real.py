@@ -7,8 +7,6 @@ broker: at RewindMQ's the laboratory plays each race all day.
 
 from __future__ import annotations
 
-from typing import Final
-
 import pytest
 
 from tests.interop.asked import asked_for
@@ -18,14 +16,6 @@ from tools.interop.races.play import Seen, play
 
 # All cells take more than half an hour together, which counts as the first test's.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(7_200)]
-
-# Keeps to a schedule of seconds: a busy machine was seen to keep the reset, so CI leaves it out.
-UNSETTLED: Final = frozenset({"R3a"})
-
-
-def is_chosen(cell: Cell) -> bool:
-    """Whether CI plays it."""
-    return cell.cluster.is_real and cell.race not in UNSETTLED
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,7 +28,7 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
     """The page of the results shows those that every run of the group plays; the table shows all."""
     if cell not in DEFAULT:
         return [pytest.mark.unlisted]
-    return [pytest.mark.chosen] if is_chosen(cell) else []
+    return [pytest.mark.chosen] if cell.cluster.is_real else []
 
 
 @pytest.fixture(scope="module")
