@@ -14,6 +14,7 @@ from tools.imports.graph import (
     packages,
     room_graph,
 )
+from tools.imports.picture import picture
 from tools.imports.tables import PAGE, divided, drawn, drawn_folders
 
 # Part of the system → parts it may import besides itself. A part is the longest of these names that begins a
@@ -157,3 +158,10 @@ def test_circles_are_found_however_long_they_are() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"g"}, "g": {"f"}}
     assert circles(graph) == [["a", "b", "c"], ["f", "g"]]
     assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def test_a_picture_leaves_out_the_arrows_that_others_imply() -> None:
+    lines = [line.strip() for line in picture("race.explore").splitlines()]
+    assert "race_explore_search --> race_explore_model" in lines
+    assert "race_explore_model --> race_explore_schedule" in lines
+    assert "race_explore_search --> race_explore_schedule" not in lines
