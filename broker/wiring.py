@@ -1,4 +1,4 @@
-"""Which part of a broker knows which: everything that is built once address and store are there."""
+"""Composition root: builds and connects the broker's services, once its address and its store are known."""
 
 from __future__ import annotations
 

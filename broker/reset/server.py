@@ -3,8 +3,8 @@
 Specification: docs/spec/reset.md D.9; docs/spec/races.md E.16.
 
 5.3.3 ``AdminBrokerProcessor#resetOffsetInner``: each target is stored at once, in memory, and leaves a mark.
-Until the next pull of the queue collects it, the mark answers 14 and swallows 15. No consumer is told, force
-and language are not looked at, a queue id is not checked. A slave refuses.
+Until a pull consumes the mark, QUERY_CONSUMER_OFFSET (14) returns it and UPDATE_CONSUMER_OFFSET (15) is
+ignored. No consumer is told. Force and language are ignored, a queue id is not checked. A slave refuses.
 """
 
 from __future__ import annotations

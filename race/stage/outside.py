@@ -58,7 +58,7 @@ class OutsideStage(ProcessStage):
         self._real_names: dict[str, str] = {}
 
     async def __aexit__(self, *exception: object) -> None:
-        """Everybody goes that was started here."""
+        """Stop every process that was started here."""
         self._journal.close()
         for member in self._foreign:
             await member.end()

@@ -121,7 +121,7 @@ class ProcessStage(BaseStage):
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        """Everybody goes; nothing of it is part of the history."""
+        """Stop every process; later events are not recorded."""
         await self._finish()
         for worker in self._workers:
             await worker.kill()

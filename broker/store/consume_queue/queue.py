@@ -80,7 +80,7 @@ class ConsumeQueue:
     # Writing
 
     def make_room(self, count: int, now_ms: int) -> None:
-        """See to it that ``count`` units can be appended.
+        """Ensure that ``count`` units can be appended.
 
         Raises:
             OSError: the disk gives no room, or the system no mapping; no unit has been written.

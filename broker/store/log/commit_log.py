@@ -80,7 +80,7 @@ class CommitLog:
         self.room_end = 0
 
     def make_room(self, size: int) -> None:
-        """See to it that ``size`` bytes, at most a segment less its blank record, can be written.
+        """Ensure that ``size`` bytes, at most a segment less its blank record, can be written.
 
         Raises:
             OSError: the disk gives no room; nothing has changed.

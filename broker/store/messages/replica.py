@@ -113,7 +113,7 @@ class ReplicaWriter:
         self._log.begin_at(position)
 
     def _has_record(self, front: bytearray) -> bool:
-        """Whether it is worth a look: a record, or something that is none."""
+        """True if the buffer starts with a complete or an invalid record."""
         if len(front) < _SIZE_AND_MAGIC.size:
             return False
         size: int
