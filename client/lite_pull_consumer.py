@@ -1,4 +1,4 @@
-"""LitePullConsumer: the client pulls ahead, the application polls and commits (``behaviour.md`` C.14).
+"""LitePullConsumer: the client pulls ahead, the application polls and commits (docs/spec/client.md C.14).
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumer`` and ``DefaultLitePullConsumerImpl``; what 5.3.3 does
 otherwise is in the profile.
@@ -300,7 +300,7 @@ class LitePullConsumer(LitePositions):
         return await self.rebalancer.run(self.subscriptions)
 
     def resettable(self) -> None:
-        """A reset passes it by (``behaviour.md`` C.14, D.6)."""
+        """A reset passes it by (docs/spec/client.md C.14, docs/spec/reset.md D.6)."""
 
 
 async def _no_news(topic: str) -> None:

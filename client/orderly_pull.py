@@ -1,4 +1,4 @@
-"""The chain of pulls of a queue that is consumed in order: it needs the lock (``behaviour.md`` C.7)."""
+"""The chain of pulls of a queue that is consumed in order: it needs the lock (docs/spec/client.md C.7)."""
 
 from __future__ import annotations
 

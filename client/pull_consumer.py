@@ -1,4 +1,4 @@
-"""PullConsumer: the application asks for messages and keeps the offsets (``behaviour.md`` C.13).
+"""PullConsumer: the application asks for messages and keeps the offsets (docs/spec/client.md C.13).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPullConsumer`` and ``DefaultMQPullConsumerImpl``.
 """
@@ -211,7 +211,7 @@ class PullConsumer(QueueReader):
         return await self.rebalancer.run(self.subscriptions)
 
     def resettable(self) -> None:
-        """A reset passes it by (``behaviour.md`` D.6)."""
+        """A reset passes it by (docs/spec/reset.md D.6)."""
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
         """The application is told by its next pull."""

@@ -1,4 +1,4 @@
-"""What a consumer tells about itself: the answer to 307 (``wire.md`` 5.6).
+"""What a consumer tells about itself: the answer to 307 (docs/spec/protocol.md 5.6).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPushConsumerImpl#consumerRunningInfo``, ``MQClientInstance``.
 """

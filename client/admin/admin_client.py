@@ -105,7 +105,7 @@ class AdminClient:
         return await topics.examine_broker_cluster_info(self._remote)
 
     async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
-        """The figures a broker reports about itself (``wire.md`` 5.9)."""
+        """The figures a broker reports about itself (docs/spec/protocol.md 5.9)."""
         return await topics.fetch_broker_runtime_stats(self._remote, address)
 
     @property

@@ -53,7 +53,7 @@ async def examine_consumer_connection_info(
     """Code 203: the members of a group and what they subscribe to.
 
     mqadmin asks one broker chosen at random, so that a group connected to some brokers only looks offline
-    now and then (``admin.md`` 3.2). Here every broker is asked in turn until one knows the group.
+    now and then (docs/spec/admin.md 3.2). Here every broker is asked in turn until one knows the group.
 
     Args:
         group: the consumer group.

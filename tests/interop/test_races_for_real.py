@@ -7,8 +7,6 @@ or two of each race. CI plays those at the real broker: at RewindMQ's the labora
 
 from __future__ import annotations
 
-from typing import Final
-
 import pytest
 
 from tests.interop.asked import asked_for
@@ -17,14 +15,6 @@ from tools.interop.races.cells import DEFAULT
 from tools.interop.races.play import Seen, play
 
 pytestmark = pytest.mark.interop
-
-# Keeps to a schedule of seconds: a busy machine was seen to keep the reset, so CI leaves it out.
-UNSETTLED: Final = frozenset({"R3a"})
-
-
-def is_chosen(cell: Cell) -> bool:
-    """Whether CI plays it."""
-    return cell.cluster.is_real and cell.race not in UNSETTLED
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +26,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize(
     "cell",
     [
-        pytest.param(cell, id=str(cell), marks=[pytest.mark.chosen] if is_chosen(cell) else [])
+        pytest.param(cell, id=str(cell), marks=[pytest.mark.chosen] if cell.cluster.is_real else [])
         for cell in DEFAULT
     ],
 )

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from tests.support.repository import ROOT, importing_environment
+from tools.suite import __main__ as suite_command
 from tools.suite import running
 from tools.suite.groups import CHOSEN, DEFAULT, FULL, Folder, Group
 from tools.suite.machine import Tool
@@ -20,6 +21,7 @@ from tools.suite.outcome import Outcome, Verdict
 from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult
 from tools.suite.running import run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
+from tools.suite.type_check import checking_types
 
 ABSENT: Final = Tool("a loom", lambda: False, "buy one")
 PRESENT: Final = Tool("a shell", lambda: True, "")
@@ -155,6 +157,32 @@ def test_an_interrupt_ends_what_runs_beside(suite: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, check=False)
     assert done.returncode in (-signal.SIGINT, 130)
+
+
+@pytest.mark.parametrize(("errors", "code"), [(0, PASSED), (1, 1)])
+@pytest.mark.parametrize(
+    "words", [("--chosen",), ("-m", "good", *PLUGIN)], ids=["groups", "pytest's arguments"]
+)
+def test_a_wrong_type_fails_the_run_and_is_printed_after_the_tests(
+    words: tuple[str, ...],
+    errors: int,
+    code: int,
+    suite: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    checker = (sys.executable, "-c", f"print('types: {errors} errors'); raise SystemExit({errors})")
+    monkeypatch.setattr(suite_command, "checking_types", lambda: checking_types(checker))
+    monkeypatch.setattr(suite_command, "_OPTIONS", {"--chosen": ((Group("good", "good"),), PLUGIN)})
+    assert suite_command.main(words) == code
+    printed = capfd.readouterr().out
+    assert "1 passed" in printed.partition(f"types: {errors} errors")[0]
+
+
+def test_a_type_check_ends_with_the_run() -> None:
+    with checking_types((sys.executable, "-c", "import time; time.sleep(600)")) as types:
+        pass
+    assert types.process.returncode == -signal.SIGTERM
 
 
 def test_each_group_is_explained_where_contributors_look() -> None:

@@ -35,6 +35,9 @@ _QUICK: Final[dict[str, object]] = {
     # Not every library can have it created by its first record.
     "traceTopicEnable": "true",
 }
+# Commits are stored in the order of their arrival. With RocketMQ's 32 threads, a member's last commit may be
+# stored after a reset that is made when the member has left, and a question may overtake a commit (race R9b).
+_REAL: Final[dict[str, object]] = {**_QUICK, "consumerManageThreadPoolNums": 1}
 _DRIVERS_STARTING: Final = 2
 _BEGINNING: Final = 4
 # A bound for one that hangs where no bound of its own holds.
@@ -47,8 +50,8 @@ SERVERS: Final[dict[str, Callable[[], Server]]] = {
     V49: lambda: OurServer(Profile.V49, config=_QUICK),
     # As 5.2 and later are unless told otherwise.
     V53: lambda: OurServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
-    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_QUICK),
-    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_QUICK),
+    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_REAL),
+    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_REAL),
 }
 
 
