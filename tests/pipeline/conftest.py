@@ -21,3 +21,12 @@ def spark() -> Iterator[SparkSession]:
     session = make_session("local[2]", app_name="rewindmq-tests", memory="1g", config=SMALL_JOBS)
     yield session
     stop_session(session)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that uses the session is of the long group, in CI's part: Spark is slow to start, and needs Java."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("long") is None:
+            item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.chosen)
