@@ -25,7 +25,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that uses the session is of the long group, in CI's part: Spark is slow to start, and needs Java."""
+    """Put tests that use the session into the long group, in CI's part: Spark starts slowly, needs Java."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("long") is None:
             item.add_marker(pytest.mark.long)
