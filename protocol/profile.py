@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Profile(StrEnum):
-    """One behaviour. Each part derives its own switches from it.
+    """The behaviour of one release; broker, name server and client each have a table of what differs.
 
     ``unguarded`` is 4.9.4 without its checks of ``dropped``, the client of the seed's suspicion
     (docs/spec/races.md E.3); ``epoch`` is 4.9.4 that knows epochs, which ``fenced`` resets are made for.

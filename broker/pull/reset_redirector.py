@@ -35,13 +35,13 @@ class ResetRedirector:
         offsets: ConsumerOffsetTable,
         reset_offsets: ResetOffsetTable,
         fencing: Fencing,
-        notices: ResetNotifier,
+        notifier: ResetNotifier,
         consumers: ConsumerManager,
     ) -> None:
         self._offsets = offsets
         self._reset_offsets = reset_offsets
         self._fencing = fencing
-        self._notices = notices
+        self._notifier = notifier
         self._consumers = consumers
 
     def epoch(self, header: PullMessageRequestHeader) -> int:
@@ -60,7 +60,7 @@ class ResetRedirector:
             return None
         queue = header.consumer_group, header.topic, header.queue_id
         if header.epoch is not None:
-            self._notices.on_pull(connection, queue)
+            self._notifier.on_pull(connection, queue)
         target = self._reset_offsets.collect(*queue)
         if target is not None:
             return Redirect(target, epoch, is_mark=True)

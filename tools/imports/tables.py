@@ -1,4 +1,4 @@
-"""The tables of docs/architecture.md that say what the rooms of a folder hold, and which imports which."""
+"""The tables and pictures of docs/architecture.md: what rooms hold, and which of them imports which."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from tools.imports.graph import ROOT, modules, packages, room_graph
+from tools.imports.picture import picture
 
 PAGE: Final = ROOT / "docs" / "architecture.md"
 
 _TABLE: Final = re.compile(
     r"<!-- rooms of (?P<folder>[\w/]+), drawn by \./scripts/draw_imports -->\n.*?<!-- end of rooms -->",
+    re.DOTALL,
+)
+_PICTURE: Final = re.compile(
+    r"<!-- picture of (?P<folder>[\w/]+), drawn by \./scripts/draw_imports -->\n.*?<!-- end of picture -->",
     re.DOTALL,
 )
 _ASIDE: Final = re.compile(r" \([^)]*\)")
@@ -31,12 +36,13 @@ def drawn_folders(page: str) -> list[str]:
 
 
 def drawn(page: str) -> str:
-    """Return a page with its tables drawn again."""
-    return _TABLE.sub(lambda match: _block(match["folder"]), page)
+    """Return a page with its tables and pictures drawn again."""
+    page = _TABLE.sub(lambda match: _block(match["folder"]), page)
+    return _PICTURE.sub(lambda match: _picture(match["folder"]), page)
 
 
 def write(path: Path = PAGE) -> None:
-    """Draw the tables of the page again."""
+    """Draw the tables and pictures of the page again."""
     path.write_text(drawn(path.read_text()))
 
 
@@ -45,6 +51,17 @@ def _block(folder: str) -> str:
         f"<!-- rooms of {folder}, drawn by ./scripts/draw_imports -->",
         *_table(folder.replace("/", ".")),
         "<!-- end of rooms -->",
+    ]
+    return "\n".join(lines)
+
+
+def _picture(folder: str) -> str:
+    lines = [
+        f"<!-- picture of {folder}, drawn by ./scripts/draw_imports -->",
+        "```mermaid",
+        picture(folder.replace("/", ".")),
+        "```",
+        "<!-- end of picture -->",
     ]
     return "\n".join(lines)
 
