@@ -18,8 +18,8 @@ from _pytest.mark.expression import Expression
 
 from tests.support.repository import ROOT, importing_environment
 from tools.suite import __main__ as suite_command
-from tools.suite import pytest_run, running
-from tools.suite.groups import CHOSEN, DEFAULT, FULL, Folder, Group
+from tools.suite import pytest_run
+from tools.suite.groups import CHOSEN, DEFAULT, FULL, Group
 from tools.suite.machine import JDK, Tool
 from tools.suite.outcome import Outcome, Verdict
 from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun
@@ -59,7 +59,6 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", importing_environment()["PYTHONPATH"])
-    monkeypatch.setattr(running, "PIPELINE", Folder("spark", ()))
     return tmp_path
 
 
@@ -128,9 +127,9 @@ def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
     [
         frozenset(markers)
         for count in range(4)
-        for markers in combinations(("long", "interop", "computing", "chosen"), count)
-        # No test is of both groups.
-        if not {"long", "interop"} <= {*markers}
+        for markers in combinations(("long", "interop", "computing", "spark", "chosen"), count)
+        # No test has both.
+        if not any({*both} <= {*markers} for both in (("long", "interop"), ("computing", "spark")))
     ],
     ids=lambda markers: "-".join(sorted(markers)) or "none",
 )
@@ -204,8 +203,7 @@ def test_an_interrupt_ends_what_runs_beside(suite: Path) -> None:
         """)
     )
     program = (
-        "from tools.suite import running; from tools.suite.groups import Folder, Group;"
-        "running.PIPELINE = Folder('spark', ());"
+        "from tools.suite import running; from tools.suite.groups import Group;"
         "running.run_groups([Group('nice', 'nice', is_beside=True), Group('good', 'good')],"
         f" {PLUGIN!r})"
     )

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from tools.suite.groups import PIPELINE, Group
+from tools.suite.groups import Group
 from tools.suite.pytest_run import INTERRUPTED, GroupResult, PytestRun
 from tools.suite.summary import NotRun
 
@@ -28,8 +28,6 @@ def split(groups: Iterable[Group]) -> tuple[list[Group], list[NotRun]]:
             unable.append(NotRun(group.name, missing))
         else:
             able.append(group)
-    if missing := tuple(tool for tool in PIPELINE.needs if not tool.is_there()):
-        unable.append(NotRun(f"{PIPELINE.path} (of every group)", missing))
     return able, unable
 
 
@@ -45,8 +43,6 @@ def run_groups(
     Raises:
         SuiteInterruptedError: a group was interrupted; the one beside is stopped then.
     """
-    if not all(tool.is_there() for tool in PIPELINE.needs):
-        arguments = [*arguments, f"--ignore={PIPELINE.path}"]
     with ExitStack() as exits:
         directory = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rewindmq-suite-")))
         target = exits.enter_context(output.open("w+b")) if output is not None else None
