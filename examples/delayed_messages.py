@@ -10,12 +10,14 @@ import time
 from collections.abc import Sequence
 
 from rewindmq.client import (
+    AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
+    TopicConfig,
 )
 from rewindmq.cluster import LocalCluster
 
@@ -37,6 +39,10 @@ async def main() -> None:
 
     async with LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster:
         namesrv = cluster.namesrv_address
+        # A consumer that starts before the name server knows its topic looks for it again after 30 s.
+        async with AdminClient(namesrv) as admin:
+            broker = cluster.brokers["broker-a"].address
+            await admin.create_and_update_topic_config(broker, TopicConfig(TOPIC))
         async with Producer("clock", namesrv) as producer:
             await producer.send(Message(TOPIC, b"warming up"))
             consumer = PushConsumer(
@@ -49,7 +55,7 @@ async def main() -> None:
                 # The longest delay first: each level is a queue of its own, none waits for another.
                 for level in sorted(DELAYS, reverse=True):
                     await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     await all_here.wait()
     for name, seconds in sorted(arrived.items(), key=lambda item: item[1]):
         print(f"{seconds:4.1f} s  {name}")

@@ -84,7 +84,7 @@ async def main() -> None:
         consumer.register_message_listener(listener)
         second = TransactionProducer("shop", address, listener=Payments(paid), runtime=runtime)
         async with consumer, second:
-            await asyncio.wait_for(all_announced.wait(), 30)
+            await asyncio.wait_for(all_announced.wait(), 60)
     print("announced:", ", ".join(sorted(announced)))
     assert sorted(announced) == ["order-1", "order-3"]
 

@@ -49,6 +49,7 @@ class ClientKwargs(TypedDict, total=False):
     client_ip: str
     unit_name: str
     client_callback_executor_threads: int
+    mq_client_api_timeout: int
     switches: ClientProfile | None
 
 

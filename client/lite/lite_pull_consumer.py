@@ -1,4 +1,4 @@
-"""LitePullConsumer: the client pulls ahead, the application polls and commits (``behaviour.md`` C.14).
+"""LitePullConsumer: the client pulls ahead, the application polls and commits (docs/spec/client.md C.14).
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumer`` and ``DefaultLitePullConsumerImpl``; what 5.3.3 does
 otherwise is in the profile.

@@ -1,4 +1,4 @@
-"""Producer: sends messages (``wire.md`` 3.3, 3.4; ``behaviour.md`` B.1, B.2).
+"""Producer: sends messages (docs/spec/protocol.md 3.3, 3.4; docs/spec/broker.md B.1, B.2).
 
 Source: RocketMQ 4.9.4 ``DefaultMQProducer`` and ``DefaultMQProducerImpl``.
 """

@@ -1,4 +1,4 @@
-"""A producer whose messages are seen only if a local transaction commits (``behaviour.md`` B.14).
+"""A producer whose messages are seen only if a local transaction commits (docs/spec/broker.md B.14).
 
 Source: RocketMQ 4.9.4 ``TransactionMQProducer`` and ``DefaultMQProducerImpl#sendMessageInTransaction``.
 """

@@ -1,4 +1,4 @@
-"""PullConsumer: the application asks for messages and keeps the offsets (``behaviour.md`` C.13).
+"""PullConsumer: the application asks for messages and keeps the offsets (docs/spec/client.md C.13).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPullConsumer`` and ``DefaultMQPullConsumerImpl``.
 """

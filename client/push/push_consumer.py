@@ -1,4 +1,4 @@
-"""PushConsumer: messages come to a listener (``behaviour.md`` C.2 to C.12).
+"""PushConsumer: messages come to a listener (docs/spec/client.md C.2 to C.12).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl``, concurrent consumption.
 """
@@ -142,7 +142,7 @@ class PushConsumer(EpochConsumer):
         await self.rebalance()
 
     async def reset_offset_by_timestamp(self, timestamp: int) -> None:
-        """Rewind this consumer alone, topic after topic (``behaviour.md`` D.13); 10 s each.
+        """Rewind this consumer alone, topic after topic (docs/spec/reset.md D.13); 10 s each.
 
         Args:
             timestamp: ms.
