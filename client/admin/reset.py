@@ -118,8 +118,9 @@ class ResetAdmin(AdminBase):
 
         RocketMQ 5's tool sends a commit (15) of the offset first, and nothing at all for offset 0; this one
         sends 222 alone, whatever the offset. Before that it asks the broker for something RocketMQ does not
-        know: in classic mode, RocketMQ would take such a 222 for a reset of the whole topic
-        (docs/spec/reset.md D.9).
+        know: in classic mode, RocketMQ would take such a 222 for a reset of the whole topic.
+
+        Specification: docs/spec/reset.md D.9.
 
         Args:
             address: the broker's.
