@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.member import Member
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncLocalCluster:
+class AsyncLocalCluster(ClusterClients):
     """A running ``LocalCluster`` whose slow operations leave the event loop free."""
 
     def __init__(self, cluster: LocalCluster) -> None:
@@ -30,6 +31,11 @@ class AsyncLocalCluster:
     def namesrv_address(self) -> str:
         """What clients are given as NAMESRV_ADDR, ``host:port``."""
         return self._cluster.namesrv_address
+
+    @property
+    def client_options(self) -> Mapping[str, Any]:
+        """The options that clients take over."""
+        return self._cluster.client_options
 
     @property
     def brokers(self) -> Mapping[str, Member]:

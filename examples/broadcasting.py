@@ -10,10 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageModel,
@@ -21,7 +22,6 @@ from rewindmq.client import (
     PushConsumer,
     ResponseError,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 TIME_SCALE = 0.02

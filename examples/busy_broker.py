@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections import Counter
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
+    LocalCluster,
     Message,
     Producer,
     ResponseError,
     TopicConfig,
 )
-from rewindmq.cluster import LocalCluster
 
 
 async def where(producer: Producer, count: int) -> Counter[str]:

@@ -9,15 +9,15 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
 )
-from rewindmq.cluster import LocalCluster
 
 TOPIC = "Reminders"
 DELAYS = {1: 1.0, 2: 2.0, 3: 4.0}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rewindmq.client import ConsumeFromWhere, LitePullConsumer, Message, MessageExt, Producer
-from rewindmq.cluster import LocalCluster
+from rewindmq import ConsumeFromWhere, LitePullConsumer, LocalCluster, Message, MessageExt, Producer
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 TOPIC, GROUP = "Orders", "billing"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
@@ -20,7 +21,6 @@ from rewindmq.client import (
     RewindMQError,
     SendStatus,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 TIME_SCALE = 0.02

@@ -9,17 +9,17 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeFromWhere,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
     select_queue_by_hash,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 TIME_SCALE = 0.02

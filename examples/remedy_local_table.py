@@ -23,8 +23,7 @@ from remedies.sms_service import (
     number_of,
 )
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, Producer
-from rewindmq.cluster import LocalCluster
+from rewindmq import ConsumeConcurrentlyStatus, LocalCluster, MessageExt, Producer
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 

@@ -19,8 +19,7 @@ from remedies.sms_service import (
     number_of,
 )
 
-from rewindmq.client import Producer, PullConsumer
-from rewindmq.cluster import LocalCluster
+from rewindmq import LocalCluster, Producer, PullConsumer
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 

@@ -11,12 +11,12 @@ import asyncio
 
 from remedies.sms_service import GROUP, TIME_SCALE, TOPIC, Repair, SmsService, Traffic, break_down
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
+    LocalCluster,
     Producer,
     ResetMode,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 

@@ -11,10 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageQueue,
@@ -23,7 +24,6 @@ from rewindmq.client import (
     ResetMode,
     TopicConfig,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 TIME_SCALE = 0.02

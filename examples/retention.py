@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rewindmq.client import AdminClient, Message, Producer
-from rewindmq.cluster import LocalCluster
+from rewindmq import AdminClient, LocalCluster, Message, Producer
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 TIME_SCALE = 0.02

@@ -9,9 +9,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageQueue,
@@ -21,7 +22,6 @@ from rewindmq.client import (
     ReconsumeLater,
     RewindMQError,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 TOPIC, GROUP = "Orders", "billing"

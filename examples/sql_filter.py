@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageSelector,
@@ -16,7 +17,6 @@ from rewindmq.client import (
     PushConsumer,
     ResponseError,
 )
-from rewindmq.cluster import LocalCluster
 
 CHEAP_IN_EUROPE = "price BETWEEN 1 AND 9 AND region IN ('de', 'fr')"
 NO_TOYS = "kind <> 'toy' AND price IS NOT NULL"

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     LocalTransactionState,
     Message,
     MessageExt,
     PushConsumer,
     TransactionProducer,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 # All waits are 50 times shorter: the broker asks every 1.2 s, not every 60, about what is older than

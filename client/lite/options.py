@@ -9,7 +9,7 @@ from typing import Final
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.local_offset_store import default_offset_root
 from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS
-from rewindmq.client.consume.options import ConsumeOptionKwargs, check_consume_options, check_ranges
+from rewindmq.client.consume.options import check_consume_options, check_ranges
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.errors import ClientError
 
@@ -75,19 +75,3 @@ class LitePullOptions:
                 " brokerSuspendMaxTimeMillis"
             )
         check_consume_options(self)
-
-
-class LitePullOptionKwargs(ConsumeOptionKwargs, total=False):
-    """Keyword arguments of ``LitePullConsumer``: those of ``LitePullOptions`` and of ``ClientKwargs``."""
-
-    auto_commit: bool
-    auto_commit_interval_millis: int
-    pull_batch_size: int
-    pull_threshold_for_all: int
-    pull_threshold_for_queue: int
-    pull_threshold_size_for_queue: int
-    consume_max_span: int
-    poll_timeout_millis: int
-    broker_suspend_max_time_millis: int
-    consumer_timeout_millis_when_suspend: int
-    topic_metadata_check_interval_millis: int

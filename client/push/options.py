@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.local_offset_store import default_offset_root
-from rewindmq.client.consume.options import ConsumeOptionKwargs, check_consume_options, check_ranges
+from rewindmq.client.consume.options import check_consume_options, check_ranges
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 
 _BOUNDS = {
@@ -69,20 +69,3 @@ class PushOptions:
         """Raises ClientError naming the first option outside its range."""
         check_ranges(self, _BOUNDS, may_be_none=("consume_thread_max",))
         check_consume_options(self)
-
-
-class PushOptionKwargs(ConsumeOptionKwargs, total=False):
-    """Keyword arguments of ``PushConsumer``: those of ``PushOptions`` and of ``ClientKwargs``."""
-
-    consume_thread_max: int | None
-    consume_message_batch_max_size: int
-    pull_batch_size: int
-    pull_interval: int
-    pull_threshold_for_queue: int
-    pull_threshold_size_for_queue: int
-    consume_concurrently_max_span: int
-    suspend_current_queue_time_millis: int
-    max_reconsume_times: int | None
-    consume_timeout: int
-    enable_msg_trace: bool
-    customized_trace_topic: str | None

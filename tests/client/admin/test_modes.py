@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
