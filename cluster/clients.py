@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 # The front door loads a class when it is first asked for: starting a cluster needs none of them.
@@ -12,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _member(
+def _in_group(
     load: Callable[[], Callable[Concatenate[str, str | None, P], T]], name: str, summary: str
 ) -> Callable[Concatenate[ClusterClients, str, P], T]:
     """A method that makes a producer or consumer."""
@@ -20,7 +21,7 @@ def _member(
     def make(self: ClusterClients, group: str, /, *none: P.args, **options: P.kwargs) -> T:
         return load()(group, self.namesrv_address, *none, **self._with_own(options))
 
-    return _named(make, name, summary)
+    return _named(make, name, summary, "group")
 
 
 def _administrator(
@@ -34,9 +35,13 @@ def _administrator(
     return _named(make, name, summary)
 
 
-def _named(function: Callable[P, T], name: str, summary: str) -> Callable[P, T]:
+def _named(function: Callable[P, T], name: str, summary: str, *parameters: str) -> Callable[P, T]:
+    """Give a method what ``help`` shows."""
+    shown = [Parameter(parameter, Parameter.POSITIONAL_ONLY) for parameter in ("self", *parameters)]
+    options = Parameter("options", Parameter.VAR_KEYWORD)
+    function.__signature__ = Signature([*shown, options])  # type: ignore[attr-defined]
     function.__name__, function.__qualname__ = name, f"ClusterClients.{name}"
-    function.__doc__ = summary
+    function.__doc__ = f"Make {summary}"
     return function
 
 
@@ -57,18 +62,22 @@ class ClusterClients:
         """The options that clients take over."""
         raise NotImplementedError
 
-    producer = _member(lambda: rewindmq.Producer, "producer", "A ``Producer`` of a group.")
-    transaction_producer = _member(
+    producer = _in_group(lambda: rewindmq.Producer, "producer", "a ``Producer`` of a group.")
+    transaction_producer = _in_group(
         lambda: rewindmq.TransactionProducer,
         "transaction_producer",
-        "A ``TransactionProducer`` of a group; needs ``listener=``.",
+        "a ``TransactionProducer`` of a group; needs ``listener=``.",
     )
-    push_consumer = _member(lambda: rewindmq.PushConsumer, "push_consumer", "A ``PushConsumer`` of a group.")
-    pull_consumer = _member(lambda: rewindmq.PullConsumer, "pull_consumer", "A ``PullConsumer`` of a group.")
-    lite_pull_consumer = _member(
-        lambda: rewindmq.LitePullConsumer, "lite_pull_consumer", "A ``LitePullConsumer`` of a group."
+    push_consumer = _in_group(
+        lambda: rewindmq.PushConsumer, "push_consumer", "a ``PushConsumer`` of a group."
     )
-    admin = _administrator(lambda: rewindmq.AdminClient, "admin", "An ``AdminClient``.")
+    pull_consumer = _in_group(
+        lambda: rewindmq.PullConsumer, "pull_consumer", "a ``PullConsumer`` of a group."
+    )
+    lite_pull_consumer = _in_group(
+        lambda: rewindmq.LitePullConsumer, "lite_pull_consumer", "a ``LitePullConsumer`` of a group."
+    )
+    admin = _administrator(lambda: rewindmq.AdminClient, "admin", "an ``AdminClient``.")
 
     def _with_own(self, options: Mapping[str, Any]) -> dict[str, Any]:
         own = dict(self.client_options)
