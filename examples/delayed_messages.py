@@ -11,12 +11,9 @@ from collections.abc import Sequence
 
 from rewindmq import (
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
     LocalCluster,
     Message,
     MessageExt,
-    Producer,
-    PushConsumer,
 )
 
 TOPIC = "Reminders"
@@ -35,22 +32,21 @@ async def main() -> None:
                 all_here.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    async with LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster:
-        namesrv = cluster.namesrv_address
-        async with Producer("clock", namesrv) as producer:
-            await producer.send(Message(TOPIC, b"warming up"))
-            consumer = PushConsumer(
-                "sleepers", namesrv, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-            )
-            consumer.subscribe(TOPIC)
-            consumer.register_message_listener(listen)
-            async with consumer:
-                began = time.monotonic()
-                # The longest delay first: each level is a queue of its own, none waits for another.
-                for level in sorted(DELAYS, reverse=True):
-                    await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
-                async with asyncio.timeout(30):
-                    await all_here.wait()
+    async with (
+        LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster,
+        cluster.producer("clock") as producer,
+    ):
+        await producer.send(Message(TOPIC, b"warming up"))
+        consumer = cluster.push_consumer("sleepers", consume_from="first")
+        consumer.subscribe(TOPIC)
+        consumer.register_message_listener(listen)
+        async with consumer:
+            began = time.monotonic()
+            # The longest delay first: each level is a queue of its own, none waits for another.
+            for level in sorted(DELAYS, reverse=True):
+                await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
+            async with asyncio.timeout(30):
+                await all_here.wait()
     for name, seconds in sorted(arrived.items(), key=lambda item: item[1]):
         print(f"{seconds:4.1f} s  {name}")
     for level, delay in DELAYS.items():
