@@ -2,7 +2,7 @@
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``: a synchronous pull after the other on a
 thread, here a task. Nothing is handed to a listener and nothing is corrected, so little of the push
-consumer's chain of pulls would be left.
+consumer's ``PullLoop`` would be left.
 """
 
 from __future__ import annotations

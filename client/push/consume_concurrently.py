@@ -8,7 +8,6 @@ worker threads, so that none of them can hold up the event loop.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.core.application_error import ends_the_caller
 from rewindmq.client.core.periodic import PeriodicTask
-from rewindmq.client.push.consume_points import ConsumePoints, next_turn
+from rewindmq.client.push.consume_points import MESSAGES_PER_TURN, ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import CONCURRENT_RESULTS, consume_directly
 from rewindmq.client.push.expired_messages import send_expired_back
 from rewindmq.client.push.host import PushHost
@@ -25,6 +24,7 @@ from rewindmq.client.push.listener import (
     ConsumeConcurrentlyStatus,
     MessageListener,
     ReconsumeLater,
+    is_async_listener,
     restore_topics,
 )
 from rewindmq.client.push.send_back import SendBack
@@ -40,8 +40,6 @@ from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 
 RESUBMIT_SECONDS: Final = 5.0
 _ALL_FAILED: Final = ReconsumeLater()
-# Messages a worker consumes before it lets others have a turn of the event loop.
-_MESSAGES_PER_TURN: Final = 256
 
 _log = logging.getLogger(__name__)
 
@@ -64,9 +62,7 @@ class ConsumeConcurrentlyService:
     def __init__(self, consumer: PushHost, listener: MessageListener, limit: int) -> None:
         self._consumer = consumer
         self._listener = listener
-        self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
-            getattr(listener, "__call__", None)  # noqa: B004 - the method itself is wanted
-        )
+        self._is_async = is_async_listener(listener)
         self.limit = limit
         self._batch_size = consumer.options.consume_message_batch_max_size
         self._retry_topic = retry_topic(consumer.group)
@@ -158,7 +154,7 @@ class ConsumeConcurrentlyService:
             if began >= 0:
                 batch.process_queue.counts.call_took(monotonic() - began)
             since_turn += len(batch.messages)
-            if since_turn >= _MESSAGES_PER_TURN:
+            if since_turn >= MESSAGES_PER_TURN:
                 since_turn = 0
                 await next_turn()
 

@@ -8,7 +8,6 @@ listener that still runs for its old self has come to an end.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
@@ -19,13 +18,14 @@ from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import LOCK_INTERVAL, QueueLocks
 from rewindmq.client.core.application_error import ends_the_caller
 from rewindmq.client.core.periodic import PeriodicTask
-from rewindmq.client.push.consume_points import ConsumePoints, next_turn
+from rewindmq.client.push.consume_points import MESSAGES_PER_TURN, ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import ORDERLY_RESULTS, consume_directly
 from rewindmq.client.push.host import PushHost
 from rewindmq.client.push.listener import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
     MessageListenerOrderly,
+    is_async_listener,
     restore_topics,
 )
 from rewindmq.client.push.retry_send import RetrySender
@@ -48,8 +48,6 @@ _AGAIN_SOON_MS: Final = 10
 _AGAIN_UNLOCKED_MS: Final = 3_000
 _LOCK_LOST_DELAY: Final = 0.01
 _NOT_LOCKED_DELAY: Final = 0.1
-# Messages a task consumes before it lets others have a turn of the event loop.
-_MESSAGES_PER_TURN: Final = 256
 
 _log = logging.getLogger(__name__)
 
@@ -78,9 +76,7 @@ class ConsumeOrderlyService:
     ) -> None:
         self._consumer = consumer
         self._listener = listener
-        self._is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
-            getattr(listener, "__call__", None)  # noqa: B004 - the method itself is wanted
-        )
+        self._is_async = is_async_listener(listener)
         self.limit = limit
         self._locks = locks
         self._is_shared = consumer.options.message_model is MessageModel.CLUSTERING
@@ -192,7 +188,7 @@ class ConsumeOrderlyService:
             if not await self._consume(batch):
                 return
             since_turn += len(messages)
-            if since_turn >= _MESSAGES_PER_TURN:
+            if since_turn >= MESSAGES_PER_TURN:
                 since_turn = 0
                 await next_turn()
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Generator, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.push.host import PushHost
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
+
+# Messages that a task consumes before it lets others have a turn of the event loop.
+MESSAGES_PER_TURN: Final = 256
 
 
 class ConsumedBatch(Protocol):

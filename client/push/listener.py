@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,6 +74,13 @@ OrderlyResult = ConsumeOrderlyStatus | None
 MessageListenerOrderly = Callable[
     [Sequence[MessageExt], ConsumeOrderlyContext], OrderlyResult | Awaitable[OrderlyResult]
 ]
+
+
+def is_async_listener(listener: object) -> bool:
+    """Whether calling it gives a coroutine: an async function, or an object whose ``__call__`` is one."""
+    return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
+        getattr(listener, "__call__", None)  # noqa: B004 - the method itself is wanted
+    )
 
 
 def restore_topics(messages: Sequence[MessageExt]) -> None:

@@ -1,4 +1,4 @@
-"""The chain of pulls of each queue of a push consumer (``behaviour.md`` C.7).
+"""PullLoop: the pulls of one queue of a push consumer, one after the other (``behaviour.md`` C.7).
 
 One outstanding request per queue, driven by callbacks: no task per pull. Source: RocketMQ 4.9.4
 ``DefaultMQPushConsumerImpl#pullMessage``, with 5.3.3's differences taken from the profile.

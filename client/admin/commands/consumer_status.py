@@ -51,9 +51,9 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
     connection = await admin.examine_consumer_connection_info(group, address)
     infos: dict[str, ConsumerRunningInfo] = {}
     yield Printed([_row("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")], None)
-    members = sorted(connection.connection_set, key=lambda member: member.client_id)
-    for index, member in enumerate(members, 1):
-        yield await _ask(admin, arguments, index, member, infos)
+    consumers = sorted(connection.connection_set, key=lambda consumer: consumer.client_id)
+    for index, consumer in enumerate(consumers, 1):
+        yield await _ask(admin, arguments, index, consumer, infos)
     if infos:
         yield _judge(infos, admin.runtime.clock.now_ms())
 
@@ -62,14 +62,14 @@ async def _ask(
     admin: AdminClient,
     arguments: argparse.Namespace,
     index: int,
-    member: Connection,
+    consumer: Connection,
     infos: dict[str, ConsumerRunningInfo],
 ) -> Printed:
-    """One member's row; what it told goes into ``infos``."""
+    """One consumer's row; what it told goes into ``infos``."""
     from rewindmq.client.admin.running_info_report import format_running_info
     from rewindmq.protocol.version import version_name
 
-    client_id, version, place = member.client_id, version_name(member.version), "-"
+    client_id, version, place = consumer.client_id, version_name(consumer.version), "-"
     try:
         info = await admin.get_consumer_running_info(
             arguments.consumerGroup.strip(), client_id, stacks=arguments.jstack

@@ -35,7 +35,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
             {
                 "broker": broker,
                 "total": listed.total,
-                "commits": [_members(commit) for commit in listed.commits],
+                "commits": [_fields(commit) for commit in listed.commits],
             }
         )
     count = sum(len(listed.commits) for listed in lists.values())
@@ -66,7 +66,7 @@ def _row(*columns: object) -> str:
     return "  ".join(f"{column!s:<{width}}" for column, width in zip(columns, widths, strict=True))
 
 
-def _members(commit: FencedCommit) -> dict[str, Any]:
+def _fields(commit: FencedCommit) -> dict[str, Any]:
     import msgspec
 
     return {field.encode_name: getattr(commit, field.name) for field in msgspec.structs.fields(commit)}

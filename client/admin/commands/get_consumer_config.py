@@ -18,7 +18,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-g", "--groupName", required=True, help="consumer group")
 
 
-def members_of(group: SubscriptionGroupConfig) -> dict[str, Any]:
+def fields_of(group: SubscriptionGroupConfig) -> dict[str, Any]:
     """The settings by RocketMQ's names."""
     import msgspec
 
@@ -40,11 +40,11 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         has_any = True
         rule = "=" * 28
         lines = [f"{rule}{broker.cluster}:{broker_name}{rule}"]
-        members = members_of(group)
-        for key, value in members.items():
+        fields = fields_of(group)
+        for key, value in fields.items():
             shown = java_bool(value) if isinstance(value, bool) else value
             lines.append(f"{key:<40}=  {shown}")
-        yield Printed(lines, {"cluster": broker.cluster, "brokerName": broker_name, **members})
+        yield Printed(lines, {"cluster": broker.cluster, "brokerName": broker_name, **fields})
     if not has_any:
         raise ClientError(f"no broker has settings of a group named {name!r}")
 

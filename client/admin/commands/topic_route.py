@@ -23,12 +23,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
     route = await admin.examine_topic_route_info(arguments.topic.strip())
-    members = _members(route)
-    yield Printed(_table(route) if arguments.list else _pretty(members, "").split("\n"), members)
+    fields = _fields(route)
+    yield Printed(_table(route) if arguments.list else _pretty(fields, "").split("\n"), fields)
 
 
-def _members(route: TopicRouteData) -> dict[str, Any]:
-    members: dict[str, Any] = {
+def _fields(route: TopicRouteData) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "brokerDatas": [
             {
                 "brokerAddrs": dict(sorted(broker.broker_addrs.items())),
@@ -40,8 +40,8 @@ def _members(route: TopicRouteData) -> dict[str, Any]:
         "filterServerTable": route.filter_server_table,
     }
     if route.order_topic_conf is not None:
-        members["orderTopicConf"] = route.order_topic_conf
-    members["queueDatas"] = [
+        fields["orderTopicConf"] = route.order_topic_conf
+    fields["queueDatas"] = [
         {
             "brokerName": queue.broker_name,
             "perm": queue.perm,
@@ -51,7 +51,7 @@ def _members(route: TopicRouteData) -> dict[str, Any]:
         }
         for queue in sorted(route.queue_datas, key=lambda queue: queue.broker_name)
     ]
-    return members
+    return fields
 
 
 def _pretty(value: object, indent: str) -> str:

@@ -42,7 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGenerator[Printed]:
-    from rewindmq.client.admin.commands.get_consumer_config import members_of
+    from rewindmq.client.admin.commands.get_consumer_config import fields_of
     from rewindmq.protocol.body.group import SubscriptionGroupConfig
 
     group = SubscriptionGroupConfig(
@@ -61,11 +61,11 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         yield Printed(
             [f"create subscription group to {address} success."], {"brokerAddr": address, "created": True}
         )
-    members = members_of(group)
+    fields = fields_of(group)
     described = ", ".join(
-        f"{name}={java_bool(value) if isinstance(value, bool) else value}" for name, value in members.items()
+        f"{name}={java_bool(value) if isinstance(value, bool) else value}" for name, value in fields.items()
     )
-    yield Printed([f"SubscriptionGroupConfig [{described}]"], members)
+    yield Printed([f"SubscriptionGroupConfig [{described}]"], fields)
 
 
 COMMAND: Final = Command(

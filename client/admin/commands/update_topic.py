@@ -85,7 +85,7 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         yield Printed(
             [f"set {kind} orderConf. isOrder=true, orderConf=[{order_conf}]"], {"orderConf": order_conf}
         )
-    yield Printed([_describe(topic)], _members(topic))
+    yield Printed([_describe(topic)], _fields(topic))
 
 
 async def _name_of(admin: AdminClient, address: str) -> str:
@@ -103,8 +103,8 @@ async def _name_of(admin: AdminClient, address: str) -> str:
     raise ClientError(f"the name server knows no broker at {address}")
 
 
-def _members(topic: TopicConfig) -> dict[str, Any]:
-    members = {
+def _fields(topic: TopicConfig) -> dict[str, Any]:
+    fields = {
         "topicName": topic.topic_name,
         "readQueueNums": topic.read_queue_nums,
         "writeQueueNums": topic.write_queue_nums,
@@ -113,7 +113,7 @@ def _members(topic: TopicConfig) -> dict[str, Any]:
         "topicSysFlag": topic.topic_sys_flag,
         "order": topic.order,
     }
-    return members if topic.attributes is None else {**members, "attributes": topic.attributes}
+    return fields if topic.attributes is None else {**fields, "attributes": topic.attributes}
 
 
 def _describe(topic: TopicConfig) -> str:
@@ -122,10 +122,10 @@ def _describe(topic: TopicConfig) -> str:
 
     flags = ((Perm.READ, "R"), (Perm.WRITE, "W"), (Perm.INHERIT, "X"))
     perm = "".join(letter if topic.perm & flag else "-" for flag, letter in flags)
-    members = {**_members(topic), "perm": perm, "order": java_bool(topic.order)}
+    fields = {**_fields(topic), "perm": perm, "order": java_bool(topic.order)}
     if topic.attributes is not None:
-        members["attributes"] = f"{{{format_attributes(topic.attributes)}}}"
-    return f"TopicConfig [{', '.join(f'{name}={value}' for name, value in members.items())}]"
+        fields["attributes"] = f"{{{format_attributes(topic.attributes)}}}"
+    return f"TopicConfig [{', '.join(f'{name}={value}' for name, value in fields.items())}]"
 
 
 COMMAND: Final = Command(

@@ -35,8 +35,8 @@ async def _execute(admin: AdminClient, arguments: argparse.Namespace) -> AsyncGe
         if MASTER_ID in broker.broker_addrs and broker.broker_name in queues
     }
     if arguments.brokerAddr is None:
-        members = {address for _, address in await admin.master_addresses(arguments.clusterName.strip())}
-        wanted = [address for address in masters if address in members]
+        in_cluster = {address for _, address in await admin.master_addresses(arguments.clusterName.strip())}
+        wanted = [address for address in masters if address in in_cluster]
     else:
         wanted = [arguments.brokerAddr.strip()]
     if not wanted or not masters.keys() >= set(wanted):
