@@ -1,4 +1,4 @@
-"""What the broker adds to the properties of every message that is sent to it (``wire.md`` 6.5)."""
+"""What the broker adds to the properties of every message that is sent to it (docs/spec/protocol.md 6.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bringing to disk what nobody waits for (``store.md`` 10.1; RocketMQ 4.9.4 ``FlushRealTimeService``)."""
+"""Bringing to disk what nobody waits for.
+
+Specification: docs/spec/store.md 10.1; RocketMQ 4.9.4 ``FlushRealTimeService``.
+"""
 
 from __future__ import annotations
 

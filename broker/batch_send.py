@@ -1,4 +1,4 @@
-"""Storing a batch: the core of 320 (``wire.md`` 6.6).
+"""Storing a batch: the core of 320 (docs/spec/protocol.md 6.6).
 
 RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``.
 """
@@ -109,7 +109,9 @@ class BatchSender:
 
 
 def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
-    """The messages with the batch's own properties added; a message's own value wins (``wire.md`` 6.6).
+    """The messages with the batch's own properties added; a message's own value wins.
+
+    Specification: docs/spec/protocol.md 6.6.
 
     Raises:
         RequestError: 13, the batch does not decode, or a delayed or transaction message is in it.

@@ -140,7 +140,9 @@ class Broker:
         return RemotingServer(self._runtime, self._handlers, on_close=self._connection_closed)
 
     async def _open_ports(self) -> None:
-        """Bind the port and, 2 below it, the VIP port, where clients before 4.5 send (``wire.md`` 7.6).
+        """Bind the port and, 2 below it, the VIP port, where clients before 4.5 send.
+
+        Specification: docs/spec/protocol.md 7.6.
 
         No broker fails to start for want of a VIP port: beside port 0 it looks for a free pair for a while.
         """

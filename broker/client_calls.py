@@ -1,4 +1,4 @@
-"""Asking a client something and waiting for its answer (``wire.md`` 3.2, 3.5).
+"""Asking a client something and waiting for its answer (docs/spec/protocol.md 3.2, 3.5).
 
 Source: RocketMQ 4.9.4 ``AdminBrokerProcessor#callConsumer``, ``Broker2Client``. The request travels on the
 connection that the client opened, in the codec of its heartbeat; the answer goes on to whoever asked, in the

@@ -11,7 +11,7 @@ from rewindmq.protocol.version import LanguageCode
 
 # ConsumerManager and ProducerManager.CHANNEL_EXPIRED_TIMEOUT of RocketMQ 4.9.4, seconds.
 CHANNEL_EXPIRED_SECONDS = 120.0
-# pyrocketmq always says so; it is not as old as that (wire.md 9, 23).
+# pyrocketmq always says so; it is not as old as that (docs/spec/protocol.md T23).
 _PYROCKETMQ_VERSION: Final = 1
 
 

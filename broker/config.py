@@ -23,7 +23,7 @@ from rewindmq.protocol.sysflag import PERM_READ_WRITE
 
 _log = logging.getLogger(__name__)
 
-# Both names become topic names (store.md 8.2).
+# Both names become topic names (docs/spec/store.md 8.2).
 _NAME: Final = re.compile(r"^[A-Za-z0-9_.%|-]{1,127}$")
 _ADDRESS: Final = re.compile(r"[^\s:;]+:([0-9]{1,5})")
 

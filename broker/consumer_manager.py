@@ -1,4 +1,4 @@
-"""Which connections consume for which group, and what the group subscribes (``behaviour.md`` B.3).
+"""Which connections consume for which group, and what the group subscribes (docs/spec/broker.md B.3).
 
 RocketMQ 4.9.4 ``ConsumerManager`` and ``ConsumerGroupInfo``. The connection, not the client id, is the key.
 """

@@ -1,4 +1,4 @@
-"""Which pulls and commits belong to a queue's epoch (``behaviour.md`` E.18, F12).
+"""Which pulls and commits belong to a queue's epoch (docs/spec/races.md E.18, F12).
 
 A fenced reset raises the epoch of a queue. A client that knows epochs sends with every pull and commit the
 one its deliveries are of; it has to be the queue's. For any other client, on a queue whose epoch is above 0,

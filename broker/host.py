@@ -1,4 +1,4 @@
-"""Hosts as records hold them: the bytes of the address, then a 4-byte port (``wire.md`` 6.1)."""
+"""Hosts as records hold them: the bytes of the address, then a 4-byte port (docs/spec/protocol.md 6.1)."""
 
 from __future__ import annotations
 

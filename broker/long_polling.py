@@ -1,4 +1,4 @@
-"""Pulls that found nothing and wait (``behaviour.md`` B.6; RocketMQ 4.9.4 ``PullRequestHoldService``)."""
+"""Pulls that found nothing and wait (docs/spec/broker.md B.6; RocketMQ 4.9.4 ``PullRequestHoldService``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing a consumer's progress, whichever request brought it (``behaviour.md`` B.7, B.8)."""
+"""Storing a consumer's progress, whichever request brought it (docs/spec/broker.md B.7, B.8)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ class OffsetCommitter:
         return None
 
     def pass_over(self, commit: Commit) -> None:
-        """A commit that a mark of a server reset swallows: neither stored nor listed (D.9)."""
+        """A commit that a mark of a server reset swallows: neither stored nor listed.
+
+        Specification: docs/spec/reset.md D.9.
+        """
         if self._probe is not None:
             record = self._offsets.record(commit.group, commit.topic, commit.queue_id)
             self._tell_fenced(commit, record, "a server reset waits for a pull")

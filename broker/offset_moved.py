@@ -1,4 +1,6 @@
-"""The message that tells of a pull whose offset was out of range (``behaviour.md`` B.5, ``wire.md`` 5.8).
+"""The message that tells of a pull whose offset was out of range.
+
+Specification: docs/spec/broker.md B.5, docs/spec/protocol.md 5.8.
 
 RocketMQ 4.2.0 and 4.9.4 ``PullMessageProcessor#generateOffsetMovedEvent``; 5.x only logs it.
 """

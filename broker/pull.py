@@ -1,4 +1,4 @@
-"""Answering a pull: gates, filter, read, hold (``behaviour.md`` B.4 to B.7).
+"""Answering a pull: gates, filter, read, hold (docs/spec/broker.md B.4 to B.7).
 
 RocketMQ 4.9.4 ``PullMessageProcessor``.
 """
@@ -41,7 +41,7 @@ _MASTER: Final = 0
 # GetMessageStatus of 5.x.
 _RESET: Final = "OFFSET_RESET"
 
-# An empty queue answers 21 instead when asked for anything but offset 0 (behaviour.md B.5).
+# An empty queue answers 21 instead when asked for anything but offset 0 (docs/spec/broker.md B.5).
 _CODES: Final = MappingProxyType(
     {
         GetMessageStatus.FOUND: ResponseCode.SUCCESS,

@@ -1,4 +1,4 @@
-"""What a pull must pass before anything is read, and what it wants (``behaviour.md`` B.4).
+"""What a pull must pass before anything is read, and what it wants (docs/spec/broker.md B.4).
 
 RocketMQ 4.9.4 ``PullMessageProcessor#processRequest``. SQL92 is refused in its words for a broker without
 ``enablePropertyFilter``, which is its default. A group's filter is compiled from the subscription itself, so

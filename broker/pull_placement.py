@@ -1,4 +1,4 @@
-"""Which broker a consumer should ask next, and what a slave makes of a read (``behaviour.md`` B.5, B.16).
+"""Which broker a consumer should ask next, and what a slave makes of a read (docs/spec/broker.md B.5, B.16).
 
 RocketMQ 4.9.4 and 5.3.3 ``PullMessageProcessor``; only asked where ``slaveReadEnable`` is on, or at a slave.
 """

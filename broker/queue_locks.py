@@ -1,4 +1,4 @@
-"""Which client of an orderly group holds which queue (``behaviour.md`` B.15).
+"""Which client of an orderly group holds which queue (docs/spec/broker.md B.15).
 
 Source: RocketMQ 4.9.4 ``RebalanceLockManager``. In memory only: a restart forgets all locks. Nothing at the
 broker asks for a lock before it answers a pull or takes a commit; the clients do.

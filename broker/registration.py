@@ -1,8 +1,8 @@
 """The broker at the name servers: 103 at start, on a schedule and on topic changes, 104 at the end.
 
-``behaviour.md`` A.2; RocketMQ 4.9.4 ``BrokerOuterAPI`` and ``BrokerController#registerBrokerAll``. Kept: all
-name servers in parallel, the full table each time (``forceRegister``). Changed: none of 322, which only saves
-traffic; the body is not compressed.
+docs/spec/nameserver.md A.2; RocketMQ 4.9.4 ``BrokerOuterAPI`` and ``BrokerController#registerBrokerAll``.
+Kept: all name servers in parallel, the full table each time (``forceRegister``). Changed: none of 322, which
+only saves traffic; the body is not compressed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The marks that a reset in server mode leaves (``behaviour.md`` D.9).
+"""The marks that a reset in server mode leaves (docs/spec/reset.md D.9).
 
 RocketMQ 5.3.3 ``ConsumerOffsetManager#assignResetOffset``, ``queryThenEraseResetOffset``. In memory only, as
-there: a restart forgets them (E.16, S3).
+there: a restart forgets them (docs/spec/races.md E.16, S3).
 """
 
 from __future__ import annotations

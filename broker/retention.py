@@ -1,4 +1,6 @@
-"""Deleting what is too old, or what the disk has no room for (``behaviour.md`` B.11, ``store.md`` 11).
+"""Deleting what is too old, or what the disk has no room for.
+
+Specification: docs/spec/broker.md B.11, docs/spec/store.md 11.
 
 RocketMQ 4.9.4 ``DefaultMessageStore``, its ``CleanCommitLogService`` and ``CleanConsumeQueueService``.
 Changed: a file in use needs no second attempt, since reads copy; log and queues are on one disk, so there is

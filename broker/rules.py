@@ -1,4 +1,7 @@
-"""What differs between releases at the broker, one row per profile (``behaviour.md`` B, D.10)."""
+"""What differs between releases at the broker, one row per profile.
+
+Specification: docs/spec/broker.md B, docs/spec/reset.md D.10.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class BrokerRules:
         knows_timers: messages may ask for a moment of their own, which this broker refuses.
         delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
-        faq_url: where remarks about missing topics and groups point (A.4).
+        faq_url: where remarks about missing topics and groups point (docs/spec/nameserver.md A.4).
         half_topic: transaction messages wait in a topic of their own and are asked about; 4.2.0 stores them
             under their own topic, unseen, and never asks (B.14).
         transaction_check_interval: default of that key, ms (B.14).

@@ -1,4 +1,4 @@
-"""What a broker does every so often (``behaviour.md`` B.17)."""
+"""What a broker does every so often (docs/spec/broker.md B.17)."""
 
 from __future__ import annotations
 

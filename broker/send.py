@@ -1,4 +1,4 @@
-"""Storing one message: the core of 10 and 310 (``behaviour.md`` B.2, ``wire.md`` 3.3, 3.4, 6.5).
+"""Storing one message: the core of 10 and 310 (docs/spec/broker.md B.2, docs/spec/protocol.md 3.3, 3.4, 6.5).
 
 RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest path of the broker.
 """

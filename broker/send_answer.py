@@ -1,4 +1,4 @@
-"""What every send is answered, stored or refused (``wire.md`` 3.4)."""
+"""What every send is answered, stored or refused (docs/spec/protocol.md 3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a send must pass before anything is stored (``behaviour.md`` B.2, steps 2 to 7).
+"""What a send must pass before anything is stored (docs/spec/broker.md B.2, steps 2 to 7).
 
 RocketMQ 4.9.4 ``AbstractSendMessageProcessor#msgCheck`` and ``SendMessageProcessor#handleRetryAndDLQ``.
 """
@@ -109,7 +109,7 @@ class SendGate:
         """The topic and queue a message goes to; a topic that has to be created for it is only planned.
 
         Raises:
-            RequestError: 16, 1 (v53: 29), 17, 26 as listed in ``behaviour.md`` B.2.
+            RequestError: 16, 1 (v53: 29), 17, 26 as listed in docs/spec/broker.md B.2.
         """
         if self._topics.data_version is not self._version:
             self._targets.clear()

@@ -1,4 +1,4 @@
-"""The broker's consumer groups, in ``config/subscriptionGroup.json`` (``store.md`` 8.3)."""
+"""The broker's consumer groups, in ``config/subscriptionGroup.json`` (docs/spec/store.md 8.3)."""
 
 from __future__ import annotations
 

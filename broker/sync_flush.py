@@ -1,4 +1,4 @@
-"""Sends that are answered once they are on disk (``store.md`` 10.2).
+"""Sends that are answered once they are on disk (docs/spec/store.md 10.2).
 
 RocketMQ 4.9.4 ``GroupCommitService``.
 """

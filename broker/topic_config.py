@@ -1,4 +1,4 @@
-"""The broker's topics, in ``config/topics.json`` (``store.md`` 8.2, ``behaviour.md`` B.1)."""
+"""The broker's topics, in ``config/topics.json`` (docs/spec/store.md 8.2, docs/spec/broker.md B.1)."""
 
 from __future__ import annotations
 

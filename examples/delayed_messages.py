@@ -14,6 +14,7 @@ from rewindmq import (
     LocalCluster,
     Message,
     MessageExt,
+    TopicConfig,
 )
 
 TOPIC = "Reminders"
@@ -35,7 +36,11 @@ async def main() -> None:
     async with (
         LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster,
         cluster.producer("clock") as producer,
+        cluster.admin() as admin,
     ):
+        # A consumer that starts before the name server knows its topic looks for it again after 30 s.
+        broker = cluster.brokers["broker-a"].address
+        await admin.create_and_update_topic_config(broker, TopicConfig(TOPIC))
         await producer.send(Message(TOPIC, b"warming up"))
         consumer = cluster.push_consumer("sleepers", consume_from="first")
         consumer.subscribe(TOPIC)
@@ -45,7 +50,7 @@ async def main() -> None:
             # The longest delay first: each level is a queue of its own, none waits for another.
             for level in sorted(DELAYS, reverse=True):
                 await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await all_here.wait()
     for name, seconds in sorted(arrived.items(), key=lambda item: item[1]):
         print(f"{seconds:4.1f} s  {name}")

@@ -46,7 +46,7 @@ class Shop:
 
     async def collected(self, count: int) -> set[str]:
         """Wait until it has so many offers."""
-        async with asyncio.timeout(30), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(lambda: len(self.offers) >= count)
         return self.offers
 

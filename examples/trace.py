@@ -31,7 +31,7 @@ async def main() -> None:
         async with cluster.producer("counter", enable_msg_trace=True) as producer:
             sent = await producer.send(Message("Orders", b"two lamps", keys="order-7"))
         async with consumer:
-            await asyncio.wait_for(shipped.wait(), 30)
+            await asyncio.wait_for(shipped.wait(), 60)
         # Whatever was still to be recorded has been sent by the time a client has stopped.
 
         async with cluster.admin() as admin:

@@ -74,7 +74,7 @@ async def main() -> None:
         consumer.register_message_listener(listener)
         second = cluster.transaction_producer("shop", listener=Payments(paid))
         async with consumer, second:
-            await asyncio.wait_for(all_announced.wait(), 30)
+            await asyncio.wait_for(all_announced.wait(), 60)
     print("announced:", ", ".join(sorted(announced)))
     assert sorted(announced) == ["order-1", "order-3"]
 

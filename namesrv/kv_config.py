@@ -1,6 +1,6 @@
 """Key-value configuration by namespace, the only thing a name server keeps on disk (100 to 102, 219).
 
-File: ``kvConfig.json``, ``{"configTable": {namespace: {key: value}}}`` (``store.md`` 8.7).
+File: ``kvConfig.json``, ``{"configTable": {namespace: {key: value}}}`` (docs/spec/store.md 8.7).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The body of 103 in both its forms (``wire.md`` 5.4)."""
+"""The body of 103 in both its forms (docs/spec/protocol.md 5.4)."""
 
 from __future__ import annotations
 

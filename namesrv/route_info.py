@@ -1,4 +1,4 @@
-"""The five route tables and every change to them (RocketMQ ``RouteInfoManager``, ``behaviour.md`` A).
+"""The five route tables and every change to them (RocketMQ ``RouteInfoManager``, docs/spec/nameserver.md A).
 
 Plain data: no clock, no event loop. ``now`` is in protocol seconds. Brokers are known by what they
 registered, never by where their connection comes from.
@@ -78,7 +78,7 @@ class RouteInfoManager:
         self._filter_servers: dict[str, list[str]] = {}
 
     def register(self, registration: Registration, now: float) -> RegisterResult | None:
-        """Take over what a broker says about itself (``behaviour.md`` A.2, steps 1 to 7).
+        """Take over what a broker says about itself (docs/spec/nameserver.md A.2, steps 1 to 7).
 
         Topics that the body does not name keep their routes.
 

@@ -1,4 +1,4 @@
-"""Where the name servers of RocketMQ 4.2.0, 4.9.4 and 5.3.3 differ (``behaviour.md`` A)."""
+"""Where the name servers of RocketMQ 4.2.0, 4.9.4 and 5.3.3 differ (docs/spec/nameserver.md A)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class NameServer:
     """One name server process, or one of several inside a simulation.
 
     A broker's routes go when it says so (104), when its connection closes or stays silent for 120 s, and
-    when its last registration is older than 120 s at a scan (``behaviour.md`` A.3).
+    when its last registration is older than 120 s at a scan (docs/spec/nameserver.md A.3).
 
     Raises:
         ConfigError: the KV file exists but cannot be read.

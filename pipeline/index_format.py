@@ -1,4 +1,4 @@
-"""Header and entries of a key index file as jobs read and write them (``store.md`` 5)."""
+"""Header and entries of a key index file as jobs read and write them (docs/spec/store.md 5)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.
 _OF_A_STORE: Final = frozenset({"abort", "checkpoint", "consumequeue"})
 _ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rdb")
 CQ_UNIT_BYTES: Final = 20
-# The size that filler units in front of a queue's first message name (``store.md`` 4.4).
+# The size that filler units in front of a queue's first message name (docs/spec/store.md 4.4).
 PRE_BLANK_SIZE: Final = 2_147_483_647
 
 
@@ -118,7 +118,7 @@ class StoreSnapshot(NamedTuple):
         return [entry for entry in entries if entry.is_file and _INDEX_NAME.fullmatch(entry.name)]
 
     def config(self, name: str) -> Mapping[str, Any]:
-        """One of ``config/*.json``, or its ``.bak``; empty when there is neither (``store.md`` 8.1).
+        """One of ``config/*.json``, or its ``.bak``; empty when there is neither (docs/spec/store.md 8.1).
 
         Raises:
             PipelineError: both are there and cannot be read.

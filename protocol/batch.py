@@ -1,4 +1,4 @@
-"""The body of a batch send, 320: messages back to back without topic (``wire.md`` 6.6)."""
+"""The body of a batch send, 320: messages back to back without topic (docs/spec/protocol.md 6.6)."""
 
 from __future__ import annotations
 

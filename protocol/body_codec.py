@@ -1,4 +1,6 @@
-"""Structured bodies to bytes and back, in the form the frame's codec calls for (``wire.md`` 2.4, 5).
+"""Structured bodies to bytes and back, in the form the frame's codec calls for.
+
+Specification: docs/spec/protocol.md 2.4, 5.
 
 JSON and ROCKETMQ frames carry fastjson text, MSGPACK frames msgpack with real map keys. Raw bodies (message
 bodies, record streams, properties texts) never come here.

@@ -1,8 +1,8 @@
 """What peers send, brought into the shape a typed body expects before msgspec checks it.
 
 Peers differ in how they write one body: null for absent, other member names, tables keyed by message
-queues as objects, as texts, as arrays or as lists of pairs (``wire.md`` 5.5). A repair function per body
-type, derived once from its annotations, knows where such things can stand.
+queues as objects, as texts, as arrays or as lists of pairs (docs/spec/protocol.md 5.5). A repair function per
+body type, derived once from its annotations, knows where such things can stand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every request and response code of the remoting protocol, by RocketMQ's own names.
 
-Source: ``RequestCode`` and ``ResponseCode`` of RocketMQ 4.9.4 with the additions of 5.3.3 (``wire.md`` 3, 4).
+Source: ``RequestCode`` and ``ResponseCode`` of RocketMQ 4.9.4 with the additions of 5.3.3
+(docs/spec/protocol.md 3, 4).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class _Content(msgspec.Struct, eq=False, gc=False):
 
 
 class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
-    """The envelope both directions share (``wire.md`` 1.2).
+    """The envelope both directions share (docs/spec/protocol.md 1.2).
 
     A struct because one is made for every frame in each direction; it never forms reference cycles.
 
@@ -121,7 +121,7 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         return {**self.ext, **fields} if self.ext_fields or self.raw_ext else fields
 
     def set_ext(self, key: str, value: ExtValue) -> None:
-        """Add an ext field beside the typed header (``wire.md`` 3.1)."""
+        """Add an ext field beside the typed header (docs/spec/protocol.md 3.1)."""
         self.ext_fields = {**self.ext, key: value}
         self.raw_ext = None
 

@@ -37,7 +37,7 @@ class ResponseError(RewindMQError):
     """An answer other than success, as received from a peer or about to be sent to one.
 
     Attributes:
-        code: the response code (``wire.md`` 4), an int because peers may send codes unknown here.
+        code: the response code (docs/spec/protocol.md 4), an int because peers may send codes unknown here.
         remark: the peer's words, or "".
     """
 

@@ -1,4 +1,4 @@
-"""One value of an ext field as text (``wire.md`` 2.1)."""
+"""One value of an ext field as text (docs/spec/protocol.md 2.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The JSON RocketMQ really speaks: fastjson's output, which departs from the standard (``wire.md`` 5).
+"""The JSON RocketMQ really speaks: fastjson's output, which departs from the standard.
+
+Specification: docs/spec/protocol.md 5.
 
 Integer map keys are written bare (``{0:"a"}``) and object map keys as objects (``{{"brokerName":"b",
 "queueId":0,"topic":"T"}:100}``). The only objects RocketMQ uses as keys are message queues.

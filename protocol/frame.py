@@ -1,7 +1,7 @@
 """Frames: the length-prefixed envelope every codec shares, and a decoder fed with whatever arrived.
 
-``wire.md`` 1.1: 4-byte length of what follows, 1-byte serialize type and 3-byte header length, header,
-body. All integers big-endian.
+docs/spec/protocol.md 1.1: 4-byte length of what follows, 1-byte serialize type and 3-byte header length,
+header, body. All integers big-endian.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNPACK_PREFIX: Final = _PREFIX.unpack_from
 _PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
 _MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
-# The first two bytes of TLS's records: a handshake of version 3.x (``wire.md`` 8.2).
+# The first two bytes of TLS's records: a handshake of version 3.x (docs/spec/protocol.md 8.2).
 _TLS_HANDSHAKE: Final = 0x1603
 _SPEAKS_TLS: Final = (
     "it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
@@ -41,7 +41,7 @@ def encode_frame(
 
     Args:
         standard_json: write structured JSON bodies without fastjson's bare and object keys where the body
-            type allows it (``wire.md`` 5.1); no effect on msgpack.
+            type allows it (docs/spec/protocol.md 5.1); no effect on msgpack.
 
     Raises:
         FrameError: the frame or its header would exceed what peers accept, or the codec cannot hold it.

@@ -260,7 +260,7 @@ _UNREADABLE: Final = {COMPRESSION_LZ4: "LZ4", COMPRESSION_ZSTD: "ZSTD"}
 
 
 def inflate(stored_body: bytes, sys_flag: int) -> bytes:
-    """Undo the producer's compression; type 0 and 3 both mean zlib (``wire.md`` 6.4).
+    """Undo the producer's compression; type 0 and 3 both mean zlib (docs/spec/protocol.md 6.4).
 
     Raises:
         ClientError: LZ4 or ZSTD, damaged, or larger than ``MAX_INFLATED_BODY_BYTES``.

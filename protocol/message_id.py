@@ -1,4 +1,7 @@
-"""Message ids: the offset id every broker gives, and the unique id a producer gives (``wire.md`` 6.7)."""
+"""Message ids: the offset id every broker gives, and the unique id a producer gives.
+
+Specification: docs/spec/protocol.md 6.7.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Topic and group names: what is allowed, what is reserved, and RocketMQ's words for both.
 
-Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; ``wire.md`` 7.5.
+Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; docs/spec/protocol.md 7.5.
 """
 
 from __future__ import annotations

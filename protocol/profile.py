@@ -1,4 +1,4 @@
-"""Which RocketMQ release a process imitates where releases differ (``behaviour.md`` D.10)."""
+"""Which RocketMQ release a process imitates where releases differ (docs/spec/reset.md D.10)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Profile(StrEnum):
     """One behaviour. Each part derives its own switches from it.
 
     ``unguarded`` is 4.9.4 without its checks of ``dropped``, the client of the seed's suspicion
-    (``behaviour.md`` E.3); ``epoch`` is 4.9.4 that knows epochs, which ``fenced`` resets are made for.
+    (docs/spec/races.md E.3); ``epoch`` is 4.9.4 that knows epochs, which ``fenced`` resets are made for.
     """
 
     V42 = "v42"

@@ -1,4 +1,7 @@
-"""The properties text of a message: ``name 0x01 value`` pairs joined by ``0x02`` (``wire.md`` 6.5)."""
+"""The properties text of a message: ``name 0x01 value`` pairs joined by ``0x02``.
+
+Specification: docs/spec/protocol.md 6.5.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,10 @@ value, a backslash at the end of a line to go on, ``\\uXXXX`` escapes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -51,13 +53,16 @@ def parse_properties_file(text: str) -> list[Property]:
     return entries
 
 
-def property_fields(config_type: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+@cache
+def property_fields(config_type: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
     """The fields that a file may set, by their keys; a part with keys of its own is none."""
-    return {
-        field.encode_name: field
-        for field in msgspec.structs.fields(config_type)
-        if not (isinstance(field.type, type) and issubclass(field.type, msgspec.Struct))
-    }
+    return MappingProxyType(
+        {
+            field.encode_name: field
+            for field in msgspec.structs.fields(config_type)
+            if not (isinstance(field.type, type) and issubclass(field.type, msgspec.Struct))
+        }
+    )
 
 
 def convert_properties(

@@ -1,4 +1,6 @@
-"""The message record, byte for byte as RocketMQ stores and sends it (``store.md`` 3, ``wire.md`` 6.1).
+"""The message record, byte for byte as RocketMQ stores and sends it.
+
+Specification: docs/spec/store.md 3, docs/spec/protocol.md 6.1.
 
 One layout serves the commit log, pull replies and the pipeline. All integers are big-endian and signed.
 """
@@ -207,7 +209,7 @@ def decode_records(data: bytes, broker_name: str = "") -> list[MessageExt]:
 
 
 def decode_stream(data: bytes, broker_name: str = "") -> tuple[list[MessageExt], RecordError | None]:
-    """A record stream: records back to back (pull replies, ``wire.md`` 6.1).
+    """A record stream: records back to back (pull replies, docs/spec/protocol.md 6.1).
 
     Decoding stops at the first record that does not parse and drops the rest, as Java's client does.
 

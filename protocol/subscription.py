@@ -1,4 +1,7 @@
-"""Subscriptions: from a filter expression to what heartbeats and pulls carry (``wire.md`` 7.2, 7.3)."""
+"""Subscriptions: from a filter expression to what heartbeats and pulls carry.
+
+Specification: docs/spec/protocol.md 7.2, 7.3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Version ordinals and language codes that travel in every header (``wire.md`` 1.4, 1.5)."""
+"""Version ordinals and language codes that travel in every header (docs/spec/protocol.md 1.4, 1.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seed's suspicion, and the race that is real: three runs at full length (``behaviour.md`` E.3, E.4).
+"""The seed's suspicion, and the race that is real: three runs at full length (docs/spec/races.md E.3, E.4).
 
 Each is a race of the catalogue with an epilogue: when the stored offset has been pushed up, or would have
 been by now, the consumer is killed and another one started. Where that one begins is what the reset was

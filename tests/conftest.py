@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Final
 
 import pytest
 
@@ -14,11 +16,15 @@ from tests.support import properties
 pytest_plugins = (
     "tests.support.scheduling",
     "tests.support.outcomes",
+    "tests.support.interop_results",
     "tests.support.failure_report",
     "tests.support.fixtures",
 )
 
 properties.settle()
+
+# Objects made and not yet gone since the last round; Python's own 700 are made by one message.
+_COLLECT_AFTER: Final = 10_000
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +38,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="write what the interop group shows there, instead of comparing it with docs/compatibility.json",
     )
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and test items, which last as long as the run, out of the garbage collector's rounds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
 
 
 @pytest.fixture(scope="session")

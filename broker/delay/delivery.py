@@ -1,4 +1,4 @@
-"""Delayed messages are stored again, in their real topic, when they are due (``behaviour.md`` B.12).
+"""Delayed messages are stored again, in their real topic, when they are due (docs/spec/broker.md B.12).
 
 RocketMQ 4.9.4 ``ScheduleMessageService``. Every level is looked at 1 s after the start and then on a grid of
 100 ms, as there; but only while it has messages, and not before its first one is due. Changed: a message that
@@ -228,7 +228,7 @@ class DelayService:
 
 
 def _delivered(delayed: MessageExt, topic: str, queue_id: int) -> StoredMessage:
-    """As it was sent, for a new store time and offset; its properties stay (``store.md`` 3.5)."""
+    """As it was sent, for a new store time and offset; its properties stay (docs/spec/store.md 3.5)."""
     properties = delayed.packed_properties
     return StoredMessage(
         topic,

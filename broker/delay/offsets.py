@@ -1,4 +1,4 @@
-"""How far each delay level has been delivered, in ``config/delayOffset.json`` (``store.md`` 8.5)."""
+"""How far each delay level has been delivered, in ``config/delayOffset.json`` (docs/spec/store.md 8.5)."""
 
 from __future__ import annotations
 

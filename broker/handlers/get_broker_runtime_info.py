@@ -1,9 +1,9 @@
 """28 GET_BROKER_RUNTIME_INFO: counters and rates, as clusterList and brokerStatus read them.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys the tools read (``wire.md`` 5.9),
-under both spellings of getTransferedTps. Changed: there are no thread pools, so queue sizes and waiting
-times are 0, and capacities are not listed; nor are latencies, which nothing measures; the earliest
-message's time is told at once, not from 8 MiB on (4.x). Refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys the tools read (docs/spec/protocol.md
+5.9), under both spellings of getTransferedTps. Changed: there are no thread pools, so queue sizes and waiting
+times are 0, and capacities are not listed; nor are latencies, which nothing measures; the earliest message's
+time is told at once, not from 8 MiB on (4.x). Refused: nothing.
 """
 
 from __future__ import annotations

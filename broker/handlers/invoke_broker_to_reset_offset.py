@@ -1,6 +1,6 @@
 """222 INVOKE_BROKER_TO_RESET_OFFSET: rewind (or move on) a group in a topic.
 
-Kept from 4.9.4 ``Broker2Client#resetOffset`` under mode ``classic`` (``behaviour.md`` D.2, D.3): the order
+Kept from 4.9.4 ``Broker2Client#resetOffset`` under mode ``classic`` (docs/spec/reset.md D.2, D.3): the order
 topic, offsets, online members; one queue without a stored offset fails all; 220 goes oneway to each member in
 order of registration, and those before a member that is too old have it when the request fails; the offsets
 stored here stay as they are. Kept from 5.3.3 under mode ``server``: D.9, as a whole. Changed: the mode is the

@@ -1,10 +1,10 @@
 """14 QUERY_CONSUMER_OFFSET: where a group stands in a queue.
 
-Kept (``behaviour.md`` B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset, 0
-while the queue's first message is there and still in memory, else 22; while a mark of a server reset waits,
-its offset (D.9). Changed: after a fenced reset the answer has its epoch, and the connection may go on from
-there; where the disk fails, the connection is closed, since clients of 4.x take any refusal for "no offset"
-and may go on at the end. Refused: nothing.
+Kept (docs/spec/broker.md B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset,
+0 while the queue's first message is there and still in memory, else 22; while a mark of a server reset waits,
+its offset (docs/spec/reset.md D.9). Changed: after a fenced reset the answer has its epoch, and the
+connection may go on from there; where the disk fails, the connection is closed, since clients of 4.x take any
+refusal for "no offset" and may go on at the end. Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """29 SEARCH_OFFSET_BY_TIMESTAMP: the offset of the message stored at a time.
 
-Kept (``behaviour.md`` B.10): the nearest message up to 5.1.0, ``boundaryType`` LOWER or UPPER under v53; 0
+Kept (docs/spec/broker.md B.10): the nearest message up to 5.1.0, ``boundaryType`` LOWER or UPPER under v53; 0
 for an empty or unknown queue. Changed and refused: nothing.
 """
 

@@ -1,10 +1,11 @@
 """15 UPDATE_CONSUMER_OFFSET: a consumer's progress.
 
-Kept (``behaviour.md`` B.8): a plain put, smaller offsets included, that is how mqadmin rolls back; up to 5.0
-no check that group and topic exist, under v53 26 and 17; while a mark of a server reset waits, success and
-nothing stored (D.9). Changed: a commit that a fenced reset has overtaken is answered OFFSET_FENCED with what
-is stored. Refused: names outside RocketMQ's character table and negative numbers, with 1 (v53: 29), since
-they would end up in consumerOffset.json; more offsets than that file may hold, with 1.
+Kept (docs/spec/broker.md B.8): a plain put, smaller offsets included, that is how mqadmin rolls back; up to
+5.0 no check that group and topic exist, under v53 26 and 17; while a mark of a server reset waits, success
+and nothing stored (docs/spec/reset.md D.9). Changed: a commit that a fenced reset has overtaken is answered
+OFFSET_FENCED with what is stored. Refused: names outside RocketMQ's character table and negative numbers,
+with 1 (v53: 29), since they would end up in consumerOffset.json; more offsets than fit into that file, with
+1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The classic reset: the broker computes the offsets, tells the consumers (220), and they do the rest.
 
-RocketMQ 4.9.4 ``Broker2Client#resetOffset`` (``behaviour.md`` D.2, D.3).
+RocketMQ 4.9.4 ``Broker2Client#resetOffset`` (docs/spec/reset.md D.2, D.3).
 """
 
 from __future__ import annotations

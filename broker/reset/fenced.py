@@ -1,4 +1,4 @@
-"""The reset that cannot be lost (``behaviour.md`` E.18, F12).
+"""The reset that cannot be lost (docs/spec/races.md E.18, F12).
 
 Each queue's epoch goes up by one as its offset becomes the target; both are on disk before anybody hears of
 them. Then the pulls held for the queues are answered, who pulls the others is told, and the administrator is

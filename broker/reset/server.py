@@ -1,4 +1,6 @@
-"""The server-side reset of RocketMQ 5 (``behaviour.md`` D.9), with its holes S1 to S7 (E.16).
+"""The server-side reset of RocketMQ 5, with its holes S1 to S7.
+
+Specification: docs/spec/reset.md D.9; docs/spec/races.md E.16.
 
 5.3.3 ``AdminBrokerProcessor#resetOffsetInner``: each target is stored at once, in memory, and leaves a mark.
 Until the next pull of the queue collects it, the mark answers 14 and swallows 15. No consumer is told, force

@@ -1,4 +1,7 @@
-"""The ``checkpoint`` file: up to which store time the files are known to be durable (``store.md`` 6)."""
+"""The ``checkpoint`` file: up to which store time the files are known to be durable.
+
+Specification: docs/spec/store.md 6.
+"""
 
 from __future__ import annotations
 

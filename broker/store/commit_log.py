@@ -1,4 +1,7 @@
-"""The commit log: segments of fixed size that hold every message in the order of arrival (``store.md`` 3)."""
+"""The commit log: segments of fixed size that hold every message in the order of arrival.
+
+Specification: docs/spec/store.md 3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A file of a compaction log and the file of its units (``store.md`` 14.2, 4.8; 5.3.3 SparseConsumeQueue)."""
+"""A file of a compaction log and the file of its units.
+
+Specification: docs/spec/store.md 14.2, 4.8; 5.3.3 SparseConsumeQueue.
+"""
 
 from __future__ import annotations
 

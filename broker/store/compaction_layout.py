@@ -1,4 +1,4 @@
-"""The files of a compaction store, byte for byte (``store.md`` 14.2; 5.3.3 CompactionLog)."""
+"""The files of a compaction store, byte for byte (docs/spec/store.md 14.2; 5.3.3 CompactionLog)."""
 
 from __future__ import annotations
 

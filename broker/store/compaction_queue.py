@@ -1,4 +1,4 @@
-"""One queue of the compaction store: messages by queue offset, with gaps (``store.md`` 14.2)."""
+"""One queue of the compaction store: messages by queue offset, with gaps (docs/spec/store.md 14.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of which only the newest message of each key matters (5.3.3 CompactionStore; ``store.md`` 14).
+"""Topics of which only the newest message of each key matters (5.3.3 CompactionStore; docs/spec/store.md 14).
 
 They are read from here alone: pulls, bounds, searches by time. Messages go to the commit log and the ordinary
 consume queue as all others do, and are copied from there: right after each put, and when the topics become

@@ -24,7 +24,7 @@ class FlushDiskType(StrEnum):
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Settings of ``MessageStoreConfig`` 4.9.4 that the store itself obeys (``store.md`` 2, 4.5, 10.1).
+    """Settings of ``MessageStoreConfig`` 4.9.4 that the store itself obeys (docs/spec/store.md 2, 4.5, 10.1).
 
     Sizes are bytes. Fields are RocketMQ's keys in Python's spelling.
     """

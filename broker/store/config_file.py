@@ -1,4 +1,4 @@
-"""A configuration file with its ``.bak``: RocketMQ's ConfigManager (``store.md`` 8.1)."""
+"""A configuration file with its ``.bak``: RocketMQ's ConfigManager (docs/spec/store.md 8.1)."""
 
 from __future__ import annotations
 

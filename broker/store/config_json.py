@@ -1,4 +1,4 @@
-"""JSON as RocketMQ writes its configuration files: fastjson's pretty format (``store.md`` 8.1)."""
+"""JSON as RocketMQ writes its configuration files: fastjson's pretty format (docs/spec/store.md 8.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consume queue: for each message of one (topic, queue) its place in the log (``store.md`` 4)."""
+"""A consume queue: for each message of one (topic, queue) its place in the log (docs/spec/store.md 4)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class ConsumeQueue:
         return file
 
     def build(self, physical_offset: int, size: int, tags_code: int, queue_offset: int, now_ms: int) -> None:
-        """Add the unit of a record found in the log, by the rules of ``store.md`` 4.4.
+        """Add the unit of a record found in the log, by the rules of docs/spec/store.md 4.4.
 
         What is there already is left alone. A record beyond the next index is appended at the next one
         all the same, as RocketMQ does.
@@ -223,7 +223,7 @@ class ConsumeQueue:
     # Recovery
 
     def recover(self, *, is_durable: bool) -> None:
-        """Find the end of what was written (``store.md`` 9.2); later files are deleted."""
+        """Find the end of what was written (docs/spec/store.md 9.2); later files are deleted."""
         files = self.files.files
         for number in range(max(0, len(files) - _FILES_CHECKED), len(files)):
             file = files[number]
@@ -271,7 +271,7 @@ class ConsumeQueue:
         return -1
 
     def truncate(self, log_end: int) -> None:
-        """Drop the units of records at or beyond ``log_end`` (``store.md`` 9.5)."""
+        """Drop the units of records at or beyond ``log_end`` (docs/spec/store.md 9.5)."""
         files = self.files.files
         if self.max_physical_offset <= log_end or not files:
             return
@@ -298,14 +298,16 @@ class ConsumeQueue:
         """Move ``min_offset`` to the first message whose record the log still holds; max when none is left.
 
         RocketMQ 5's rule (ConsumeQueue#correctMinOffset); 4.9.4 keeps the old value when none is left,
-        which a restart turns into 0 (``store.md`` 11.3).
+        which a restart turns into 0 (docs/spec/store.md 11.3).
         """
         files = self.files.files
         first = files[0].base // CQ_UNIT_BYTES if files else 0
         self.min_offset = self._first_unit_at(log_min, first)
 
     def expire(self, log_min: int, *, ends_idle: bool) -> None:
-        """Drop files in front whose records are all gone, and correct ``min_offset`` (``store.md`` 11.3).
+        """Drop files in front whose records are all gone, and correct ``min_offset``.
+
+        Specification: docs/spec/store.md 11.3.
 
         The last file stays.
 

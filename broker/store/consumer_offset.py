@@ -1,6 +1,8 @@
-"""Consumer offsets: what each group has consumed of each queue (``behaviour.md`` B.8, ``store.md`` 8.4).
+"""Consumer offsets: what each group has consumed of each queue.
 
-Beside an offset stands an epoch: how often the queue was reset in fenced mode (``behaviour.md`` E.18, F12).
+Specification: docs/spec/broker.md B.8, docs/spec/store.md 8.4.
+
+Beside an offset stands an epoch: how often the queue was reset in fenced mode (docs/spec/races.md E.18, F12).
 Both are in one file, so no crash can part them. The epochs are a member of their own, ``epochTable``, which
 RocketMQ passes over when it reads the file, and which is not there while there are none.
 """

@@ -1,4 +1,4 @@
-"""One key index file, mapped (``store.md`` 5.1 to 5.5; 4.9.4 IndexFile)."""
+"""One key index file, mapped (docs/spec/store.md 5.1 to 5.5; 4.9.4 IndexFile)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The key index file, byte for byte (``store.md`` 5; 4.9.4 IndexFile, IndexHeader), integers big-endian."""
+"""The key index file, byte for byte, integers big-endian.
+
+Specification: docs/spec/store.md 5; 4.9.4 IndexFile, IndexHeader.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class IndexService:
         return record is not None and record.store_timestamp == file.end_timestamp
 
     def _drop_before(self, position: int) -> None:
-        """Files that end before a log position; the newest one stays (``store.md`` 5.6)."""
+        """Files that end before a log position; the newest one stays (docs/spec/store.md 5.6)."""
         while len(self._files) > 1 and self._files[0].end_phy_offset < position:
             self._files.pop(0).remove()
 

@@ -1,12 +1,13 @@
 """What other releases write into a configuration file beside what is known here, kept for the next save.
 
-RocketMQ 5 has members that this broker does without (``store.md`` 8.2, 8.3); a store that comes back to it
-has them still.
+RocketMQ 5 has members that this broker does without (docs/spec/store.md 8.2, 8.3); a store that comes back to
+it has them still.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -60,6 +61,7 @@ class KeptMembers:
         return {**self._members, **content, _VERSION: version, self._table: entries}
 
 
+@cache
 def _names(struct: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(member.encode_name for member in msgspec.structs.fields(struct))
 

@@ -1,4 +1,4 @@
-"""Paths of a store, and the layouts that are recognised only to be refused (``store.md`` 1)."""
+"""Paths of a store, and the layouts that are recognised only to be refused (docs/spec/store.md 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fixed-size files named after the position of their first byte (``store.md`` 1.2), mapped on first use."""
+"""Fixed-size files named after the position of their first byte, mapped on first use.
+
+Specification: docs/spec/store.md 1.2.
+"""
 
 from __future__ import annotations
 

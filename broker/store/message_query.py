@@ -1,4 +1,4 @@
-"""Reading messages by key: the index tells where they are, the log what they are (``store.md`` 5.5)."""
+"""Reading messages by key: the index tells where they are, the log what they are (docs/spec/store.md 5.5)."""
 
 from __future__ import annotations
 

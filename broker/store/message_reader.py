@@ -1,4 +1,7 @@
-"""Reading messages by queue offset: the hot path of every pull (``store.md`` 4.5, ``behaviour.md`` B.5)."""
+"""Reading messages by queue offset: the hot path of every pull.
+
+Specification: docs/spec/store.md 4.5, docs/spec/broker.md B.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Appending messages: the hot path of every send (``store.md`` 3, 4.4, 10.1)."""
+"""Appending messages: the hot path of every send (docs/spec/store.md 3, 4.4, 10.1)."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class GetMessageStatus(IntEnum):
 
 
 class GetResult(msgspec.Struct, frozen=True, gc=False):
-    """Records found, and where to go on (``behaviour.md`` B.5).
+    """Records found, and where to go on (docs/spec/broker.md B.5).
 
     Attributes:
         body: the records back to back, as they are in the log.
@@ -137,7 +137,7 @@ class Boundary(Enum):
 
 
 class SearchMode(Enum):
-    """Which release's search by time (``behaviour.md`` B.10)."""
+    """Which release's search by time (docs/spec/broker.md B.10)."""
 
     # 4.2.0 to 5.1.0: file by modification time, the nearest neighbour in a gap; knows no boundary.
     NEAREST = "nearest"

@@ -1,4 +1,7 @@
-"""Which message of a queue was stored at a given time (``behaviour.md`` B.10): resets by time rest on it."""
+"""Which message of a queue was stored at a given time: resets by time rest on it.
+
+Specification: docs/spec/broker.md B.10.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def search_by_time(
 
 
 def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> int:
-    """The search of 4.2.0 to 5.1.0 (ConsumeQueue#getOffsetInQueueByTime of 4.9.4, ``store.md`` 12.1).
+    """The search of 4.2.0 to 5.1.0 (ConsumeQueue#getOffsetInQueueByTime of 4.9.4, docs/spec/store.md 12.1).
 
     Of several messages stored at ``timestamp`` the first one the bisection meets; in a gap the nearer
     neighbour, the earlier one on a tie; after everything the last message, not max. Not clamped.
@@ -128,7 +131,9 @@ def _file_by_mtime(queue: SearchedQueue, timestamp: int) -> SearchedFile | None:
 
 
 def search_boundary(queue: SearchedQueue, log: SearchedLog, timestamp: int, boundary: Boundary) -> int:
-    """The search of 5.1.1 and later (ConsumeQueue#binarySearchInQueueByTime of 5.3.3, ``store.md`` 12.2).
+    """The search of 5.1.1 and later.
+
+    Source: ``ConsumeQueue#binarySearchInQueueByTime`` of 5.3.3; docs/spec/store.md 12.2.
 
     LOWER: the first message stored at or after ``timestamp``, max when there is none. UPPER: the last one
     stored at or before it, 0 when there is none. An unreadable store time gives 0. Clamped into [min, max].

@@ -1,4 +1,4 @@
-"""Bringing log and queues to one consistent end when a store is opened (``store.md`` 9)."""
+"""Bringing log and queues to one consistent end when a store is opened (docs/spec/store.md 9)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Recovery:
 
     The log is cut behind the last intact record, units beyond are dropped, missing units are rebuilt.
     Better than 4.9.4 in two ways. It rebuilds from an earlier segment where units are missing, instead
-    of leaving holes (``store.md`` 9.6). And units of delayed messages always carry their delivery time (9.7).
-    A queue whose folder is gone is rebuilt once a record that no queue has a unit of names it; messages of a
-    deleted folder that only older segments hold stay out of sight, as nothing tells that there were any.
+    of leaving holes (docs/spec/store.md 9.6). And units of delayed messages always carry their delivery time
+    (9.7). A queue whose folder is gone is rebuilt once a record that no queue has a unit of names it;
+    messages of a deleted folder that only older segments hold stay out of sight, as nothing tells that there
+    were any.
 
     Attributes:
         rebuilt_units: how many units were missing and have been made from the log.

@@ -223,7 +223,7 @@ class MessageStore:
         tag_codes: frozenset[int] | None,
         accepts: Callable[[bytes], bool] | None = None,
     ) -> GetResult:
-        """Messages from ``offset`` on (``behaviour.md`` B.5).
+        """Messages from ``offset`` on (docs/spec/broker.md B.5).
 
         Args:
             max_count: at most so many; fewer by the transfer limits. The first is returned whatever its size.

@@ -1,4 +1,4 @@
-"""The ``lock`` file: one process, and one store in it, at a time (``store.md`` 7)."""
+"""The ``lock`` file: one process, and one store in it, at a time (docs/spec/store.md 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The third field of a consume-queue unit (``store.md`` 4.2)."""
+"""The third field of a consume-queue unit (docs/spec/store.md 4.2)."""
 
 from __future__ import annotations
 

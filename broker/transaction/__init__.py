@@ -1,1 +1,4 @@
-"""Transaction messages: half messages, how they end, and asking producers about them (B.14)."""
+"""Transaction messages: half messages, how they end, and asking producers about them.
+
+Specification: docs/spec/broker.md B.14.
+"""

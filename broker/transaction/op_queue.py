@@ -1,4 +1,4 @@
-"""Which half messages are done: the op records, read in their order (``behaviour.md`` B.14).
+"""Which half messages are done: the op records, read in their order (docs/spec/broker.md B.14).
 
 RocketMQ 4.9.4 and 5.3.3 ``TransactionalMessageServiceImpl#fillOpRemoveMap``. Both forms of a body are read
 under every profile: one offset, or several with a comma behind each.

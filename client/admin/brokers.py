@@ -31,7 +31,7 @@ class BrokerAdmin(AdminBase):
         return await self._remote.cluster_info()
 
     async def fetch_broker_runtime_stats(self, address: str) -> dict[str, str]:
-        """Return the figures a broker reports about itself (28, ``wire.md`` 5.9)."""
+        """Return the figures a broker reports about itself (28, docs/spec/protocol.md 5.9)."""
         command = self._remote.command(RequestCode.GET_BROKER_RUNTIME_INFO)
         return decode_body(await self._remote.ask_broker(address, command), KVTable).table
 

@@ -1,4 +1,4 @@
-"""Copying a group's stored offsets to another group (``behaviour.md`` D.11)."""
+"""Copying a group's stored offsets to another group (docs/spec/reset.md D.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resetting several groups in a topic, as RocketMQ's dashboard does (``behaviour.md`` D.12)."""
+"""Resetting several groups in a topic, as RocketMQ's dashboard does (docs/spec/reset.md D.12)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class GroupResetAdmin(ResetAdmin):
     ) -> GroupReset:
         """Have the brokers reset a group; write its offsets where a classic one knows no consumer (206).
 
-        Only 206 leads to the write (``behaviour.md`` D.1): any other refusal fails, and so does a time-out.
+        Only 206 leads to the write (docs/spec/reset.md D.1): any other refusal fails, and so does a time-out.
 
         Raises:
             ResponseError, RemotingError, ClientError: see ``reset_offset_by_timestamp``.

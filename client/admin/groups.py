@@ -51,7 +51,7 @@ class GroupAdmin(AdminBase):
         """Return the consumers of a group and their subscriptions (203).
 
         mqadmin asks one broker chosen at random, so that a group connected to some brokers only looks offline
-        now and then (``admin.md`` 3.2). Here every broker is asked in turn until one knows the group.
+        now and then (docs/spec/admin.md 3.2). Here every broker is asked in turn until one knows the group.
 
         Args:
             group: the consumer group.

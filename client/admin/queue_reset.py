@@ -1,4 +1,4 @@
-"""The reset of one queue as RocketMQ 5's tool carries it out (``behaviour.md`` D.9, end).
+"""The reset of one queue as RocketMQ 5's tool carries it out (docs/spec/reset.md D.9, end).
 
 Source: 5.3.3 ``ResetOffsetByTimeCommand``, ``DefaultMQAdminExtImpl#resetOffsetByQueueId``.
 """

@@ -35,7 +35,12 @@ class AdminRemote:
         self.runtime = runtime
         self.namesrv_addresses = config.namesrv_addrs
         self._remoting = RemotingClient(runtime, wire=wire)
-        self.api = BrokerApi(self._remoting, config.namesrv_addrs, config.switches.announced_version)
+        self.api = BrokerApi(
+            self._remoting,
+            config.namesrv_addrs,
+            config.switches.announced_version,
+            config.mq_client_api_timeout / 1000,
+        )
         self._broker_addresses: dict[str, str] = {}
 
     async def close(self) -> None:

@@ -1,4 +1,7 @@
-"""Moving a group: the reset its consumers carry out, and the write past them (``behaviour.md`` D.1, D.8)."""
+"""Moving a group: the reset its consumers carry out, and the write past them.
+
+Specification: docs/spec/reset.md D.1, D.8.
+"""
 
 from __future__ import annotations
 
@@ -116,8 +119,9 @@ class ResetAdmin(AdminBase):
 
         RocketMQ 5's tool sends a commit (15) of the offset first, and nothing at all for offset 0; this one
         sends 222 alone, whatever the offset. Before that it asks the broker for something RocketMQ does not
-        know: in classic mode, RocketMQ would take such a 222 for a reset of the whole topic (``behaviour.md``
-        D.9).
+        know: in classic mode, RocketMQ would take such a 222 for a reset of the whole topic.
+
+        Specification: docs/spec/reset.md D.9.
 
         Args:
             address: the broker's.

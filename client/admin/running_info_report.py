@@ -1,4 +1,4 @@
-"""What consumers tell about themselves, as mqadmin prints and judges it (``admin.md`` 3.2).
+"""What consumers tell about themselves, as mqadmin prints and judges it (docs/spec/admin.md 3.2).
 
 Source: RocketMQ 4.9.4 ``ConsumerRunningInfo#formatString`` and its ``analyze`` methods, ``ProcessQueueInfo``.
 """

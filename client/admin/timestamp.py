@@ -20,7 +20,7 @@ def parse_reset_timestamp(text: str, profile: Profile, now_ms: int) -> int:
         text: milliseconds since the epoch, ``yyyy-MM-dd#HH:mm:ss:SSS`` in local time, ``-1`` for the end of
             every queue, or ``now``.
         profile: what ``now`` means: the end of every queue in v49 (``ResetOffsetByTimeCommand`` of 4.9.3 to
-            4.9.8), the current time before and after (``behaviour.md`` D.1).
+            4.9.8), the current time before and after (docs/spec/reset.md D.1).
         now_ms: the current time.
 
     Raises:

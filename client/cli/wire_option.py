@@ -1,4 +1,4 @@
-"""``--wire``: the header codec that a command of ours speaks (``wire.md`` 2)."""
+"""``--wire``: the header codec that a command of ours speaks (docs/spec/protocol.md 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which queues of a topic belong to which client of a group (``behaviour.md`` C.5).
+"""Which queues of a topic belong to which client of a group (docs/spec/client.md C.5).
 
 Every client computes the whole division from the same two sorted lists and keeps its own share; nobody
 coordinates. Source: RocketMQ 4.9.4 ``client.consumer.rebalance.AllocateMessageQueue*``.

@@ -80,7 +80,7 @@ class Consumer(Client):
         await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
-        """False: a reset (220) passes this consumer by (``behaviour.md`` C.14, D.6)."""
+        """False: a reset (220) passes this consumer by (docs/spec/client.md C.14, docs/spec/reset.md D.6)."""
         return False
 
     # What administrators ask (``consumer_requests``).

@@ -1,7 +1,7 @@
 """Asking a broker, before anything is consumed, whether it understands a filter.
 
-``behaviour.md`` C.2, step 10. Source: RocketMQ 4.9.4 ``MQClientInstance#checkClientInBroker``: one broker of
-the topic is asked, code 46.
+docs/spec/client.md C.2, step 10. Source: RocketMQ 4.9.4 ``MQClientInstance#checkClientInBroker``: one broker
+of the topic is asked, code 46.
 """
 
 from __future__ import annotations

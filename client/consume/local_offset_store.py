@@ -1,4 +1,4 @@
-"""Offsets of a broadcasting member, in a file of its own (``behaviour.md`` C.8).
+"""Offsets of a broadcasting member, in a file of its own (docs/spec/client.md C.8).
 
 Path and content are RocketMQ's: ``<root>/<clientId>/<group>/offsets.json`` with the table keyed by queue.
 Source: ``LocalFileOffsetStore`` of 4.9.4, and of 5.2.0 (pull request 7740) for the v53 profile.
@@ -32,7 +32,7 @@ class LocalFileOffsetStore(OffsetMemory):
     """Offsets in a local file.
 
     Up to 5.1 only ``persist_all`` writes: a single queue's persist and remove do nothing, which is why a
-    reset never reaches a broadcasting member there (``behaviour.md`` D.6).
+    reset never reaches a broadcasting member there (docs/spec/reset.md D.6).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One pull at a time: what pull and lite pull consumers ask of a broker (``behaviour.md`` C.13, C.14).
+"""One pull at a time: what pull and lite pull consumers ask of a broker (docs/spec/client.md C.13, C.14).
 
 Source: RocketMQ 4.9.4 ``PullAPIWrapper#pullKernelImpl`` in its synchronous form; the subscription travels in
 the request, and no offset is committed by it.

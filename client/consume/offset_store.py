@@ -1,4 +1,4 @@
-"""Consume offsets as the client keeps them: in memory, and at the broker (``behaviour.md`` C.8).
+"""Consume offsets as the client keeps them: in memory, and at the broker (docs/spec/client.md C.8).
 
 Clients that know epochs keep one beside each offset and commit both; see ``docs/reset.md`` for the rules.
 Clustering groups keep theirs at the broker; broadcasting members in a local file, see ``local_offset_store``.

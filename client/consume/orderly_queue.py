@@ -1,5 +1,5 @@
 """OrderlyProcessQueue: a ProcessQueue whose messages are consumed one batch after the other
-(``behaviour.md`` C.6).
+(docs/spec/client.md C.6).
 
 Source: RocketMQ 4.9.4 ``ProcessQueue``, the half of it that orderly consumption uses.
 """
@@ -95,7 +95,7 @@ class OrderlyProcessQueue(ProcessQueue):
 
         Raises:
             ClientError: nothing is taken, as after ``clear``: what a listener did counts for nothing then
-                (guard G7 of ``behaviour.md`` E.2; Java throws NoSuchElementException).
+                (guard G7 of docs/spec/races.md E.2; Java throws NoSuchElementException).
         """
         taken = self._taken
         if not taken:

@@ -1,4 +1,7 @@
-"""ProcessQueue: the client's cache of one queue, and the measure of its progress (``behaviour.md`` C.6)."""
+"""ProcessQueue: the client's cache of one queue, and the measure of its progress.
+
+Specification: docs/spec/client.md C.6.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ class ProcessQueue:
     """Messages pulled and not yet consumed, by offset.
 
     A queue given up is never revived: ``dropped`` stays set, and a later assignment gets a new object. That
-    is what keeps the results of slow listeners out (guards G1 to G3 of ``behaviour.md`` E.2).
+    is what keeps the results of slow listeners out (guards G1 to G3 of docs/spec/races.md E.2).
 
     Attributes:
         dropped: this queue is no longer ours; results of running listeners are discarded.

@@ -1,4 +1,4 @@
-"""The outcome of one pull (``behaviour.md`` C.7, C.13; ``wire.md`` 3.4, 6.2)."""
+"""The outcome of one pull (docs/spec/client.md C.7, C.13; docs/spec/protocol.md 3.4, 6.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The locks of one orderly consumer's queues: taken, refreshed, let go (``behaviour.md`` B.15, C.5, C.11).
+"""The locks of one orderly consumer's queues: taken, refreshed, let go.
+
+Specification: docs/spec/broker.md B.15, docs/spec/client.md C.5, C.11.
 
 Source: ``RebalanceImpl`` and ``RebalancePushImpl`` of 4.9.4 and 5.3.3; what differs stands in ``lock_rules``.
 """

@@ -1,4 +1,4 @@
-"""What an application that pulls may ask about queues (``behaviour.md`` C.13)."""
+"""What an application that pulls may ask about queues (docs/spec/client.md C.13)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class QueueReader(Consumer):
         return await self.instance.api.max_offset(await self._address(queue), queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp: int, boundary: str | None = None) -> int:
-        """The offset at a moment, with the semantics of the broker's search mode (``behaviour.md`` B.10).
+        """The offset at a moment, with the semantics of the broker's search mode (docs/spec/broker.md B.10).
 
         Args:
             timestamp: ms.

@@ -1,4 +1,7 @@
-"""Taking over and giving up queues (``behaviour.md`` C.5). Source: ``RebalanceImpl`` of 4.9.4 and 5.3.3."""
+"""Taking over and giving up queues. Source: ``RebalanceImpl`` of 4.9.4 and 5.3.3.
+
+Specification: docs/spec/client.md C.5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every consumer tells about itself when it is asked for its running info (307, ``wire.md`` 5.6)."""
+"""What every consumer tells about itself, as running info (307, docs/spec/protocol.md 5.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a queue newly taken over is pulled from (``behaviour.md`` C.9).
+"""Where a queue newly taken over is pulled from (docs/spec/client.md C.9).
 
 After a rewind this is the step that turns the offset stored at the broker into actual consumption.
 Source: RocketMQ 4.9.4 ``RebalancePushImpl#computePullFromWhereWithException``.

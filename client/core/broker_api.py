@@ -1,7 +1,7 @@
 """The requests a client sends to brokers and name servers, one function each.
 
 Every function raises ``RemotingError`` when no answer came and ``ResponseError`` when the answer is a
-refusal; both are ``RewindMQError``. Timeouts are RocketMQ's (``behaviour.md`` C.3).
+refusal; both are ``RewindMQError``. Timeouts are RocketMQ's (docs/spec/client.md C.3).
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from rewindmq.protocol.header.offset import (
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.client import RemotingClient
 
-API_TIMEOUT = 3.0
 OFFSET_TIMEOUT = 5.0
 SEND_BACK_TIMEOUT = 5.0
 LOCK_TIMEOUT = 1.0
@@ -54,13 +53,17 @@ class BrokerApi:
     """Requests over one ``RemotingClient``.
 
     Args:
-        namesrv_addrs: tried in turn, starting with the one that answered last (``wire.md`` 1.3).
+        namesrv_addrs: tried in turn, starting with the one that answered last (docs/spec/protocol.md 1.3).
         version: the MQVersion ordinal announced in every request.
+        timeout: seconds for an answer to 34, 35, 38, 46 and 105 (``mqClientApiTimeout``).
     """
 
-    def __init__(self, remoting: RemotingClient, namesrv_addrs: tuple[str, ...], version: int) -> None:
+    def __init__(
+        self, remoting: RemotingClient, namesrv_addrs: tuple[str, ...], version: int, timeout: float
+    ) -> None:
         self.remoting = remoting
         self.version = version
+        self._timeout = timeout
         self._namesrv_addrs = namesrv_addrs
         self._chosen = 0
 
@@ -68,9 +71,7 @@ class BrokerApi:
         """A request that announces this client's version."""
         return RemotingCommand(code, header, body, version=self.version)
 
-    async def invoke_name_server(
-        self, command: RemotingCommand, timeout: float = API_TIMEOUT
-    ) -> RemotingCommand:
+    async def invoke_name_server(self, command: RemotingCommand, timeout: float) -> RemotingCommand:
         """Ask the chosen name server, and when it does not answer the others.
 
         Raises:
@@ -92,7 +93,7 @@ class BrokerApi:
     async def topic_route(self, topic: str) -> TopicRouteData:
         """Code 105. Code 17 in the raised ``ResponseError`` means the topic has no route."""
         command = self.command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic))
-        response = await self.invoke_name_server(command)
+        response = await self.invoke_name_server(command, self._timeout)
         return decode_body(response.require_success(), TopicRouteData)
 
     @property
@@ -102,7 +103,7 @@ class BrokerApi:
 
     async def heartbeat(self, address: str, data: HeartbeatData) -> str | None:
         """HEART_BEAT (34); returns the broker's time scale, None if the broker is RocketMQ's."""
-        response = await self.remoting.invoke(address, self.heartbeat_command(data), API_TIMEOUT)
+        response = await self.remoting.invoke(address, self.heartbeat_command(data), self._timeout)
         scale = response.require_success().ext.get(TIME_SCALE)
         return None if scale is None else str(scale)
 
@@ -118,7 +119,7 @@ class BrokerApi:
         """Code 46: whether the broker can filter as a subscription asks."""
         body = CheckClientRequestBody(client_id, group, subscription)
         command = self.command(RequestCode.CHECK_CLIENT_CONFIG, None, body)
-        (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success()
+        (await self.remoting.invoke(address, command, self._timeout)).require_success()
 
     async def unregister_client(
         self, address: str, client_id: str, producer_group: str | None, consumer_group: str | None
@@ -126,14 +127,14 @@ class BrokerApi:
         """Code 35."""
         header = UnregisterClientRequestHeader(client_id, producer_group, consumer_group)
         command = self.command(RequestCode.UNREGISTER_CLIENT, header)
-        (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success()
+        (await self.remoting.invoke(address, command, self._timeout)).require_success()
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
         """Code 38: the client ids of a group, in no particular order."""
         command = self.command(
             RequestCode.GET_CONSUMER_LIST_BY_GROUP, GetConsumerListByGroupRequestHeader(group)
         )
-        response = (await self.remoting.invoke(address, command, API_TIMEOUT)).require_success()
+        response = (await self.remoting.invoke(address, command, self._timeout)).require_success()
         return decode_body(response, GetConsumerListByGroupResponseBody).consumer_id_list
 
     async def consumer_offset(

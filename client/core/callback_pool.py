@@ -1,8 +1,11 @@
-"""The few threads of RocketMQ's client that run callbacks and requests from brokers (``behaviour.md`` C.4).
+"""The few threads of RocketMQ's client that run callbacks and requests from brokers.
+
+Specification: docs/spec/client.md C.4.
 
 There are no threads here, only as many slots. A callback that does not wait takes none; a reset holds one
 for its whole duration, and when all are held, callbacks wait in the order they came: that is how pulls
-answered during a reset come to be handled after it (E.5). Source: 4.9.4 ``NettyRemotingClient``.
+answered during a reset come to be handled after it (docs/spec/races.md E.5). Source: 4.9.4
+``NettyRemotingClient``.
 """
 
 from __future__ import annotations

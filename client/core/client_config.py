@@ -17,6 +17,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 DEFAULT_INSTANCE_NAME = "DEFAULT"
 # RocketMQ's own fallback where the number of processors is not to be used.
 DEFAULT_CALLBACK_THREADS = 4
+DEFAULT_API_TIMEOUT_MS = 3_000
 NO_NAME_SERVER = "No name server address, please set it."
 
 
@@ -32,6 +33,8 @@ class ClientConfig:
         unit_name: a suffix of the client id, "" for none.
         client_callback_executor_threads: resets and callbacks of pulls that may go on at the same time, at
             least 1. RocketMQ takes the number of processors; see ``CallbackPool``.
+        mq_client_api_timeout: ms for an answer to a heartbeat, to the question for a route or for a group's
+            members, to a filter's check and to the good-bye; at least 1.
         own_switches: used instead of the profile's.
         wire: codec of every request; None negotiates, see ``RemotingClient``.
     """
@@ -43,6 +46,7 @@ class ClientConfig:
     client_ip: str = "127.0.0.1"
     unit_name: str = ""
     client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS
+    mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS
     own_switches: ClientProfile | None = None
 
     @property
@@ -52,7 +56,7 @@ class ClientConfig:
 
     @property
     def client_id(self) -> str:
-        """``ip@instanceName[@unitName]`` (``behaviour.md`` C.1)."""
+        """``ip@instanceName[@unitName]`` (docs/spec/client.md C.1)."""
         client_id = f"{self.client_ip}@{self.instance_name}"
         return f"{client_id}@{self.unit_name}" if self.unit_name else client_id
 
@@ -79,6 +83,7 @@ def make_config(
     client_ip: str = "127.0.0.1",
     unit_name: str = "",
     client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+    mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
     switches: ClientProfile | None = None,
 ) -> ClientConfig:
     """Check and complete what a user passes to a client's constructor.
@@ -89,7 +94,7 @@ def make_config(
         switches: single behaviours combined at will, instead of the profile's.
 
     Raises:
-        ClientError: no name server, an unusable address, IP, profile or wire, or no callback threads.
+        ClientError: no name server, an unusable address, IP, profile or wire; no callback threads; no time.
     """
     text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
     addresses = tuple(address.strip() for address in text.split(";") if address.strip())
@@ -106,6 +111,8 @@ def make_config(
         raise ClientError(f"client IP {client_ip!r} is no IP address") from None
     if client_callback_executor_threads < 1:
         raise ClientError("client_callback_executor_threads must be at least 1")
+    if mq_client_api_timeout < 1:
+        raise ClientError("mq_client_api_timeout must be at least 1")
     return ClientConfig(
         addresses,
         parse_choice(Profile, profile, "profile"),
@@ -114,5 +121,6 @@ def make_config(
         client_ip,
         unit_name,
         client_callback_executor_threads,
+        mq_client_api_timeout,
         switches,
     )

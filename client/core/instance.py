@@ -1,4 +1,4 @@
-"""ClientInstance: what producers and consumers with one client id share (``behaviour.md`` C.1 to C.5).
+"""ClientInstance: what producers and consumers with one client id share (docs/spec/client.md C.1 to C.5).
 
 One connection pool, one route table, one set of timers, one rebalance service. Source: RocketMQ 4.9.4
 ``MQClientInstance``.
@@ -62,7 +62,12 @@ class ClientInstance:
             wire=config.wire,
             greeting=lambda: self.api.heartbeat_command(self._heartbeat_data()),
         )
-        self.api: BrokerApi = BrokerApi(self.remoting, config.namesrv_addrs, self.switches.announced_version)
+        self.api: BrokerApi = BrokerApi(
+            self.remoting,
+            config.namesrv_addrs,
+            self.switches.announced_version,
+            config.mq_client_api_timeout / 1000,
+        )
         self.routes = RouteTable(self.api, self._on_route)
         self.unique_ids = UniqueIdGenerator(runtime, config.client_ip)
         self.callbacks = CallbackPool(config.client_callback_executor_threads)

@@ -1,4 +1,4 @@
-"""What orderly consumers of a release do about the locks of their queues (``behaviour.md`` C.5, C.11)."""
+"""What orderly consumers of a release do about the locks of their queues (docs/spec/client.md C.5, C.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client does differently from release to release (``behaviour.md`` C and D.10).
+"""What a client does differently from release to release (docs/spec/client.md C and docs/spec/reset.md D.10).
 
 One row per switch, one column per profile; nothing else in this package asks which release it imitates.
 """
@@ -41,7 +41,7 @@ class ClientProfile:
         consume_thread_max: default of that option.
         lite_pull_request: a lite pull consumer pulls with 361 instead of 11 (5.0.0).
         lock_rules: what orderly consumers do about the locks of their queues.
-        checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of ``behaviour.md`` E.2).
+        checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of docs/spec/races.md E.2).
         clears_dropped_queue: a reset empties the queues it drops.
         checks_dropped_on_empty_pull: an empty pull's answer moves the offset only while the queue is not
             dropped (fix F1 of E.18); no release looks.

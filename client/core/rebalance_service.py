@@ -1,4 +1,4 @@
-"""The clock of rebalancing, one per client instance (``behaviour.md`` C.3, C.5)."""
+"""The clock of rebalancing, one per client instance (docs/spec/client.md C.3, C.5)."""
 
 from __future__ import annotations
 

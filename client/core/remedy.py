@@ -1,4 +1,4 @@
-"""The remedies of ``behaviour.md`` E.18 that are switches of a client, one by one."""
+"""The remedies of docs/spec/races.md E.18 that are switches of a client, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client makes of a topic's route (``wire.md`` 5.1, 7.6; ``behaviour.md`` B.1)."""
+"""What a client makes of a topic's route (docs/spec/protocol.md 5.1, 7.6; docs/spec/broker.md B.1)."""
 
 from __future__ import annotations
 

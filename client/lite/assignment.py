@@ -1,4 +1,4 @@
-"""The queues a lite pull consumer pulls, each with its task (``behaviour.md`` C.14)."""
+"""The queues a lite pull consumer pulls, each with its task (docs/spec/client.md C.14)."""
 
 from __future__ import annotations
 

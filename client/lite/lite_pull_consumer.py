@@ -1,4 +1,4 @@
-"""LitePullConsumer: the client pulls ahead, the application polls and commits (``behaviour.md`` C.14).
+"""LitePullConsumer: the client pulls ahead, the application polls and commits (docs/spec/client.md C.14).
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumer`` and ``DefaultLitePullConsumerImpl``; what 5.3.3 does
 otherwise is in the profile.
@@ -20,7 +20,12 @@ from rewindmq.client.consume.rebalance import Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.consume.start_offset import start_offset
 from rewindmq.client.core.checks import require_topic
-from rewindmq.client.core.client_config import DEFAULT_CALLBACK_THREADS, DEFAULT_INSTANCE_NAME, make_config
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    make_config,
+)
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.lite.assigned_queue import AssignedQueue, ConsumeRequests
 from rewindmq.client.lite.assignment import LiteAssignment
@@ -107,6 +112,8 @@ class LitePullConsumer(LitePositions):
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
         switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
@@ -145,6 +152,7 @@ class LitePullConsumer(LitePositions):
         client_ip: str = "127.0.0.1",
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
         switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
@@ -155,6 +163,7 @@ class LitePullConsumer(LitePositions):
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
             switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))

@@ -1,4 +1,4 @@
-"""The pulls of one queue of a lite pull consumer (``behaviour.md`` C.14).
+"""The pulls of one queue of a lite pull consumer (docs/spec/client.md C.14).
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``: a synchronous pull after the other on a
 thread, here a task. Nothing is handed to a listener and nothing is corrected, so little of the push
@@ -130,7 +130,8 @@ class LitePullTask:
     def _accept(self, result: PullResult) -> None:
         assigned = self._assigned
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            # Only the pulls move; what is committed stays until something is polled (S6 of E.16).
+            # Only the pulls move; what is committed stays until something is polled (S6 of docs/spec/races.md
+            # E.16).
             _log.warning("The pull request offset illegal, %s %s", assigned.queue, result.next_begin_offset)
         if result.messages:
             assigned.process_queue.put_messages(result.messages)

@@ -1,4 +1,4 @@
-"""Producer: sends messages (``wire.md`` 3.3, 3.4; ``behaviour.md`` B.1, B.2).
+"""Producer: sends messages (docs/spec/protocol.md 3.3, 3.4; docs/spec/broker.md B.1, B.2).
 
 Source: RocketMQ 4.9.4 ``DefaultMQProducer`` and ``DefaultMQProducerImpl``.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
     DEFAULT_CALLBACK_THREADS,
     DEFAULT_INSTANCE_NAME,
     ClientConfig,
@@ -102,6 +103,8 @@ class Producer(Client):
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
         switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
@@ -133,6 +136,7 @@ class Producer(Client):
         client_ip: str = "127.0.0.1",
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
         switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
@@ -143,6 +147,7 @@ class Producer(Client):
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
             switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))

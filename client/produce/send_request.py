@@ -1,4 +1,4 @@
-"""From a message to the request that sends it (``wire.md`` 3.3, 6.4 to 6.7)."""
+"""From a message to the request that sends it (docs/spec/protocol.md 3.3, 6.4 to 6.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A producer whose messages are seen only if a local transaction commits (``behaviour.md`` B.14).
+"""A producer whose messages are seen only if a local transaction commits (docs/spec/broker.md B.14).
 
 Source: RocketMQ 4.9.4 ``TransactionMQProducer`` and ``DefaultMQProducerImpl#sendMessageInTransaction``.
 """
@@ -12,7 +12,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from rewindmq.client.core.application_error import ends_the_caller
-from rewindmq.client.core.client_config import DEFAULT_CALLBACK_THREADS, DEFAULT_INSTANCE_NAME
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+)
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.produce.producer import SEND_TIMEOUT, Producer
 from rewindmq.client.produce.send_result import SendResult, SendStatus
@@ -81,6 +85,8 @@ class TransactionProducer(Producer):
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
         switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
@@ -110,6 +116,7 @@ class TransactionProducer(Producer):
         client_ip: str = "127.0.0.1",
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
         switches: ClientProfile | None = None,
     ) -> None:
         super().__init__(
@@ -131,6 +138,7 @@ class TransactionProducer(Producer):
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
             switches=switches,
         )
         self._listener = listener

@@ -1,4 +1,4 @@
-"""PullConsumer: the application asks for messages and keeps the offsets (``behaviour.md`` C.13).
+"""PullConsumer: the application asks for messages and keeps the offsets (docs/spec/client.md C.13).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPullConsumer`` and ``DefaultMQPullConsumerImpl``.
 """
@@ -16,7 +16,12 @@ from rewindmq.client.consume.pull_result import PullResult
 from rewindmq.client.consume.queue_reader import QueueReader
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
-from rewindmq.client.core.client_config import DEFAULT_CALLBACK_THREADS, DEFAULT_INSTANCE_NAME, make_config
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    make_config,
+)
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.pull import replay
 from rewindmq.protocol.body.heartbeat import (
@@ -58,6 +63,8 @@ class PullConsumer(QueueReader):
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
         switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
@@ -82,6 +89,7 @@ class PullConsumer(QueueReader):
         client_ip: str = "127.0.0.1",
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
         switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
@@ -92,6 +100,7 @@ class PullConsumer(QueueReader):
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
             switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))

@@ -1,4 +1,4 @@
-"""Replaying what was stored between two moments, without touching any offset (``behaviour.md`` C.13)."""
+"""Replaying what was stored between two moments, without touching any offset (docs/spec/client.md C.13)."""
 
 from __future__ import annotations
 

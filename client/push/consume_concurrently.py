@@ -1,4 +1,4 @@
-"""Handing pulled messages to the listener, many batches at a time (``behaviour.md`` C.10).
+"""Handing pulled messages to the listener, many batches at a time (docs/spec/client.md C.10).
 
 Source: RocketMQ 4.9.4 ``ConsumeMessageConcurrentlyService``. Where Java has a thread pool, this has up to
 ``consume_thread_max`` worker tasks that live while there is work; plain listeners run on the runtime's
@@ -159,7 +159,10 @@ class ConsumeConcurrentlyService:
                 await next_turn()
 
     async def _consume(self, batch: _Batch) -> None:
-        """One batch; ``dropped`` is looked at before and after the listener (G1 and G2 of E.2)."""
+        """One batch; ``dropped`` is looked at before and after the listener.
+
+        Specification: G1 and G2 of docs/spec/races.md E.2.
+        """
         messages, queue, process_queue = batch
         if process_queue.dropped:
             return

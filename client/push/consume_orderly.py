@@ -1,4 +1,4 @@
-"""Handing pulled messages to the listener in order, queue by queue (``behaviour.md`` C.11).
+"""Handing pulled messages to the listener in order, queue by queue (docs/spec/client.md C.11).
 
 Source: RocketMQ 4.9.4 ``ConsumeMessageOrderlyService``. Where Java has a thread that goes through a queue's
 messages, this has a task; it holds the queue's monitor, so that a queue taken over anew waits until the
@@ -244,7 +244,7 @@ class ConsumeOrderlyService:
 
         Unlike a concurrent one, a listener's result is looked at after its queue was given up too: messages
         go back or are sent away, and only the commit is left out. Where a reset has emptied the queue,
-        there is nothing to commit, and the task ends (guard G7 of ``behaviour.md`` E.2).
+        there is nothing to commit, and the task ends (guard G7 of docs/spec/races.md E.2).
         """
         action = _ACTIONS[batch.context.auto_commit, status]
         goes_on, commits = await action(self, batch)

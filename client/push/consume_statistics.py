@@ -1,4 +1,6 @@
-"""How fast a push consumer pulls and consumes, by topic: ``statusTable`` of a 307 answer (``wire.md`` 5.6).
+"""How fast a push consumer pulls and consumes, by topic: ``statusTable`` of a 307 answer.
+
+Specification: docs/spec/protocol.md 5.6.
 
 Source: RocketMQ 4.9.4 ``ConsumerStatsManager``, over the same spans: rates over the last minute, failures
 over the last hour. There each message is counted in a table; here each ProcessQueue counts for itself, and

@@ -1,4 +1,4 @@
-"""Handing a listener one message because an administrator says so, 309 (``wire.md`` 5.8).
+"""Handing a listener one message because an administrator says so, 309 (docs/spec/protocol.md 5.8).
 
 Source: RocketMQ 4.9.4 ``consumeMessageDirectly`` of both consume services. The message goes to the listener
 beside all that is pulled; no offset moves, and a failure is told and not repeated.

@@ -1,8 +1,8 @@
 """Messages whose listener does not come to an end are sent back, so that their queue can go on.
 
-Source: RocketMQ 4.9.4 ``ProcessQueue#cleanExpiredMsg`` (``behaviour.md`` C.6): only the first messages of a
-queue are looked at, as they hold up its progress. As there, that progress is committed with the next message
-that is consumed.
+Source: RocketMQ 4.9.4 ``ProcessQueue#cleanExpiredMsg`` (docs/spec/client.md C.6): only the first messages of
+a queue are looked at, as they hold up its progress. As there, that progress is committed with the next
+message that is consumed.
 """
 
 from __future__ import annotations

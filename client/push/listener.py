@@ -35,8 +35,8 @@ class ReconsumeLater:
 
 ListenerResult = ConsumeConcurrentlyStatus | ReconsumeLater | None
 # Called with one batch of at most ``consume_message_batch_max_size`` messages of one queue. None, or an
-# exception, means RECONSUME_LATER (behaviour.md C.10). A plain function runs on a worker thread, an async
-# one on the event loop.
+# exception, means RECONSUME_LATER (docs/spec/client.md C.10). A plain function runs on a worker thread, an
+# async one on the event loop.
 MessageListener = Callable[[Sequence[MessageExt]], ListenerResult | Awaitable[ListenerResult]]
 
 
@@ -70,7 +70,7 @@ class ConsumeOrderlyContext:
 
 OrderlyResult = ConsumeOrderlyStatus | None
 # Called with one batch of a queue after the other, never two of one queue at the same time. None, or an
-# exception, means SUSPEND_CURRENT_QUEUE_A_MOMENT (behaviour.md C.11).
+# exception, means SUSPEND_CURRENT_QUEUE_A_MOMENT (docs/spec/client.md C.11).
 MessageListenerOrderly = Callable[
     [Sequence[MessageExt], ConsumeOrderlyContext], OrderlyResult | Awaitable[OrderlyResult]
 ]

@@ -1,4 +1,7 @@
-"""OrderlyPullLoop: the pulls of a queue that is consumed in order and needs a lock (``behaviour.md`` C.7)."""
+"""OrderlyPullLoop: the pulls of a queue that is consumed in order and needs a lock.
+
+Specification: docs/spec/client.md C.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PullLoop: the pulls of one queue of a push consumer, one after the other (``behaviour.md`` C.7).
+"""PullLoop: the pulls of one queue of a push consumer, one after the other (docs/spec/client.md C.7).
 
 One outstanding request per queue, driven by callbacks: no task per pull. Source: RocketMQ 4.9.4
 ``DefaultMQPushConsumerImpl#pullMessage``, with 5.3.3's differences taken from the profile.
@@ -195,7 +195,7 @@ class PullLoop:
     def _on_empty(self) -> None:
         """Nothing to consume up to the next offset: that much is progress, unless messages are cached."""
         process_queue = self.process_queue
-        # No release looks at ``dropped`` here: the hole of behaviour.md E.4.
+        # No release looks at ``dropped`` here: the hole of docs/spec/races.md E.4.
         is_ignored = process_queue.dropped and self._instance.switches.checks_dropped_on_empty_pull
         if process_queue.cached_count == 0 and not is_ignored:
             self._consumer.offset_store.update(

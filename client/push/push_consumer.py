@@ -1,4 +1,4 @@
-"""PushConsumer: messages come to a listener (``behaviour.md`` C.2 to C.12).
+"""PushConsumer: messages come to a listener (docs/spec/client.md C.2 to C.12).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl``, concurrent consumption.
 """
@@ -18,7 +18,12 @@ from rewindmq.client.consume.queue_locks import QueueLocks
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.consume.start_offset import start_offset
-from rewindmq.client.core.client_config import DEFAULT_CALLBACK_THREADS, DEFAULT_INSTANCE_NAME, make_config
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    make_config,
+)
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.produce.producer import make_trace_dispatcher
 from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
@@ -103,6 +108,8 @@ class PushConsumer(EpochConsumer):
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
         client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
         switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Attributes:
@@ -147,6 +154,7 @@ class PushConsumer(EpochConsumer):
         client_ip: str = "127.0.0.1",
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
         switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
@@ -157,6 +165,7 @@ class PushConsumer(EpochConsumer):
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
             switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
@@ -241,7 +250,7 @@ class PushConsumer(EpochConsumer):
         await self.rebalance()
 
     async def reset_offset_by_timestamp(self, timestamp: int) -> None:
-        """Rewind this consumer alone, topic after topic (``behaviour.md`` D.13); 10 s each.
+        """Rewind this consumer alone, topic after topic (docs/spec/reset.md D.13); 10 s each.
 
         Args:
             timestamp: ms.

@@ -1,8 +1,9 @@
-"""What a consumer does when a broker tells it to reset its offsets, code 220 (``behaviour.md`` D.5).
+"""What a consumer does when a broker tells it to reset its offsets, code 220 (docs/spec/reset.md D.5).
 
 RUNNING → SUSPENDED → (10 s) → APPLYING → RUNNING, as RocketMQ's ``MQClientInstance#resetOffset``. Its holes
-are kept on purpose (E.2): pulls in flight are neither cancelled nor waited for, the apply pass goes over the
-queues owned *then* and does not mark them dropped, and nobody checks that the commits arrived.
+are kept on purpose (docs/spec/races.md E.2): pulls in flight are neither cancelled nor waited for, the apply
+pass goes over the queues owned *then* and does not mark them dropped, and nobody checks that the commits
+arrived.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Sending a message to the retry topic of a consumer's own group, as a producer would (C.11).
+"""Sending a message to the retry topic of a consumer's own group, as a producer would.
+
+Specification: docs/spec/client.md C.11.
 
 The broker puts it among the dead letters when it was consumed often enough. Source: RocketMQ 4.9.4
 ``ConsumeMessageOrderlyService#sendMessageBack`` and ``DefaultMQProducerImpl#sendKernelImpl``.

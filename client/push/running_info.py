@@ -1,4 +1,4 @@
-"""What a push consumer adds to its running info (307, ``wire.md`` 5.6).
+"""What a push consumer adds to its running info (307, docs/spec/protocol.md 5.6).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPushConsumerImpl#consumerRunningInfo``, ``MQClientInstance``.
 """

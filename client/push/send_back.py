@@ -1,4 +1,6 @@
-"""Sending a message back, so that its group gets it again later (``behaviour.md`` B.13, C.10).
+"""Sending a message back, so that its group gets it again later.
+
+Specification: docs/spec/broker.md B.13, docs/spec/client.md C.10.
 
 Source: RocketMQ 4.9.4 ``DefaultMQPushConsumerImpl#sendMessageBack``.
 """

@@ -1,7 +1,7 @@
 """Where a timestamp must lead, worked out from store times alone.
 
 The broker searches its consume queue by bisection; this reads the whole queue and applies the rule of
-``behaviour.md`` B.10 to it, so that neither can hide a mistake of the other.
+docs/spec/broker.md B.10 to it, so that neither can hide a mistake of the other.
 """
 
 from __future__ import annotations

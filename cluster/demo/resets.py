@@ -21,7 +21,7 @@ from rewindmq.protocol.points import Point
 # Notices to one client instance wait for each other (4.9.0 and later): 10 s for each broker.
 _SECONDS_TO_RESET: Final = 60.0
 _SUSPENSIONS: Final = 5
-# A pull that met a suspension is tried again every second (``behaviour.md`` C.12).
+# A pull that met a suspension is tried again every second (docs/spec/client.md C.12).
 _PULLS_BACK_SECONDS: Final = 2.0
 _WAKING_SECONDS: Final = 5.0
 _MIN_BACKLOG: Final = 80
@@ -207,7 +207,7 @@ def _verify_skipped(stage: Stage, name: str, before: int, backlog: Mapping[Messa
     """Every message of the backlog is skipped, but for those delivered before their queue was dropped.
 
     Notices are carried out one after another, and each ends with a resumption: until the next one is taken
-    up, queues that it concerns are consumed (``behaviour.md`` D.5).
+    up, queues that it concerns are consumed (docs/spec/reset.md D.5).
     """
     dropped: set[MessageQueue] = set()
     early: set[tuple[MessageQueue, int]] = set()

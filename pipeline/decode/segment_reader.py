@@ -150,7 +150,7 @@ class SegmentReader:
         """The first intact record that begins in [start, stop); None when there is none.
 
         Found by its magic, its own log position and its lengths: bytes within a body that look like all of
-        it do not occur by chance (``store.md`` 13.2).
+        it do not occur by chance (docs/spec/store.md 13.2).
         """
         segment = self._segment
         position = start

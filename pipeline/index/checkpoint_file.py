@@ -1,4 +1,4 @@
-"""The store's ``checkpoint`` (``store.md`` 6), of which only the named times are changed."""
+"""The store's ``checkpoint`` (docs/spec/store.md 6), of which only the named times are changed."""
 
 from __future__ import annotations
 

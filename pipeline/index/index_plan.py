@@ -40,7 +40,7 @@ def previous_index(files: Files, folder: str | None, entries: int, log_begin: in
 
     Args:
         entries: maxIndexNum.
-        log_begin: files that end below it are left out, but never the newest (``store.md`` 5.6).
+        log_begin: files that end below it are left out, but never the newest (docs/spec/store.md 5.6).
     """
     names = [] if folder is None else [entry.name for entry in files.list(f"{folder}/{INDEX_FOLDER}")]
     if not names:

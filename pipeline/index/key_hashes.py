@@ -1,4 +1,4 @@
-"""The hashes under which messages are indexed (``store.md`` 5.3), for many messages at once."""
+"""The hashes under which messages are indexed (docs/spec/store.md 5.3), for many messages at once."""
 
 from __future__ import annotations
 

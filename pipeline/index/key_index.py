@@ -1,4 +1,4 @@
-"""Key index files, byte for byte as a broker of 4.9.4 makes them from the same log (``store.md`` 5).
+"""Key index files, byte for byte as a broker of 4.9.4 makes them from the same log (docs/spec/store.md 5).
 
 Entries have their numbers before any file is written, so each file is the work of one task.
 """

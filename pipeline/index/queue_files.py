@@ -1,7 +1,7 @@
 """The files of one consume queue and of its time index, written from first to last.
 
-Rules for units are RocketMQ's (``store.md`` 4.4), as ``broker.store.consume_queue`` has them when it builds
-units from the log.
+Rules for units are RocketMQ's (docs/spec/store.md 4.4), as ``broker.store.consume_queue`` has them when it
+builds units from the log.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class QueueWriter:
 def kept_files(files: Files, folder: str, log_begin: int) -> list[PositionedFile]:
     """The files of a queue, without those at its front of which every record lies below ``log_begin``.
 
-    The last one always stays (``store.md`` 11.2).
+    The last one always stays (docs/spec/store.md 11.2).
     """
     found = positioned_files(files, folder)
     first = 0

@@ -65,7 +65,9 @@ class QueuePlan(NamedTuple):
 
 
 def write_pieces(pieces: DataFrame, plan: QueuePlan) -> QueueSummary:
-    """Write ``consumequeue/`` (``store.md`` 4.1 to 4.4) and ``timeindex/`` of these pieces, in one Spark job.
+    """Write ``consumequeue/`` and ``timeindex/`` of these pieces, in one Spark job.
+
+    Specification: docs/spec/store.md 4.1 to 4.4.
 
     Each worker needs memory for the units of one file, and for what Spark's sort keeps.
 

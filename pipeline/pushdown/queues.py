@@ -89,7 +89,7 @@ def _belongs(snapshot: StoreSnapshot, view: QueueView) -> bool:
 
 def _agrees(snapshot: StoreSnapshot, view: QueueView, index: int) -> bool:
     """Whether a unit's record names the unit's number; after a gap a broker numbers units anew
-    (``store.md`` 4.6)."""
+    (docs/spec/store.md 4.6)."""
     unit = view.unit(index)
     segment = None if unit is None else snapshot.segment_of(unit[0])
     if unit is None or segment is None:

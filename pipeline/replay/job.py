@@ -230,7 +230,7 @@ def _queue_plan(queue: _Queue, found: Found) -> QueuePlan:
 
 
 def _without_offset(view: QueueView) -> str:
-    """``behaviour.md`` B.9 and C.9."""
+    """docs/spec/broker.md B.9 and docs/spec/client.md C.9."""
     if view.max_offset == 0:
         return "starts at 0: the queue is empty"
     if view.min_offset == 0:

@@ -12,7 +12,7 @@ FORMAT: Final = 1
 
 
 class Mode(StrEnum):
-    """Which release's search by time sets the target (``behaviour.md`` B.10)."""
+    """Which release's search by time sets the target (docs/spec/broker.md B.10)."""
 
     # 4.2.0 to 5.1.0.
     NEAREST = "nearest"

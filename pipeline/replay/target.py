@@ -29,7 +29,7 @@ def parse_target(text: str) -> Target:
     Args:
         text: a time as ``parse_moment`` takes it; ``offset:N``; or ``-1``, ``max`` or ``now`` for the end of
             every queue. ``now`` is the end in 4.9.3 to 4.9.8 and, by the search, in 5.1.1 and later
-            (``behaviour.md`` D.1); 4.2.0 to 4.9.2 replay one message of each queue.
+            (docs/spec/reset.md D.1); 4.2.0 to 4.9.2 replay one message of each queue.
 
     Raises:
         PipelineError: it is none of these.

@@ -1,4 +1,4 @@
-"""The consistency checks of a store (``store.md`` 13.9), and the proofs for what was made from it."""
+"""The consistency checks of a store (docs/spec/store.md 13.6), and the proofs for what was made from it."""
 
 from __future__ import annotations
 

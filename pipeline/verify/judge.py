@@ -37,7 +37,7 @@ _RESULT_SCHEMA: Final = pa.schema(
         ("examples", pa.list_(pa.string())),
     ]
 )
-# At or below it, a tagsCode is a place in the ext files (``store.md`` 4.2).
+# At or below it, a tagsCode is a place in the ext files (docs/spec/store.md 4.2).
 _EXT_ADDRESS: Final = -(2**31) - 1
 
 _Bools = npt.NDArray[np.bool_]

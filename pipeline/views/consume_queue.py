@@ -21,7 +21,7 @@ _PART_BYTES: Final = 16 << 20
 
 class ConsumeQueueReader(StoreReader):
     """Rows of the consume queues. Filler in front of a queue's first unit, and what stands behind its last
-    one, are no units (``store.md`` 4.5)."""
+    one, are no units (docs/spec/store.md 4.5)."""
 
     def __init__(self, options: ReadOptions, names: Sequence[str]) -> None:
         """

@@ -37,7 +37,7 @@ class OffsetsReader(StoreReader):
 
 
 def _rows(snapshot: StoreSnapshot) -> Iterator[Mapping[str, Any]]:
-    """An entry that is not of the form that brokers use for queries (``store.md`` 8.4) has no group."""
+    """An entry that is not of the form that brokers use for queries (docs/spec/store.md 8.4) has no group."""
     bounds: dict[tuple[str, int], tuple[int, int] | None] = {}
     for key, queues in snapshot.config("consumerOffset.json").get("offsetTable", {}).items():
         pieces = key.split(_SEPARATOR)

@@ -1,4 +1,4 @@
-"""Typed bodies, named as RocketMQ's Java classes (``wire.md`` 5)."""
+"""Typed bodies, named as RocketMQ's Java classes (docs/spec/protocol.md 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts: body of 54 (``wire.md`` 5.8)."""
+"""Accounts: body of 54 (docs/spec/protocol.md 5.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster as the name server sees it, body of 106 (``wire.md`` 5.2)."""
+"""The cluster as the name server sees it, body of 106 (docs/spec/protocol.md 5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is connected: bodies of 203, 204, 328 (``wire.md`` 5.7)."""
+"""Who is connected: bodies of 203, 204, 328 (docs/spec/protocol.md 5.7)."""
 
 from __future__ import annotations
 

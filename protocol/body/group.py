@@ -1,4 +1,4 @@
-"""Consumer groups: bodies of 38, 200, 201, 300, 352 (``wire.md`` 5.7)."""
+"""Consumer groups: bodies of 38, 200, 201, 300, 352 (docs/spec/protocol.md 5.7)."""
 
 from __future__ import annotations
 

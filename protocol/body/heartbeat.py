@@ -1,4 +1,4 @@
-"""What clients say about themselves, body of 34 and 46 (``wire.md`` 5.3, 5.7)."""
+"""What clients say about themselves, body of 34 and 46 (docs/spec/protocol.md 5.3, 5.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of texts: body of 28, 219 and of the answer to 103 (``wire.md`` 5.8)."""
+"""A table of texts: body of 28, 219 and of the answer to 103 (docs/spec/protocol.md 5.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queue locks of orderly consumers: bodies of 41 and 42 (``wire.md`` 5.7)."""
+"""Queue locks of orderly consumers: bodies of 41 and 42 (docs/spec/protocol.md 5.7)."""
 
 from __future__ import annotations
 

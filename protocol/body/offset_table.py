@@ -1,4 +1,4 @@
-"""Tables of offsets: bodies of 220, 221, 222, 223, 43, 45, 308 (``wire.md`` 5.5, 5.7)."""
+"""Tables of offsets: bodies of 220, 221, 222, 223, 43, 45, 308 (docs/spec/protocol.md 5.5, 5.7)."""
 
 from __future__ import annotations
 

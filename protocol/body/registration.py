@@ -1,4 +1,4 @@
-"""Topics of a broker: bodies of 103, 21, 322, 351 (``wire.md`` 5.4)."""
+"""Topics of a broker: bodies of 103, 21, 322, 351 (docs/spec/protocol.md 5.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The route of a topic, body of 105 (``wire.md`` 5.1)."""
+"""The route of a topic, body of 105 (docs/spec/protocol.md 5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer is doing: bodies of 307 and 309 (``wire.md`` 5.6, 5.8)."""
+"""What a consumer is doing: bodies of 307 and 309 (docs/spec/protocol.md 5.6, 5.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics: bodies of 202, 208, 303, 315, 317, 321 (``wire.md`` 5.5, 5.7, 5.8)."""
+"""Statistics: bodies of 202, 208, 303, 315, 317, 321 (docs/spec/protocol.md 5.5, 5.7, 5.8)."""
 
 from __future__ import annotations
 

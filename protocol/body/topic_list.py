@@ -1,4 +1,4 @@
-"""Names of topics: body of 206, 224, 304, 305, 311 to 313 (``wire.md`` 5.8)."""
+"""Names of topics: body of 206, 224, 304, 305, 311 to 313 (docs/spec/protocol.md 5.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Header codecs: three ways to write one header, chosen by the frame's type byte (``wire.md`` 2)."""
+"""Header codecs: three ways to write one header, chosen by the frame's type byte.
+
+Specification: docs/spec/protocol.md 2.
+"""
 
 from __future__ import annotations
 

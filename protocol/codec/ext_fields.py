@@ -1,4 +1,4 @@
-"""Ext fields as text, the form JSON and ROCKETMQ headers carry them in (``wire.md`` 2.1)."""
+"""Ext fields as text, the form JSON and ROCKETMQ headers carry them in (docs/spec/protocol.md 2.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type 0: the header as one JSON object, what official clients speak (``wire.md`` 2.1)."""
+"""Type 0: the header as one JSON object, what official clients speak (docs/spec/protocol.md 2.1)."""
 
 from __future__ import annotations
 

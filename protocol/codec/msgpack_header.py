@@ -1,4 +1,4 @@
-"""Type 2: the header as one msgpack array, RewindMQ's native codec (``wire.md`` 2.4)."""
+"""Type 2: the header as one msgpack array, RewindMQ's native codec (docs/spec/protocol.md 2.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type 1: the header in RocketMQ's own binary form (``wire.md`` 2.2)."""
+"""Type 1: the header in RocketMQ's own binary form (docs/spec/protocol.md 2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of broker administration (``wire.md`` 3.6)."""
+"""Headers of broker administration (docs/spec/protocol.md 3.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers about clients: 34, 35, 38, 40, 307 (``wire.md`` 3.2)."""
+"""Headers about clients: 34, 35, 38, 40, 307 (docs/spec/protocol.md 3.2)."""
 
 from __future__ import annotations
 

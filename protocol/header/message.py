@@ -1,4 +1,4 @@
-"""Headers about single messages: 12, 33, 36, 37, 39, 309, 323 (``wire.md`` 3.2, 3.6)."""
+"""Headers about single messages: 12, 33, 36, 37, 39, 309, 323 (docs/spec/protocol.md 3.2, 3.6)."""
 
 from __future__ import annotations
 

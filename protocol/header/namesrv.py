@@ -1,4 +1,4 @@
-"""Headers of the name server's requests (``wire.md`` 3.5)."""
+"""Headers of the name server's requests (docs/spec/protocol.md 3.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of offset queries and commits: 14, 15, 29, 30, 31, 32 (``wire.md`` 3.2)."""
+"""Headers of offset queries and commits: 14, 15, 29, 30, 31, 32 (docs/spec/protocol.md 3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of the pulls, 11 and 361 (``wire.md`` 3.2)."""
+"""Headers of the pulls, 11 and 361 (docs/spec/protocol.md 3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Headers of offset reset and its progress: 220, 221, 222, 223, 314 (``wire.md`` 3.2, 3.6), and 190002."""
+"""Headers of offset reset and its progress: 220, 221, 222, 223, 314, and 190002.
+
+Specification: docs/spec/protocol.md 3.2, 3.6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of the sends: 10, 310, 320, 324, 325 and the push of a reply, 326 (``wire.md`` 3.3)."""
+"""Headers of the sends: 10, 310, 320, 324, 325 and the push of a reply, 326 (docs/spec/protocol.md 3.3)."""
 
 from __future__ import annotations
 

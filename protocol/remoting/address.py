@@ -1,4 +1,4 @@
-"""``host:port`` texts, the form of every address on the wire (``wire.md`` 7.6)."""
+"""``host:port`` texts, the form of every address on the wire (docs/spec/protocol.md 7.6)."""
 
 from __future__ import annotations
 

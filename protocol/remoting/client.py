@@ -27,12 +27,12 @@ _NO_HANDLERS: Final = MappingProxyType[int, Handler]({})
 class RemotingClient(Endpoint):
     """Sends requests to any number of servers, over one connection each, made when first needed.
 
-    Codec: nobody advertises msgpack (``wire.md`` 2.4). A first connection to an address speaks it; when the
-    peer closes that connection without having sent a byte, the address is taken for one that speaks JSON,
-    and the requests that were waiting are sent once more in JSON. Nobody would learn that a oneway request
-    has to be, so before one goes to a peer that has not spoken yet, a ``greeting`` is sent and its answer
-    waited for. The guess is forgotten when JSON gets no byte out of the peer either or no connection can be
-    made, so a server of ours that just died is not taken for a JSON speaker for good.
+    Codec: nobody advertises msgpack (docs/spec/protocol.md 2.4). A first connection to an address speaks it;
+    when the peer closes that connection without having sent a byte, the address is taken for one that speaks
+    JSON, and the requests that were waiting are sent once more in JSON. Nobody would learn that a oneway
+    request has to be, so before one goes to a peer that has not spoken yet, a ``greeting`` is sent and its
+    answer waited for. The guess is forgotten when JSON gets no byte out of the peer either or no connection
+    can be made, so a server of ours that just died is not taken for a JSON speaker for good.
 
     Args:
         handlers: request code to handler, for requests the servers send.

@@ -44,7 +44,10 @@ def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:
 
 
 def accepts_standard_json(request: RemotingCommand) -> bool:
-    """Whether the requester wants strict JSON bodies (``wire.md`` 5.1): by version, or by saying so."""
+    """Whether the requester wants strict JSON bodies: by version, or by saying so.
+
+    Specification: docs/spec/protocol.md 5.1.
+    """
     if request.version >= MQVersion.V4_9_4:
         return True
     return str(request.ext.get(_STRICT_JSON_KEY, "")).lower() == "true"

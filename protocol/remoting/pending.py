@@ -24,9 +24,9 @@ _SLACK_SECONDS: Final = 0.001
 class PendingRequests:
     """The table of one connection.
 
-    Opaque numbers start at 1, because ali-ons takes 0 for "unset" (``wire.md`` 1.2), and wrap within the
-    positive int32 range, skipping those still in use. One timer stands for all requests: it is set for the
-    earliest deadline known when it was set, and only while something is pending.
+    Opaque numbers start at 1, because ali-ons takes 0 for "unset" (docs/spec/protocol.md 1.2), and wrap
+    within the positive int32 range, skipping those still in use. One timer stands for all requests: it is set
+    for the earliest deadline known when it was set, and only while something is pending.
     """
 
     __slots__ = ("_loop", "_opaque", "_peer", "_sweep_at", "_table", "_timer", "_timers")

@@ -168,7 +168,7 @@ class TcpNetwork:
     """Real TCP through the running event loop; Nagle's algorithm off.
 
     Names are bound on IPv4 only, so that port 0 means one port and addresses stay readable for old clients
-    (``wire.md`` 9, trap 18); an IPv6 literal is bound as given.
+    (docs/spec/protocol.md T18); an IPv6 literal is bound as given.
     """
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:

@@ -1,4 +1,7 @@
-"""The unique message id, property UNIQ_KEY (``wire.md`` 6.7): the producer's, or that of a broker of 5.x."""
+"""The unique message id, property UNIQ_KEY: the producer's, or that of a broker of 5.x.
+
+Specification: docs/spec/protocol.md 6.7.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE, JudgeFrom, Verdict, 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, Lab
 
-# A consumer looks for changes of its group every 20 s (behaviour.md C.3), plus what a pull may take.
+# A consumer looks for changes of its group every 20 s (docs/spec/client.md C.3), plus what a pull may take.
 HANDOVER_SECONDS: Final = 25.0
 
 

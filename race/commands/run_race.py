@@ -173,8 +173,8 @@ def _meta(outcome: Outcome) -> ReportMeta:
         "seed" if plan.staging == "simulated" else "run": str(outcome.number),
         "documented": outcome_text(plan.documented),
     }
-    text = f"In {scenario.versions}. Closed by {scenario.closed_by}."
-    return ReportMeta(f"{scenario.id}: {scenario.title} ({scenario.section})", facts, text)
+    text = f"In {scenario.versions}. Closed by {scenario.closed_by}. More: docs/race/{scenario.id}.md."
+    return ReportMeta(f"{scenario.id}: {scenario.title}", facts, text)
 
 
 def _write_report(path: Path, outcome: Outcome) -> None:

@@ -35,7 +35,7 @@ _LETTERS: Final = MappingProxyType({"a": "producerGroup", "b": "topic", "e": "qu
 _SHORT_CODES: Final = frozenset(
     (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
 )
-_KNOWN_CODES: Final = frozenset(RequestCode)
+_CODE_NAMES: Final = MappingProxyType({int(code): code.name for code in RequestCode})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def code_name(code: int | None) -> str:
     """RocketMQ's name of a request code, or its digits."""
     if code is None:
         return "UNKNOWN"
-    return RequestCode(code).name if code in _KNOWN_CODES else str(code)
+    return _CODE_NAMES.get(code) or str(code)
 
 
 def describe_request(command: RemotingCommand) -> Asked:

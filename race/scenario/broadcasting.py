@@ -1,4 +1,4 @@
-"""BROADCAST: a group that was clustering once and is broadcasting now (``behaviour.md`` D.6)."""
+"""BROADCAST: a group that was clustering once and is broadcasting now (docs/spec/reset.md D.6)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _replay(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="BROADCAST",
     title="a broadcasting member reads its own file again",
-    section="D.6",
+    section="docs/spec/reset.md D.6",
     versions="4.2.0, 4.9.4",
     closed_by="a file that is written when a queue is given up (5.2.0)",
     cases=cases(

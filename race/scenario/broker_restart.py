@@ -1,4 +1,4 @@
-"""R11: the broker restarts at the end of the wait (``behaviour.md`` E.14)."""
+"""R11: the broker restarts at the end of the wait (docs/spec/races.md E.14)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R11",
     title="the broker restarts at the end of the wait",
-    section="E.14",
+    section="docs/spec/races.md E.14",
     versions="all classic",
-    closed_by="targets on disk before the reset is acknowledged; an acknowledged commit (F9) would notice",
+    closed_by="targets on disk before the reset is acknowledged; an acknowledged commit would notice",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         # The mark is not collected by then: S3.

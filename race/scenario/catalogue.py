@@ -1,4 +1,4 @@
-"""Every race of ``behaviour.md`` E.3 to E.16."""
+"""Every race of docs/spec/races.md E.3 to E.16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R10: a pull that carries an offset arrives during the wait (``behaviour.md`` E.13)."""
+"""R10: a pull that carries an offset arrives during the wait (docs/spec/races.md E.13)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R10",
     title="a pull with the commit flag arrives during the wait",
-    section="E.13",
+    section="docs/spec/races.md E.13",
     versions="none classic; with server-side resets it is S1",
     closed_by="the wait itself",
     cases=cases(

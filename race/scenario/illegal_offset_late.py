@@ -1,10 +1,11 @@
-"""R3a: a pull answered OFFSET_ILLEGAL during the wait (``behaviour.md`` E.6)."""
+"""R3a: a pull answered OFFSET_ILLEGAL during the wait (docs/spec/races.md E.6)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from rewindmq.client.core.remedy import Remedy
+from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
 from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
@@ -20,7 +21,9 @@ async def play(stage: Stage) -> None:
     await stage.open(members=2)
     # A consumer starts on an offset that its queue has not reached: the answer to its pull is 21 ...
     await stale_offset(stage, _COUNT)
-    illegal = stage.hold(pull(STALE * _COUNT, form=Form.RESPONSE), member="B")
+    # (A broker that knows B's subscription by an older heartbeat refuses the first pull with 25.)
+    is_illegal = pull(STALE * _COUNT, form=Form.RESPONSE, response_code=ResponseCode.PULL_OFFSET_MOVED)
+    illegal = stage.hold(is_illegal, member="B")
     await stage.member("B", listener=ListenerPlan(seconds=3.0), options=ONE_THREAD)
     # ... and is under way when the reset comes.
     await illegal.wait()
@@ -35,9 +38,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R3a",
     title="a pull in flight is answered OFFSET_ILLEGAL; its correction runs 10 s later, after the wait",
-    section="E.6",
+    section="docs/spec/races.md E.6",
     versions="up to 5.1.4; 5.3.3 corrects at once, and the wait misses the queue",
-    closed_by="cancelled pulls (F3)",
+    closed_by="cancelled pulls (remedy F3)",
     cases=cases(
         # Before 5.2.0 the replay has begun when it is taken away.
         classic={

@@ -1,4 +1,4 @@
-"""R3b: an OFFSET_ILLEGAL from before the reset is corrected during the wait (``behaviour.md`` E.6)."""
+"""R3b: an OFFSET_ILLEGAL from before the reset is corrected during the wait (docs/spec/races.md E.6)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R3b",
     title="an OFFSET_ILLEGAL from before the reset is corrected during the wait",
-    section="E.6",
+    section="docs/spec/races.md E.6",
     versions="up to 5.1.4; 5.3.3 corrects at once",
     closed_by="a correction at once (5.2.0)",
     cases=cases(

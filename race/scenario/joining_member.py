@@ -1,4 +1,4 @@
-"""R6: a consumer joins during the wait (``behaviour.md`` E.9)."""
+"""R6: a consumer joins during the wait (docs/spec/races.md E.9)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R6",
     title="a member that joins during the wait takes a queue over at the old offset",
-    section="E.9",
+    section="docs/spec/races.md E.9",
     versions="all classic",
-    closed_by="targets stored at once and fenced (F10 with F11 or F12)",
+    closed_by="targets stored at once and fenced",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,

@@ -1,4 +1,4 @@
-"""R8-KILL: a consumer dies during the wait (``behaviour.md`` E.11)."""
+"""R8-KILL: a consumer dies during the wait (docs/spec/races.md E.11)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R8-KILL",
     title="a consumer is killed during the wait",
-    section="E.11",
+    section="docs/spec/races.md E.11",
     versions="all classic",
-    closed_by="targets stored at once (F10), so server-side and fenced resets",
+    closed_by="targets stored at once, so server-side and fenced resets",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=ALL_KEPT,

@@ -1,4 +1,7 @@
-"""S6: a lite pull consumer commits what was polled, wherever its pulls have gone (``behaviour.md`` E.16)."""
+"""S6: a lite pull consumer commits what was polled, wherever its pulls have gone.
+
+Specification: docs/spec/races.md E.16.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S6",
     title="a lite pull consumer keeps committing what it had polled",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch sent with commits (F12): the queue begins again, and with it what is committed",
+    closed_by="an epoch sent with commits (remedy F12): queue and commits begin again",
     cases=cases(
         server=alike(lost(Loss.L1, Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

@@ -1,4 +1,4 @@
-"""R8: a consumer is shut down during the wait (``behaviour.md`` E.11)."""
+"""R8: a consumer is shut down during the wait (docs/spec/races.md E.11)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R8",
     title="a consumer is shut down during the wait",
-    section="E.11",
+    section="docs/spec/races.md E.11",
     versions="up to 4.8.0; a shutdown waits for the reset since 4.9.0",
-    closed_by="a shutdown that waits (4.9.0), or targets stored at once (F10)",
+    closed_by="a shutdown that waits (4.9.0), or targets stored at once",
     cases=cases(
         classic={
             Profile.V42: lost(Loss.L2),

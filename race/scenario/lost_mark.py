@@ -1,4 +1,4 @@
-"""S3: the broker restarts before the mark is collected (``behaviour.md`` E.16)."""
+"""S3: the broker restarts before the mark is collected (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S3",
     title="the broker restarts before the mark is collected",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch stored with the offset (F12)",
+    closed_by="an epoch stored with the offset (remedy F12)",
     cases=cases(
         server=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

@@ -1,4 +1,4 @@
-"""R6b: the notice is lost on its way to a member (``behaviour.md`` E.9, variants)."""
+"""R6b: the notice is lost on its way to a member (docs/spec/races.md E.9, variants)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R6b",
     title="a member never gets the notice",
-    section="E.9",
+    section="docs/spec/races.md E.9",
     versions="all classic",
-    closed_by="targets stored at once and fenced (F10 with F11 or F12)",
+    closed_by="targets stored at once and fenced",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,

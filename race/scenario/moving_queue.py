@@ -1,4 +1,4 @@
-"""R7: a queue moving between two notified members (``behaviour.md`` E.10), which cannot happen."""
+"""R7: a queue moving between two notified members (docs/spec/races.md E.10), which cannot happen."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R7",
     title="queues are divided anew while both of their owners are suspended",
-    section="E.10",
+    section="docs/spec/races.md E.10",
     versions="none",
-    closed_by="no rebalance while suspended (G5), in every release",
+    closed_by="no rebalance while suspended, in every release",
     cases=cases(
         classic=alike(KEPT, Profile.EPOCH),
         fenced=ALL_KEPT,

@@ -1,4 +1,4 @@
-"""R7b: a queue moves to a member that was not told (``behaviour.md`` E.10, which then is E.9)."""
+"""R7b: a queue moves to a member that was not told (docs/spec/races.md E.10, which then is E.9)."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R7b",
     title="a queue moves to a member that was not told",
-    section="E.10",
+    section="docs/spec/races.md E.10",
     versions="all classic",
-    closed_by="targets stored at once and fenced (F10 with F11 or F12)",
+    closed_by="targets stored at once and fenced",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

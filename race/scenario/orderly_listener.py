@@ -1,4 +1,4 @@
-"""ORDERLY: the slow listener of an orderly consumer (``behaviour.md`` E.15), which loses nothing either."""
+"""ORDERLY: the slow listener of an orderly consumer (docs/spec/races.md E.15), which loses nothing either."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="ORDERLY",
     title="an orderly listener returns after the wait",
-    section="E.15",
+    section="docs/spec/races.md E.15",
     versions="none",
-    closed_by="an emptied queue has nothing to commit (G7), and one given up is not committed",
+    closed_by="an emptied queue has nothing to commit, and one given up is not committed",
     cases=cases(
         classic=ALL_KEPT,
         server=KEPT_LATE,

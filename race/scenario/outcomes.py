@@ -27,7 +27,7 @@ def alike(outcome: frozenset[Loss], *more: Profile) -> dict[Profile, frozenset[L
 
 ALL_KEPT: Final[Outcomes] = MappingProxyType(alike(KEPT, Profile.EPOCH))
 # A server-side reset that is kept. A client before 5.2.0 takes 10 s to obey, in which it commits the old
-# offset again; a later commit of the target sets that right (S1 of behaviour.md E.16).
+# offset again; a later commit of the target sets that right (S1 of docs/spec/races.md E.16).
 KEPT_LATE: Final[Outcomes] = MappingProxyType(
     {**alike(frozenset({Loss.L0}), Profile.EPOCH), Profile.V53: KEPT}
 )

@@ -1,4 +1,4 @@
-"""R5: two resets less than 10 s apart (``behaviour.md`` E.8)."""
+"""R5: two resets less than 10 s apart (docs/spec/races.md E.8)."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R5",
     title="two resets overlap",
-    section="E.8",
+    section="docs/spec/races.md E.8",
     versions="4.2.0 to 4.8.0; serialised since 4.9.0",
-    closed_by="resets one after another (4.9.0), or dropping in the apply pass (F2)",
+    closed_by="resets one after another (4.9.0), or dropping in the apply pass (remedy F2)",
     cases=cases(
         classic={
             Profile.V42: lost(Loss.L3),

@@ -1,4 +1,4 @@
-"""S5: after S1, the question where the queue stands overtakes the commit (``behaviour.md`` E.16)."""
+"""S5: after S1, the question where the queue stands overtakes the commit (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S5",
     title="after S1, the question where the queue stands overtakes the commit of the target",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch (F12)",
+    closed_by="an epoch (remedy F12)",
     cases=cases(
         server=alike(lost(Loss.L0, Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

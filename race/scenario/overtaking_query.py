@@ -1,4 +1,4 @@
-"""R9b: the question where the queue stands overtakes the commit of the target (``behaviour.md`` E.12)."""
+"""R9b: the question where the queue stands overtakes the commit of the target (docs/spec/races.md E.12)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R9b",
     title="the question where the queue stands overtakes the commit of the target",
-    section="E.12",
+    section="docs/spec/races.md E.12",
     versions="all",
-    closed_by="an acknowledged commit (F9), or an epoch (F12)",
+    closed_by="an acknowledged commit, or an epoch (remedy F12)",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         # 5.3.3 obeys at once: the broker still holds the target.

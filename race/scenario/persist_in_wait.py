@@ -1,4 +1,4 @@
-"""PERSIST: the 5 s timer commits the old offset during the wait (``behaviour.md`` E.15)."""
+"""PERSIST: the 5 s timer commits the old offset during the wait (docs/spec/races.md E.15)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="PERSIST",
     title="the 5 s timer commits the old offset during the wait",
-    section="E.15",
+    section="docs/spec/races.md E.15",
     versions="none",
     closed_by="the wait itself",
     cases=cases(

@@ -1,4 +1,4 @@
-"""PULL: a pull consumer, which no reset reaches (``behaviour.md`` E.15, D.6)."""
+"""PULL: a pull consumer, which no reset reaches (docs/spec/races.md E.15, docs/spec/reset.md D.6)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="PULL",
     title="a pull consumer ignores the notice",
-    section="E.15",
+    section="docs/spec/races.md E.15",
     versions="all classic",
     closed_by="server-side resets (5.1), by the answer to its next pull",
     cases=cases(

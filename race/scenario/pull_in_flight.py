@@ -1,4 +1,7 @@
-"""R1: the pull in flight when the reset comes (``behaviour.md`` E.4), the hole that idle queues fall into."""
+"""R1: the pull in flight when the reset comes, the hole that idle queues fall into.
+
+Specification: docs/spec/races.md E.4.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +53,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R1",
     title="a pull in flight at the reset is answered after the wait",
-    section="E.4",
+    section="docs/spec/races.md E.4",
     versions="4.2.0, 4.9.4, 5.3.3 classic",
-    closed_by="a check of dropped before the correction (F1), or cancelled pulls (F3)",
+    closed_by="a check of dropped before the correction (remedy F1), or cancelled pulls (remedy F3)",
     cases=cases(
         classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
         server=KEPT_LATE,

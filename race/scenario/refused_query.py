@@ -1,4 +1,4 @@
-"""ERR14: the broker is busy when asked where the queue stands (``behaviour.md`` E.15)."""
+"""ERR14: the broker is busy when asked where the queue stands (docs/spec/races.md E.15)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="ERR14",
     title="the question where the queue stands is answered with an error, once",
-    section="E.15",
+    section="docs/spec/races.md E.15",
     versions="4.2.0, 4.9.4; 5.3.3 leaves the queue for the next rebalance",
     closed_by="asking again after an error (5.x)",
     cases=cases(

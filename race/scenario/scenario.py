@@ -14,7 +14,7 @@ from rewindmq.race.stage.stage import Stage
 
 
 class Loss(StrEnum):
-    """How a reset went wrong (``behaviour.md`` E.1).
+    """How a reset went wrong (docs/spec/races.md E.1).
 
     ``L1``: consumption restarts at the target, but the stored offset was pushed up again.
     ``L2``: messages from the target on were never delivered again.
@@ -40,7 +40,7 @@ class Scenario:
     Attributes:
         id: ``R1``.
         title: one line, as in ``race list``.
-        section: of ``behaviour.md``.
+        section: of the specification: ``docs/spec/races.md E.4``.
         versions: which releases of RocketMQ have it, in words.
         closed_by: what closes it, in words.
         cases: documented outcome by profile and mode; other combinations have no such race.

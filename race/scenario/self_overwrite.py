@@ -1,4 +1,4 @@
-"""S1: the pull that collects the mark stores the old offset again (``behaviour.md`` E.16)."""
+"""S1: the pull that collects the mark stores the old offset again (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S1",
     title="the pull that collects the mark stores the old offset again, until the client commits the target",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch that pulls carry (F12)",
+    closed_by="an epoch that pulls carry (remedy F12)",
     cases=cases(
         server=alike(lost(Loss.L0), Profile.EPOCH),
         fenced=ALL_KEPT,

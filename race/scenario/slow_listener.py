@@ -1,4 +1,4 @@
-"""SEED: the slow listener (``behaviour.md`` E.3), which loses nothing in any release."""
+"""SEED: the slow listener (docs/spec/races.md E.3), which loses nothing in any release."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="SEED",
     title="a listener slower than the wait returns after it",
-    section="E.3",
+    section="docs/spec/races.md E.3",
     versions="none: a client without the checks of dropped queues only",
-    closed_by="the result of a dropped queue is discarded (G2), in every release",
+    closed_by="the result of a dropped queue is discarded, in every release",
     cases=cases(
         classic={**alike(KEPT, Profile.EPOCH), Profile.UNGUARDED: lost(Loss.L1)},
         server={**KEPT_LATE, Profile.UNGUARDED: lost(Loss.L0, Loss.L1)},

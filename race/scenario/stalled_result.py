@@ -1,4 +1,4 @@
-"""STALL: a thread stopped between the last check and the update (``behaviour.md`` E.3, the residual)."""
+"""STALL: a thread stopped between the last check and the update (docs/spec/races.md E.3, the residual)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="STALL",
     title="a thread stalls between the check of dropped and the update of the offset",
-    section="E.3",
+    section="docs/spec/races.md E.3",
     versions="all; needs a stall of more than 10 s",
-    closed_by="an offset cell per queue object (F8)",
+    closed_by="an offset cell per queue object (remedy F8)",
     cases=cases(
         classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
         # Before 5.2.0 it takes a client 10 s to obey, in which it commits OLD again (S1).

@@ -1,4 +1,4 @@
-"""R2: the only callback thread sleeps in the reset (``behaviour.md`` E.5)."""
+"""R2: the only callback thread sleeps in the reset (docs/spec/races.md E.5)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R2",
     title="with one callback thread, what comes during the wait is handled after it",
-    section="E.5",
+    section="docs/spec/races.md E.5",
     versions="4.2.0, 4.9.4; hosts with one CPU, or as many resets at once as threads",
-    closed_by="a check of dropped before the correction (F1), or cancelled pulls (F3)",
+    closed_by="a check of dropped before the correction (remedy F1), or cancelled pulls (remedy F3)",
     cases=cases(
         classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
         server=KEPT_LATE,

@@ -13,7 +13,7 @@ from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Form, FramePattern
 from rewindmq.race.stage.stage import AT_ONCE, TOPIC, ListenerPlan, Member, Stage, consumer_process
 
-# What a classic reset waits (``behaviour.md`` D.5, step 4), and how often consumers commit.
+# What a classic reset waits (docs/spec/reset.md D.5, step 4), and how often consumers commit.
 RESET_WAIT: Final = 10.0
 PERSIST_PERIOD: Final = 5.0
 # A stale offset is that many times as large as the queue's end.
@@ -122,10 +122,10 @@ def is_restarted_in_place(stage: Stage) -> bool:
     return stage.mode is ResetMode.FENCED and stage.knows_epochs
 
 
-def pull(offset: int, *, form: Form) -> FramePattern:
-    """A pull of queue 0 at this offset, or the answer to it."""
+def pull(offset: int, *, form: Form, response_code: int | None = None) -> FramePattern:
+    """A pull of queue 0 at this offset, or the answer to it; with ``response_code``, only such an answer."""
     fields = {"topic": TOPIC, "queueId": 0, "queueOffset": offset}
-    return FramePattern(RequestCode.PULL_MESSAGE, form, fields=fields)
+    return FramePattern(RequestCode.PULL_MESSAGE, form, response_code, fields)
 
 
 def query(*, form: Form, skip: int = 0, count: int | None = 1) -> FramePattern:

@@ -1,4 +1,4 @@
-"""S2: a consumer that does not pull (``behaviour.md`` E.16)."""
+"""S2: a consumer that does not pull (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S2",
     title="a consumer that does not pull does not learn of the reset",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch that commits carry too (F12)",
+    closed_by="an epoch that commits carry too (remedy F12)",
     cases=cases(
         server=alike(lost(Loss.L0), Profile.EPOCH),
         fenced=ALL_KEPT,

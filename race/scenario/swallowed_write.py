@@ -1,4 +1,4 @@
-"""S7: an administrator's direct write while a mark is pending (``behaviour.md`` E.16)."""
+"""S7: an administrator's direct write while a mark is pending (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S7",
     title="a direct write is swallowed while a mark is pending",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
     closed_by="a refusal: in fenced mode the write is answered with a code of its own",
     cases=cases(

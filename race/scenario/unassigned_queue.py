@@ -1,4 +1,4 @@
-"""UNASSIGNED: a queue that nobody consumes at the moment (``behaviour.md`` E.15)."""
+"""UNASSIGNED: a queue that nobody consumes at the moment (docs/spec/races.md E.15)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="UNASSIGNED",
     title="a queue is nobody's while the reset goes on",
-    section="E.15",
+    section="docs/spec/races.md E.15",
     versions="all classic",
-    closed_by="targets stored at once (F10), so server-side and fenced resets",
+    closed_by="targets stored at once, so server-side and fenced resets",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,

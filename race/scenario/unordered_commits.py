@@ -1,4 +1,4 @@
-"""R9: the broker carries out two commits in the wrong order (``behaviour.md`` E.12)."""
+"""R9: the broker carries out two commits in the wrong order (docs/spec/races.md E.12)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R9",
     title="the timer's commit of the old offset is carried out after that of the target",
-    section="E.12",
+    section="docs/spec/races.md E.12",
     versions="all",
-    closed_by="an epoch that commits carry (F12)",
+    closed_by="an epoch that commits carry (remedy F12)",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=alike(lost(Loss.L2), Profile.EPOCH),

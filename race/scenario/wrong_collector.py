@@ -1,4 +1,4 @@
-"""S4: somebody else collects the mark (``behaviour.md`` E.16)."""
+"""S4: somebody else collects the mark (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="S4",
     title="another member of the group collects the mark",
-    section="E.16",
+    section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch, which every pull is compared with (F12)",
+    closed_by="an epoch, which every pull is compared with (remedy F12)",
     cases=cases(
         server=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

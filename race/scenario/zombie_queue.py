@@ -1,4 +1,4 @@
-"""R4: a rebalance in progress when the reset comes (``behaviour.md`` E.7), the zombie queue."""
+"""R4: a rebalance in progress when the reset comes (docs/spec/races.md E.7), the zombie queue."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ async def play(stage: Stage) -> None:
 SCENARIO: Final = Scenario(
     id="R4",
     title="a rebalance inserts the queue during the wait: the apply pass forgets it, its pulls go on",
-    section="E.7",
+    section="docs/spec/races.md E.7",
     versions="4.2.0, 4.9.4, 5.3.3 classic",
-    closed_by="dropping in the apply pass (F2)",
+    closed_by="dropping in the apply pass (remedy F2)",
     cases=cases(
         classic={**alike(lost(Loss.L2, Loss.L3)), Profile.EPOCH: KEPT},
         # The queue's first pull carries OLD: S1.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
@@ -42,6 +43,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._now
+
+    @property
+    def next_change(self) -> float:
+        """When anything may happen that the running callback does not do itself, in virtual seconds.
+
+        Now where something is ready; infinity where no timer is set.
+        """
+        if self._ready:
+            return self._now
+        moment = self._next_moment()
+        return math.inf if moment is None else moment
 
     def call_at(
         self,
@@ -92,8 +104,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             DeadlockError: there is none.
         """
         moment = self._go_to_next_moment()
-        while self._next_moment() == moment:
-            self._ready.append(heapq.heappop(self._timers)[2])
+        timers = self._timers
+        while timers and timers[0][0] == moment:
+            self._ready.append(heapq.heappop(timers)[2])
 
     def _go_to_next_moment(self) -> float:
         moment = self._next_moment()

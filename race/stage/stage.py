@@ -186,7 +186,8 @@ class Stage(Protocol):
 
         Args:
             wait: False returns when 222 is on its way.
-            is_direct: instead, the administrator writes the offsets past the consumers, with 15 (D.8).
+            is_direct: instead, the administrator writes the offsets past the consumers, with 15
+            (docs/spec/reset.md D.8).
         """
 
     async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:

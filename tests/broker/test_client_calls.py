@@ -91,7 +91,7 @@ async def test_an_answer_reaches_the_asker_in_its_own_codec(
 
 
 async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Stage) -> None:
-    """pyrocketmq writes its queues as ``topic@broker:queue`` (wire.md 5.6)."""
+    """pyrocketmq writes its queues as ``topic@broker:queue`` (docs/spec/protocol.md 5.6)."""
     await stage.start_broker()
     body = b'{"mqTable":{"T@broker-a:0":{"commitOffset":1}},"unheardOf":[1]}'
     await member(stage, Client(success(body)), wire=SerializeType.JSON)

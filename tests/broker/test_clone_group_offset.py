@@ -1,4 +1,4 @@
-"""314: one group gets the stored offsets of another (``behaviour.md`` D.11)."""
+"""314: one group gets the stored offsets of another (docs/spec/reset.md D.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delay levels: when a delayed message appears, and that none is lost (``behaviour.md`` B.12)."""
+"""Delay levels: when a delayed message appears, and that none is lost (docs/spec/broker.md B.12)."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_batch_cannot_be_delayed(simulate: RunScenario) -> None:
 
 
 def test_wait_stays_in_delayed_messages(simulate: RunScenario) -> None:
-    """RocketMQ strips WAIT from ordinary records only (``store.md`` 10.1)."""
+    """RocketMQ strips WAIT from ordinary records only (docs/spec/store.md 10.1)."""
 
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()

@@ -1,4 +1,7 @@
-"""12 QUERY_MESSAGE (``store.md`` 5.5): keys, times, limits, and that catching up leaves room for others."""
+"""12 QUERY_MESSAGE: keys, times, limits, and that catching up leaves room for others.
+
+Specification: docs/spec/store.md 5.5.
+"""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_offsetCheckInSlave_corrects_them(simulate: RunScenario) -> None:
 
 @pytest.mark.parametrize(("profile", "stored"), [(Profile.V42, 5), (Profile.V49, 5), (Profile.V53, 2)])
 def test_a_commit_by_a_pull_at_a_slave(simulate: RunScenario, profile: Profile, stored: int) -> None:
-    """B.7: 4.x looks at the role, 5.3.3 does not."""
+    """docs/spec/broker.md B.7: 4.x looks at the role, 5.3.3 does not."""
 
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage, profile=profile, slave_read_enable=True).start()
@@ -223,7 +223,7 @@ def test_D25_a_slave_refuses_the_server_side_reset(simulate: RunScenario, mode: 
 
 
 def test_a_slave_answers_a_classic_reset_from_its_copies(simulate: RunScenario) -> None:
-    """A.6: as a master would."""
+    """docs/spec/nameserver.md A.6: as a master would."""
 
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()

@@ -1,4 +1,4 @@
-"""222 under mode server (``behaviour.md`` D.9), with its holes: D15, D20 to D29, E21, E23, E25."""
+"""222 under mode server (docs/spec/reset.md D.9), with its holes: D15, D20 to D29, E21, E23, E25."""
 
 from __future__ import annotations
 

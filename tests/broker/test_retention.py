@@ -1,4 +1,7 @@
-"""Retention through a running broker, under virtual time: files go, queues and resets follow (B.11)."""
+"""Retention through a running broker, under virtual time: files go, queues and resets follow.
+
+Specification: docs/spec/broker.md B.11.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""36: messages that a group wants again later (``behaviour.md`` B.13)."""
+"""36: messages that a group wants again later (docs/spec/broker.md B.13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Asking producers about half messages nobody ended: B30, immunity, limits, progress, restarts (B.14)."""
+"""Asking producers about half messages nobody ended: B30, immunity, limits, progress, restarts.
+
+Specification: docs/spec/broker.md B.14.
+"""
 
 from __future__ import annotations
 

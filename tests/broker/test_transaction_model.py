@@ -1,4 +1,7 @@
-"""Any mix of transactions, times and crashes: what commits is seen, what does not is never (B.14)."""
+"""Any mix of transactions, times and crashes: what commits is seen, what does not is never.
+
+Specification: docs/spec/broker.md B.14.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Half messages and 37: what is stored, who sees it, what is refused (``behaviour.md`` B.14)."""
+"""Half messages and 37: what is stored, who sees it, what is refused (docs/spec/broker.md B.14)."""
 
 from __future__ import annotations
 

@@ -75,6 +75,7 @@ class ScriptedBroker:
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: lambda connection, request: RemotingCommand(
                 ResponseCode.SUCCESS, SearchOffsetResponseHeader(self.max_offset)
             ),
+            RequestCode.CHECK_CLIENT_CONFIG: lambda connection, request: _ok(),
             RequestCode.PULL_MESSAGE: self._pull,
             RequestCode.LITE_PULL_MESSAGE: self._pull,
         }

@@ -19,7 +19,7 @@ B = MessageQueue("T", "broker-b", 0)
 TIMES = [100, 200, 200, 200, 300, 400]
 
 
-# behaviour.md B.10, worked example; timestamps that no entry has.
+# docs/spec/broker.md B.10, worked example; timestamps that no entry has.
 @pytest.mark.parametrize(
     ("timestamp", "old", "new"), [(50, 0, 0), (240, 3, 4), (250, 3, 4), (260, 4, 4), (500, 5, 6)]
 )

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 import pytest
 
-from tests.interop import conftest as hooks
+from tests.support import interop_results as hooks
 from tools.interop import results
 from tools.interop.results import Recorder
 

@@ -15,7 +15,6 @@ import pytest
 
 from rewindmq.race.commands import explore, replay
 from rewindmq.race.errors import RaceError
-from tests.explore.explore_settings import CHOSEN
 from tests.support.processes import WAIT_SECONDS, children, needs_proc, wait_until
 
 
@@ -159,12 +158,13 @@ except KeyboardInterrupt:
 
 
 @needs_proc
+# Not "computing": it waits for processes to start, which takes minutes at the lowest priority beside others.
 @pytest.mark.parametrize(
     "number",
     [
         signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=CHOSEN),
-        pytest.param(signal.SIGHUP, marks=CHOSEN),
+        pytest.param(signal.SIGINT, marks=[pytest.mark.long, pytest.mark.chosen]),
+        pytest.param(signal.SIGHUP, marks=[pytest.mark.long, pytest.mark.chosen]),
     ],
 )
 def test_an_interrupted_search_leaves_no_process(number: signal.Signals) -> None:

@@ -1,8 +1,18 @@
-"""The part of the client tests that CI runs leaves out no pair of client, scenario and release."""
+"""The part of the client tests that CI runs leaves out no pair of client, scenario and release.
+
+And a full run of the races for real has every cell of their table.
+"""
 
 from __future__ import annotations
 
-from tools.interop.plan import MEETS, REFERENCE, UNSETTLED, plays, with_references
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.interop import test_races_for_real as races
+from tools.interop.plan import MEETS, REFERENCE, plays, with_references
+from tools.interop.races.cells import ALL, DEFAULT
 from tools.interop.scenarios import SCENARIOS
 
 _ALL = [play for play in plays() if play.unplayed is None]
@@ -12,8 +22,6 @@ _CHOSEN = [play for play in _ALL if play.is_chosen]
 def test_every_client_plays_every_scenario_at_one_release_and_the_profile_that_imitates_it() -> None:
     for client in MEETS:
         for feature in SCENARIOS:
-            if (client, feature) in UNSETTLED:
-                continue
             chosen = [play for play in _CHOSEN if (play.client.name, play.feature) == (client, feature)]
             (ours,) = [play for play in chosen if play.reference is not None]
             assert {play.server for play in chosen} == {ours.server, REFERENCE[ours.server]}
@@ -29,3 +37,23 @@ def test_every_client_meets_every_cluster_that_it_has() -> None:
 
 def test_what_is_chosen_has_what_it_is_compared_with() -> None:
     assert set(with_references(_CHOSEN)) == set(_CHOSEN)
+
+
+def _races(*, is_full: bool) -> dict[str, set[str]]:
+    """The markers of each race, by the test's parameter."""
+    found: dict[str, set[str]] = {}
+
+    def parametrize(name: str, parameters: list[Any]) -> None:
+        found.update({one.id: {mark.name for mark in one.marks} for one in parameters})
+
+    config = SimpleNamespace(getoption=lambda name: is_full)
+    metafunc = SimpleNamespace(fixturenames=("cell",), config=config, parametrize=parametrize)
+    races.pytest_generate_tests(cast("pytest.Metafunc", metafunc))
+    return found
+
+
+def test_a_full_run_has_every_race_of_the_table() -> None:
+    usual, full = _races(is_full=False), _races(is_full=True)
+    assert full.keys() == {str(cell) for cell in ALL}
+    assert usual.items() <= full.items()
+    assert {name for name, marks in full.items() if "unlisted" not in marks} == {str(c) for c in DEFAULT}

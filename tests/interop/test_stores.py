@@ -72,14 +72,16 @@ def _is_built_in(difference: Difference) -> bool:
 
 
 def _goes_by_modification_time(difference: Difference) -> bool:
-    """4.9.7 looks for a time in the first queue file that was modified then or later (``store.md`` 12.1);
-    nobody sets that time right when a broker is killed."""
+    """4.9.7 looks for a time in the first queue file that was modified then or later.
+
+    Nobody sets that time right when a broker is killed (docs/spec/store.md 12.1).
+    """
     return difference.part == "searches" and difference.key == LONG_QUEUE
 
 
 def _is_no_longer_indexed(difference: Difference) -> bool:
     """4.9.7 drops the newest index file after a crash, and indexes again only the segments that it goes
-    through (``store.md`` 5.6)."""
+    through (docs/spec/store.md 5.6)."""
     if difference.part != "keys":
         return False
     lacking = Counter(m.commit_log_offset for m in decode_records(difference.theirs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,10 @@ from typing import cast
 import pytest
 
 from tests.interop import conftest as hooks
+from tests.support import interop_results
+from tools.interop import toolchains
 from tools.interop.results import Recorder
-from tools.interop.toolchains import ToolMissing, missing_tools, tool
+from tools.interop.toolchains import ToolMissing, built, missing_tools, tool
 
 
 @pytest.fixture
@@ -70,9 +73,23 @@ def test_ci_fails_at_once_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_was_not_run_is_listed_at_the_end_by_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
     recorder.unseen = {"go is not on the PATH": ["tests/interop/test_clients.py::test_scenario[go]"]}
-    monkeypatch.setattr(hooks, "_recorder", recorder)
-    monkeypatch.setattr(hooks, "_contradictions", [])
+    monkeypatch.setattr(interop_results, "_recorder", recorder)
+    monkeypatch.setattr(interop_results, "_contradictions", [])
     told: list[str] = []
     terminal = SimpleNamespace(section=told.append, line=told.append)
-    hooks.pytest_terminal_summary(cast("pytest.TerminalReporter", terminal))
+    interop_results.pytest_terminal_summary(cast("pytest.TerminalReporter", terminal))
     assert told == ["not run", "1 tests of test_clients: go is not on the PATH"]
+
+
+def test_what_is_built_is_had_while_another_process_builds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(toolchains, "BUILT", tmp_path / "built")
+    project = tmp_path / "project"
+    project.mkdir()
+    builds: list[Path] = []
+    first = built("it", project, lambda work, target: builds.append(target))
+    with (tmp_path / "built" / "build.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert built("it", project, lambda work, target: builds.append(target)) == first
+    assert len(builds) == 1

@@ -1,4 +1,4 @@
-"""The name server's scenarios, ``behaviour.md`` F-A, in every profile they name."""
+"""The name server's scenarios (docs/spec/scenarios.md, A01 to A11) in every profile they name."""
 
 from __future__ import annotations
 

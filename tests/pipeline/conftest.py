@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -11,6 +12,8 @@ from tests.pipeline.sparks import SMALL_JOBS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+HERE: Final = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +24,21 @@ def spark() -> Iterator[SparkSession]:
     session = make_session("local[2]", app_name="rewindmq-tests", memory="1g", config=SMALL_JOBS)
     yield session
     stop_session(session)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts Spark, which is slow and needs Java.
+
+    A test that uses the session is of the long group and of CI's part of it. A long test of this folder
+    starts Spark itself, and says whether CI runs it.
+    """
+    for item in items:
+        if not item.path.is_relative_to(HERE):
+            continue
+        is_long = item.get_closest_marker("long") is not None
+        if is_long:
+            item.add_marker(pytest.mark.spark)
+        elif "spark" in getattr(item, "fixturenames", ()):
+            for marker in (pytest.mark.spark, pytest.mark.long, pytest.mark.chosen):
+                item.add_marker(marker)

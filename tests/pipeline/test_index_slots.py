@@ -1,4 +1,4 @@
-"""How many slots an index file has is found out from the file, whatever its keys (store.md 5)."""
+"""How many slots an index file has is found out from the file, whatever its keys (docs/spec/store.md 5)."""
 
 from __future__ import annotations
 

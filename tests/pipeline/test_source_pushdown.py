@@ -209,7 +209,7 @@ def test_a_clock_set_back_within_the_slack_loses_nothing(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("fine_grain")
 def test_units_that_a_broker_numbered_anew_are_found_by_the_offsets_of_their_records(tmp_path: Path) -> None:
-    # store.md 4.6: a record is missing, and units built from the log are numbered without it.
+    # docs/spec/store.md 4.6: a record is missing, and units built from the log are numbered without it.
     placed = write_log(
         tmp_path / "store",
         [plain(bytes(40_000), queue_offset=offset, topic=topic) for offset in (0, 2, 3, 4) for topic in "TU"],
@@ -271,7 +271,7 @@ def cover_only(store: Path, low: int, high: int) -> None:
             if position >= high:
                 units[number] = bytes(20)
             elif position < low and size:
-                # What a broker's recovery puts in front of the first unit it makes (store.md 9.6).
+                # What a broker's recovery puts in front of the first unit it makes (docs/spec/store.md 9.6).
                 units[number] = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
         path.write_bytes(b"".join(units))
     disk = OsDisk()

@@ -1,4 +1,4 @@
-"""The batch body of 320 (wire.md 6.6)."""
+"""The batch body of 320 (docs/spec/protocol.md 6.6)."""
 
 import struct
 

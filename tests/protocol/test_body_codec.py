@@ -1,4 +1,7 @@
-"""Structured bodies (wire.md 5): the exact texts, every form peers send, and bodies that do not fit."""
+"""Structured bodies: the exact texts, every form peers send, and bodies that do not fit.
+
+Specification: docs/spec/protocol.md 5.
+"""
 
 from typing import Any, TypeVar
 

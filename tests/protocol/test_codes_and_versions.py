@@ -1,11 +1,11 @@
-"""Request and response codes, version ordinals, language codes (wire.md 1.4, 1.5, 3, 4)."""
+"""Request and response codes, version ordinals, language codes (docs/spec/protocol.md 1.4, 1.5, 3, 4)."""
 
 import pytest
 
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.version import CURRENT_VERSION, LanguageCode, MQVersion, version_name
 
-# 4.9.4 used 209 to 211 for what 5.x calls something else (wire.md 4).
+# 4.9.4 used 209 to 211 for what 5.x calls something else (docs/spec/protocol.md 4).
 REUSED = {209, 210, 211}
 
 

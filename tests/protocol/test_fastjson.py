@@ -1,4 +1,4 @@
-"""fastjson's departures from JSON, written and read (wire.md 5, 5.5)."""
+"""fastjson's departures from JSON, written and read (docs/spec/protocol.md 5, 5.5)."""
 
 import math
 import tracemalloc

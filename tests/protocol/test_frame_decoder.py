@@ -1,4 +1,4 @@
-"""Frames (wire.md 1.1): any chunking, truncation, oversize and garbage."""
+"""Frames (docs/spec/protocol.md 1.1): any chunking, truncation, oversize and garbage."""
 
 import itertools
 import struct

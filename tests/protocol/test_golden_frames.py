@@ -67,7 +67,10 @@ def test_a_command_is_written_again_as_it_came(frame: GoldenFrame) -> None:
 
 
 def entries_of(header: bytes) -> tuple[dict[str, str], int]:
-    """Ext fields of a ROCKETMQ header, and how many bytes repeat a key or hold nothing (``wire.md`` 2.2)."""
+    """Ext fields of a ROCKETMQ header, and how many bytes repeat a key or hold nothing.
+
+    Specification: docs/spec/protocol.md 2.2.
+    """
     remark = int.from_bytes(header[13:17], "big")
     fields: dict[str, str] = {}
     left_out, at = 0, 21 + remark

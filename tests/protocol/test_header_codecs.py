@@ -1,4 +1,7 @@
-"""The three header codecs against the reference's bytes (wire.md 2), and against bytes nobody should send."""
+"""The three header codecs against the reference's bytes, and against bytes nobody should send.
+
+Specification: docs/spec/protocol.md 2.
+"""
 
 import struct
 from typing import Any

@@ -1,4 +1,7 @@
-"""Messages and their ids, properties and hashes (wire.md 6.5 to 6.7, store.md 0.2)."""
+"""Messages and their ids, properties and hashes.
+
+Specification: docs/spec/protocol.md 6.5 to 6.7, docs/spec/store.md 0.2.
+"""
 
 import zlib
 from enum import Enum

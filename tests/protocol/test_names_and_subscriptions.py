@@ -1,4 +1,7 @@
-"""Topic and group rules (wire.md 3.4, 7.5; behaviour.md B.1) and subscriptions (wire.md 7.2, 7.3)."""
+"""Topic and group rules and subscriptions.
+
+Specification: docs/spec/protocol.md 3.4, 7.2, 7.3, 7.5; docs/spec/broker.md B.1.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""The message record (store.md 3, wire.md 6.1) against the reference's vectors and against damage."""
+"""The message record against the reference's vectors and against damage.
+
+Specification: docs/spec/store.md 3, docs/spec/protocol.md 6.1.
+"""
 
 import struct
 import zlib

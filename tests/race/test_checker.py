@@ -380,7 +380,7 @@ def test_E11_of_a_reset_never_applied_the_first_step_of_those_who_went_on_is_mar
     )
 
 
-def test_E09_of_a_reset_nobody_was_told_of_the_next_commit_is_marked() -> None:
+def test_R6_of_a_reset_nobody_was_told_of_the_next_commit_is_marked() -> None:
     story = begun("classic")
     first = len(story.events)
     story.commit(OLD)
@@ -390,7 +390,7 @@ def test_E09_of_a_reset_nobody_was_told_of_the_next_commit_is_marked() -> None:
     assert verdict.violations[0].index == first
 
 
-def test_E09_a_new_owner_that_commits_the_old_offset_is_L2() -> None:
+def test_R6_a_new_owner_that_commits_the_old_offset_is_L2() -> None:
     story = begun("classic")
     story.drop(1)
     story.pull(1, OLD, who="B")
@@ -414,7 +414,7 @@ def test_what_was_delivered_before_a_reset_was_applied_is_to_be_delivered_again(
     assert "messages 4 to 5 were not delivered again" in verdict.violations[1].text
 
 
-def test_E09_a_chain_that_just_goes_on_will_not_ask_again_for_what_it_brought_before() -> None:
+def test_R6_a_chain_that_just_goes_on_will_not_ask_again_for_what_it_brought_before() -> None:
     story = begun()
     story.answer(1, OLD, NO_NEW)
     story.pull(1, OLD)

@@ -106,7 +106,7 @@ def test_a_run_says_what_came_of_it_and_whether_that_is_documented(
     code, out, err = race(capsys, "run", "r1")
     assert (code, err) == (0, "")
     first, *rest, last = out.splitlines()
-    assert first == "R1: a pull in flight at the reset is answered after the wait (E.4)"
+    assert first == "R1: a pull in flight at the reset is answered after the wait"
     assert re.fullmatch(r"R1, v49, classic, simulated: L1, as documented, \d+\.\d\d s", last)
     assert any("10 was stored (by a" in line for line in rest)
     assert max(map(len, rest)) <= 120

@@ -1,4 +1,4 @@
-"""The rows of behaviour.md F-E, with their numbers."""
+"""The scenarios E01 to E28 of docs/spec/scenarios.md, with their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bytes that are no frame cost their sender its connection, and nobody else anything (wire.md 1.1)."""
+"""Bytes that are no frame cost their sender its connection, and nobody else anything.
+
+Specification: docs/spec/protocol.md 1.1.
+"""
 
 from __future__ import annotations
 

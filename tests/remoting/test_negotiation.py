@@ -1,4 +1,4 @@
-"""Which codec a client speaks to an address it knows nothing about (wire.md 2.4)."""
+"""Which codec a client speaks to an address it knows nothing about (docs/spec/protocol.md 2.4)."""
 
 from __future__ import annotations
 

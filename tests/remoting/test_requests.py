@@ -213,5 +213,5 @@ async def test_a_server_calls_its_client_in_the_codec_of_the_latest_heartbeat(
     answer = await connections[0].invoke(RemotingCommand(307), 3.0)
     assert answer.body == b"noted"
     assert [(r.code, r.is_oneway, r.serialize_type) for r in seen] == [(40, True, wire), (307, False, wire)]
-    # ali-ons takes opaque 0 for "unset" (wire.md 9, trap 12).
+    # ali-ons takes opaque 0 for "unset" (docs/spec/protocol.md T12).
     assert all(request.opaque >= 1 for request in seen)

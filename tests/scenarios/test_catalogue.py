@@ -1,4 +1,4 @@
-"""Every scenario of the behaviour matrix is shown by a test in every mode it names."""
+"""Every scenario of docs/spec/scenarios.md is shown by a test in every mode that its row names."""
 
 from __future__ import annotations
 

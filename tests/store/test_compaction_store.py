@@ -1,4 +1,4 @@
-"""Compaction topics (``store.md`` 14): served with gaps from a log that follows the commit log."""
+"""Compaction topics (docs/spec/store.md 14): served with gaps from a log that follows the commit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration files and consumer offsets (store.md 8, conformance item 10)."""
+"""Configuration files and consumer offsets (docs/spec/store.md 8, 16.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads by offset: status, next offset, limits (store.md 4.5, behaviour.md B.5)."""
+"""Reads by offset: status, next offset, limits (docs/spec/store.md 4.5, docs/spec/broker.md B.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key index (``store.md`` 5, 16 item 9): what is written, what a query finds, what a restart keeps."""
+"""The key index (docs/spec/store.md 5, 16.9): what is written, what a query finds, what a restart keeps."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def make_file(tmp_path: Path, slots: int, entries: int = ENTRIES) -> IndexFile:
 
 @dataclass
 class PlainFile:
-    """An index file as store.md 5.3 and 5.5 describe it, in lists."""
+    """An index file as docs/spec/store.md 5.3 and 5.5 describe it, in lists."""
 
     begin: int = 0
     end: int = 0

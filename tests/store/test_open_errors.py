@@ -1,4 +1,4 @@
-"""What refuses to open, and how it says so; the lock (conformance item 12)."""
+"""What refuses to open, and how it says so; the lock (docs/spec/store.md 16.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening after a clean stop and after a crash (store.md 9, conformance items 5 to 7)."""
+"""Opening after a clean stop and after a crash (docs/spec/store.md 9, 16.5 to 16.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search by store time (conformance item 8, behaviour.md B.10, scenario B19)."""
+"""Search by store time (docs/spec/store.md 16.8, docs/spec/broker.md B.10, scenario B19)."""
 
 from __future__ import annotations
 

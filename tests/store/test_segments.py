@@ -1,4 +1,4 @@
-"""Segments and queue files: sizes, names, rolling (conformance items 3 and 4), a full disk."""
+"""Segments and queue files: sizes, names, rolling, a full disk (docs/spec/store.md 16.3, 16.4)."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from xdist.scheduler import LoadFileScheduling, Scheduling
 
 # The tests of this folder share one Spark session; a second one costs more than a second process saves.
 PIPELINE: Final = "tests/pipeline/"
+# The tests of these files share stores that several brokers have written in turn, which takes minutes.
+STORES: Final = frozenset({"tests/interop/test_pipeline_at_real.py", "tests/interop/test_stores.py"})
 # Seconds until a test that hangs fails. They only end a hang: no test is near them.
 _SPARK_SECONDS: Final = 600
 _LONG_SECONDS: Final = 1_200
@@ -17,10 +19,12 @@ _INTEROP_SECONDS: Final = 2_400
 
 
 class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist is not typed
-    """Sends the tests of a file to one process, and all of the pipeline's to the same one."""
+    """Sends the tests of a file to one process, and files that share what is expensive to the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
+        if path in STORES:
+            return min(STORES)
         return PIPELINE if path.startswith(PIPELINE) else path
 
 

@@ -7,20 +7,28 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
+from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.support.repository import ROOT, importing_environment
-from tools.suite import running
-from tools.suite.groups import CHOSEN, DEFAULT, FULL, Folder, Group
-from tools.suite.machine import Tool
+from tools.suite import __main__ as suite_command
+from tools.suite import pytest_run
+from tools.suite.groups import CHOSEN, DEFAULT, FULL, Group
+from tools.suite.machine import JDK, Tool
 from tools.suite.outcome import Outcome, Verdict
-from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult
+from tools.suite.pytest_run import INTERRUPTED, NO_TESTS, PASSED, GroupResult, PytestRun
 from tools.suite.running import run_groups, split
 from tools.suite.summary import NotRun, exit_code, summary
+from tools.suite.type_check import checking_types
 
+# One more than this process has: a machine that is busy starts processes at the lowest priority very late.
+NICENESS: Final = min(os.getpriority(os.PRIO_PROCESS, 0) + 1, 19)
 ABSENT: Final = Tool("a loom", lambda: False, "buy one")
 PRESENT: Final = Tool("a shell", lambda: True, "")
 PLUGIN: Final = ("-p", "tests.support.outcomes", "-p", "no:cacheprovider")
@@ -31,7 +39,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A suite of three marked tests, which is the current directory."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  good\n  bad\n  nice\n")
     (tmp_path / "test_it.py").write_text(
-        textwrap.dedent("""\
+        textwrap.dedent(f"""\
         import os
 
         import pytest
@@ -46,12 +54,11 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         def test_bad(): assert False
 
         @pytest.mark.nice
-        def test_nice(): assert os.nice(0) == 19
+        def test_nice(): assert os.nice(0) == {NICENESS}
         """)
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", importing_environment()["PYTHONPATH"])
-    monkeypatch.setattr(running, "PIPELINE", Folder("spark", ()))
     return tmp_path
 
 
@@ -79,10 +86,58 @@ def test_every_test_of_every_group_is_counted(suite: Path) -> None:
     assert "assert False" in output.read_text()
 
 
-def test_what_computes_runs_beside_the_rest_at_the_lowest_priority(suite: Path) -> None:
-    groups = [Group("nice", "nice", is_beside=True), Group("good", "good")]
+def test_what_runs_beside_the_rest_has_its_own_priority(suite: Path) -> None:
+    groups = [Group("nice", "nice", is_beside=True, niceness=NICENESS), Group("good", "good")]
     results = run_groups(groups, PLUGIN, suite / "output")
     assert [(found.group.name, found.code) for found in results] == [("good", 0), ("nice", 0)]
+
+
+def test_the_time_of_what_runs_beside_ends_with_it(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not when its result is asked for."""
+    now = [0.0]
+    monkeypatch.setattr(pytest_run, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with (suite / "output").open("w+b") as output:
+        run = PytestRun(Group("good", "good", is_beside=True), PLUGIN, suite, output)
+        run.stop()
+    now[0] = 100.0
+    assert run.result().seconds == 0.0
+
+
+def test_the_processes_of_a_spread_group_share_one_turn(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a turn for each, two runs on one machine could wait for each other for good."""
+    taken: list[str] = []
+    monkeypatch.setattr(pytest_run, "take_turn", lambda: taken.append("turn"))
+    with (suite / "output").open("w+b") as output:
+        for group in (Group("real", "good", (JDK,), is_spread=True), Group("ours", "good", is_spread=True)):
+            PytestRun(group, PLUGIN, suite, output).stop()
+    assert taken == ["turn"]
+
+
+def matched(groups: Iterable[Group], markers: frozenset[str]) -> list[str]:
+    """The groups that run a test with these markers."""
+
+    def has(name: str, /, **_: object) -> bool:
+        return name in markers
+
+    return [group.name for group in groups if Expression.compile(group.marker).evaluate(has)]
+
+
+@pytest.mark.parametrize(
+    "markers",
+    [
+        frozenset(markers)
+        for count in range(4)
+        for markers in combinations(("long", "interop", "computing", "spark", "chosen"), count)
+        # No test has both.
+        if not any({*both} <= {*markers} for both in (("long", "interop"), ("computing", "spark")))
+    ],
+    ids=lambda markers: "-".join(sorted(markers)) or "none",
+)
+def test_a_full_run_has_every_test_and_so_all_that_ci_has(markers: frozenset[str]) -> None:
+    """Whatever its markers: a full run has it once, CI where it is chosen or of the default group."""
+    assert len(matched(FULL, markers)) == 1
+    is_slow = bool(markers & {"long", "interop"})
+    assert len(matched((*DEFAULT, *CHOSEN), markers)) == (not is_slow or "chosen" in markers)
 
 
 @pytest.mark.parametrize(
@@ -148,13 +203,38 @@ def test_an_interrupt_ends_what_runs_beside(suite: Path) -> None:
         """)
     )
     program = (
-        "from tools.suite import running; from tools.suite.groups import Folder, Group;"
-        "running.PIPELINE = Folder('spark', ());"
+        "from tools.suite import running; from tools.suite.groups import Group;"
         "running.run_groups([Group('nice', 'nice', is_beside=True), Group('good', 'good')],"
         f" {PLUGIN!r})"
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, check=False)
     assert done.returncode in (-signal.SIGINT, 130)
+
+
+@pytest.mark.parametrize(("errors", "code"), [(0, PASSED), (1, 1)])
+@pytest.mark.parametrize(
+    "words", [("--chosen",), ("-m", "good", *PLUGIN)], ids=["groups", "pytest's arguments"]
+)
+def test_a_wrong_type_fails_the_run_and_is_printed_after_the_tests(
+    words: tuple[str, ...],
+    errors: int,
+    code: int,
+    suite: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    checker = (sys.executable, "-c", f"print('types: {errors} errors'); raise SystemExit({errors})")
+    monkeypatch.setattr(suite_command, "checking_types", lambda: checking_types(checker))
+    monkeypatch.setattr(suite_command, "_OPTIONS", {"--chosen": ((Group("good", "good"),), PLUGIN)})
+    assert suite_command.main(words) == code
+    printed = capfd.readouterr().out
+    assert "1 passed" in printed.partition(f"types: {errors} errors")[0]
+
+
+def test_a_type_check_ends_with_the_run() -> None:
+    with checking_types((sys.executable, "-c", "import time; time.sleep(600)")) as types:
+        pass
+    assert types.process.returncode == -signal.SIGTERM
 
 
 def test_each_group_is_explained_where_contributors_look() -> None:

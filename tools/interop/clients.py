@@ -23,6 +23,7 @@ class Client:
         title: as the compatibility page calls it.
         command: builds the driver where that is still to do, and says how it is started.
         scratch: the environment variable that says where the library keeps files of its own.
+        is_alone: every scenario has a process of its own, for the library may panic.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Client:
     command: Callable[[], list[str]]
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     scratch: str | None = None
+    is_alone: bool = False
 
     async def start(self, log: Path) -> Driver:
         """A running driver of this client; its files are beside ``log``."""
@@ -79,6 +81,7 @@ _GO: Final = Client(
     lambda: [str(go_driver())],
     {"ROCKETMQ_GO_LOG_LEVEL": "warn"},
     scratch="rocketmq.client.localOffsetStoreDir",
+    is_alone=True,
 )
 _NODE: Final = Client(
     "node",

@@ -21,6 +21,8 @@ COMMITTED: Final = ROOT / "docs" / "compatibility.json"
 GROUP: Final = "interop"
 # A property of every test of the group: a report's keywords have the names of its folders, too.
 OF_GROUP: Final = ("group", GROUP)
+# The marker of tests of the group that the page does not list.
+UNLISTED: Final = "unlisted"
 
 WORKS: Final = "works"
 FAILS: Final = "fails"
@@ -40,16 +42,17 @@ class Recorder:
     Attributes:
         results: so far.
         unseen: tests that were not run for a reason of the machine's, by the reason.
+        is_part: whether tests of the group were collected and not run.
     """
 
     def __init__(self) -> None:
         self.results: Results = {}
         self.unseen: dict[str, list[str]] = {}
-        self._is_part = False
+        self.is_part = False
 
     def leave_out(self, items: Iterable[pytest.Item]) -> None:
         """Take note of tests that were collected and are not to be run."""
-        self._is_part |= any(item.get_closest_marker(GROUP) is not None for item in items)
+        self.is_part |= any(item.get_closest_marker(GROUP) is not None for item in items)
 
     def add(self, report: pytest.TestReport) -> None:
         """Take down what one stage of a test has shown; tests of other groups are passed over."""
@@ -75,7 +78,7 @@ class Recorder:
         """
         directories = (TESTS, TESTS.parent)
         is_all = any(Path(argument).resolve() in directories for argument in arguments)
-        return differences(self.results, committed, is_whole=is_all and not self._is_part and not self.unseen)
+        return differences(self.results, committed, is_whole=is_all and not self.is_part and not self.unseen)
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -35,6 +35,9 @@ _QUICK: Final[dict[str, object]] = {
     # Not every library can have it created by its first record.
     "traceTopicEnable": "true",
 }
+# Commits are stored in the order of their arrival. With RocketMQ's 32 threads, a member's last commit may be
+# stored after a reset that is made when the member has left, and a question may overtake a commit (race R9b).
+_REAL: Final[dict[str, object]] = {**_QUICK, "consumerManageThreadPoolNums": 1}
 _DRIVERS_STARTING: Final = 2
 _BEGINNING: Final = 4
 # A bound for one that hangs where no bound of its own holds.
@@ -47,8 +50,8 @@ SERVERS: Final[dict[str, Callable[[], Server]]] = {
     V49: lambda: OurServer(Profile.V49, config=_QUICK),
     # As 5.2 and later are unless told otherwise.
     V53: lambda: OurServer(Profile.V53, config={**_QUICK, "resetMode": "server"}),
-    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_QUICK),
-    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_QUICK),
+    f"rocketmq-{SERVER_4}": lambda: RealServer(SERVER_4, config=_REAL),
+    f"rocketmq-{SERVER_5}": lambda: RealServer(SERVER_5, config=_REAL),
 }
 
 
@@ -152,25 +155,34 @@ class _Playing:
         await asyncio.gather(*(self._at(server, drivers) for server, drivers in clusters.items()))
         return self._results
 
-    async def _at(self, server: str, drivers: Mapping[Client, Sequence[Play]]) -> None:
+    async def _at(self, server: str, clients: Mapping[Client, Sequence[Play]]) -> None:
         """All plays at one cluster, which is closed then."""
-        await asyncio.gather(
-            *(self._with_driver(client, server, of_one) for client, of_one in drivers.items())
-        )
+        await asyncio.gather(*(self._of(client, server, plays) for client, plays in clients.items()))
         await asyncio.to_thread(self._servers.pop(server).close)
 
-    async def _with_driver(self, client: Client, server: str, plays: Sequence[Play]) -> None:
-        """All plays of one client at one cluster: by one process."""
+    async def _of(self, client: Client, server: str, plays: Sequence[Play]) -> None:
+        """All plays of one client at one cluster, by one process or by as many as there are plays."""
+        shares = (
+            {str(play): [play] for play in plays} if client.is_alone else {f"{client.name}-{server}": plays}
+        )
+        async with AdminClient(self._servers[server].namesrv_address) as admin:
+            await asyncio.gather(
+                *(self._with_driver(client, name, share, admin) for name, share in shares.items())
+            )
+
+    async def _with_driver(
+        self, client: Client, name: str, plays: Sequence[Play], admin: AdminClient
+    ) -> None:
+        """Some plays, by one process."""
         try:
             async with self._starting:
-                driver = await client.start(self._directory / f"{client.name}-{server}.log")
+                driver = await client.start(self._directory / f"{name}.log")
         except Exception as error:
             for play in plays:
                 self._over(play, Result(error=error))
             return
         try:
-            async with AdminClient(self._servers[server].namesrv_address) as admin:
-                await asyncio.gather(*(self._one(play, driver, admin) for play in plays))
+            await asyncio.gather(*(self._one(play, driver, admin) for play in plays))
         finally:
             await driver.stop()
 

@@ -111,11 +111,16 @@ def maven_jars(name: str, project: Path, version: str, options: tuple[str, ...] 
 
 
 def built(name: str, project: Path, build: Callable[[Path, Path], None], *more: str) -> Path:
-    """The directory that ``build(copy of the project, target)`` has filled, now or an earlier time."""
+    """The directory that ``build(copy of the project, target)`` has filled, now or an earlier time.
+
+    One process builds at a time: Maven's do not share what they fetch while they fetch it.
+    """
     digest = _digest(project, more)
     target = BUILT / f"{name}-{digest}"
+    if target.is_dir():
+        return target
     BUILT.mkdir(exist_ok=True)
-    with _alone(BUILT / f"{name}.lock"):
+    with _alone(BUILT / "build.lock"):
         if target.is_dir():
             return target
         work, fresh = BUILT / f"{name}.work", BUILT / f"{name}.new"

@@ -1,4 +1,4 @@
-"""``python -m tools.suite``: what ``scripts/test`` runs after lint and types.
+"""``python -m tools.suite``: what ``scripts/test`` runs after lint. Types are checked while the tests run.
 
     scripts/test                 the default group, a file of tests to each free core (four at most)
     scripts/test --chosen        the chosen part of the long and interop groups, as CI runs it
@@ -22,7 +22,8 @@ from typing import Final
 from tools.suite.groups import CHOSEN, DEFAULT, FULL, INTEROP, LONG, Group
 from tools.suite.pytest_run import INTERRUPTED
 from tools.suite.running import SuiteInterruptedError, run_groups, split
-from tools.suite.summary import exit_code, summary
+from tools.suite.summary import NotRun, exit_code, summary
+from tools.suite.type_check import TypeCheck, checking_types
 
 _EVERY_CASE: Final = ("--full",)
 # What each option runs, and what pytest is told besides.
@@ -41,18 +42,29 @@ def main(words: Sequence[str]) -> int:
         print(__doc__)
         return 0
     groups, more, rest = _choose(words)
-    if not groups:
-        return subprocess.run([sys.executable, "-m", "pytest", *rest], check=False).returncode
-    able, unable = split(groups)
+    able, unable = split(groups) if groups else ([], [])
     if unable and os.environ.get("CI"):
         print(*(gap.line() for gap in unable), sep="\n", file=sys.stderr)
         return _FAILED
+    with checking_types() as types:
+        if not groups:
+            code = subprocess.run([sys.executable, "-m", "pytest", *rest], check=False).returncode
+            type_code = types.report()
+            return code or type_code
+        return _run(able, unable, (*more, *rest), types)
+
+
+def _run(
+    groups: Sequence[Group], not_run: Sequence[NotRun], arguments: Sequence[str], types: TypeCheck
+) -> int:
+    """Run the groups, print the errors of the type check and the summary, return the exit code."""
     try:
-        results = run_groups(able, (*more, *rest))
+        results = run_groups(groups, arguments)
+        type_code = types.report()
     except (SuiteInterruptedError, KeyboardInterrupt):
         return INTERRUPTED
-    print("", *summary(results, unable), sep="\n")
-    return exit_code(results)
+    print("", *summary(results, not_run), sep="\n")
+    return exit_code(results) or type_code
 
 
 def _choose(words: Sequence[str]) -> tuple[list[Group], list[str], list[str]]:

@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from tools.interop.turns import take_turn
 from tools.suite.groups import Group
+from tools.suite.machine import JDK
 from tools.suite.outcome import Outcome, read_outcomes
 
 # pytest's exit codes: the user interrupted it; no test was selected.
@@ -20,7 +24,6 @@ PASSED: Final = 0
 INTERRUPTED: Final = 2
 NO_TESTS: Final = 5
 _SPREAD: Final = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
-_LOWEST_PRIORITY: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class GroupResult:
 
     Attributes:
         code: pytest's exit code.
-        seconds: wall-clock time.
+        seconds: wall-clock time from pytest's start to its end.
     """
 
     group: Group
@@ -56,6 +59,9 @@ class PytestRun:
         command = [sys.executable, "-m", "pytest", "-m", group.marker, "--outcomes", str(self._outcomes)]
         if group.is_spread and not _is_one_process(arguments):
             command += _SPREAD
+            if JDK in group.needs:
+                # One turn for all its processes: with one for each, two runs could wait for each other.
+                take_turn()
         if group.is_beside:
             command += ["-p", "no:cacheprovider"]
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -66,22 +72,30 @@ class PytestRun:
             # A group of its own hears the interrupt that ``stop`` sends, not the terminal's.
             process_group=0 if group.is_beside else None,
         )
-        if group.is_beside:
-            os.setpriority(os.PRIO_PROCESS, self._process.pid, _LOWEST_PRIORITY)
+        # A priority that this process has lowered for itself may not be raised again.
+        if group.niceness > os.getpriority(os.PRIO_PROCESS, 0):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, group.niceness)
+        self._started = self._ended = time.monotonic()
+        self._watch = threading.Thread(target=self._note_end, daemon=True)
+        self._watch.start()
 
-    def wait(self) -> int:
-        """Return pytest's exit code once it has ended."""
-        return self._process.wait()
-
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """Return what came of each test so far as pytest has written it."""
-        return tuple(read_outcomes(self._outcomes))
+    def result(self) -> GroupResult:
+        """Return what came of the group, once pytest has ended."""
+        self._watch.join()
+        seconds = self._ended - self._started
+        outcomes = tuple(read_outcomes(self._outcomes))
+        return GroupResult(self._group, self._process.wait(), outcomes, seconds)
 
     def stop(self) -> None:
         """Interrupt it where it still runs, and wait until it has ended."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
+        self._watch.join()
+
+    def _note_end(self) -> None:
+        # A thread: pytest may end long before somebody asks for its result.
         self._process.wait()
+        self._ended = time.monotonic()
 
 
 def _is_one_process(arguments: Sequence[str]) -> bool:

@@ -1,16 +1,15 @@
-"""Runs groups one after the other, with those that only compute beside them."""
+"""Runs groups one after the other, with the others beside them."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from tools.suite.groups import PIPELINE, Group
+from tools.suite.groups import Group
 from tools.suite.pytest_run import INTERRUPTED, GroupResult, PytestRun
 from tools.suite.summary import NotRun
 
@@ -29,8 +28,6 @@ def split(groups: Iterable[Group]) -> tuple[list[Group], list[NotRun]]:
             unable.append(NotRun(group.name, missing))
         else:
             able.append(group)
-    if missing := tuple(tool for tool in PIPELINE.needs if not tool.is_there()):
-        unable.append(NotRun(f"{PIPELINE.path} (of every group)", missing))
     return able, unable
 
 
@@ -46,20 +43,15 @@ def run_groups(
     Raises:
         SuiteInterruptedError: a group was interrupted; the one beside is stopped then.
     """
-    results: list[GroupResult] = []
-    if not all(tool.is_there() for tool in PIPELINE.needs):
-        arguments = [*arguments, f"--ignore={PIPELINE.path}"]
     with ExitStack() as exits:
         directory = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="rewindmq-suite-")))
         target = exits.enter_context(output.open("w+b")) if output is not None else None
         beside = [_start_beside(group, arguments, directory, exits) for group in groups if group.is_beside]
-        for group in groups:
-            if not group.is_beside:
-                started = time.monotonic()
-                run = PytestRun(group, arguments, directory, target)
-                results.append(_result(group, run, started))
-        for group, run, started, log in beside:
-            results.append(_result(group, run, started))
+        results = [
+            _result(PytestRun(group, arguments, directory, target)) for group in groups if not group.is_beside
+        ]
+        for run, log in beside:
+            results.append(_result(run))
             log.seek(0)
             sys.stdout.flush()
             stream = target or sys.stdout.buffer
@@ -70,16 +62,16 @@ def run_groups(
 
 def _start_beside(
     group: Group, arguments: Sequence[str], directory: Path, exits: ExitStack
-) -> tuple[Group, PytestRun, float, IO[bytes]]:
+) -> tuple[PytestRun, IO[bytes]]:
     print(f"test: '{group.name}' runs beside the other groups; its output comes at the end", flush=True)
     log = exits.enter_context((directory / f"{group.name}.log").open("w+b"))
     run = PytestRun(group, arguments, directory, log)
     exits.callback(run.stop)
-    return group, run, time.monotonic(), log
+    return run, log
 
 
-def _result(group: Group, run: PytestRun, started: float) -> GroupResult:
-    code = run.wait()
-    if code == INTERRUPTED and not run.outcomes():
-        raise SuiteInterruptedError(group.name)
-    return GroupResult(group, code, run.outcomes(), time.monotonic() - started)
+def _result(run: PytestRun) -> GroupResult:
+    result = run.result()
+    if result.code == INTERRUPTED and not result.outcomes:
+        raise SuiteInterruptedError(result.group.name)
+    return result

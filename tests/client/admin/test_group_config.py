@@ -1,4 +1,7 @@
-"""updateSubGroup, getConsumerConfig, deleteSubGroup, and what brokers keep of them (``admin.md`` 2.2)."""
+"""updateSubGroup, getConsumerConfig, deleteSubGroup, and what brokers keep of them.
+
+Specification: docs/spec/admin.md 2.2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each command prints, line by line (``admin.md`` 3)."""
+"""What each command prints, line by line (docs/spec/admin.md 3)."""
 
 from __future__ import annotations
 

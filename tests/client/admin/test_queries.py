@@ -1,4 +1,4 @@
-"""Messages by key and by unique key, as the tool prints them (``admin.md`` 3.4)."""
+"""Messages by key and by unique key, as the tool prints them (docs/spec/admin.md 3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Resets through the tool in the modes that each scenario names (``behaviour.md`` F-D), in virtual time."""
+"""Resets through the tool in the modes that each scenario names, in virtual time.
+
+Specification: docs/spec/scenarios.md, D03 to D34.
+"""
 
 from __future__ import annotations
 

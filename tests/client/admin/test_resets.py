@@ -1,4 +1,4 @@
-"""Resets as the administrator sees them (``behaviour.md`` D.1, D.8, F-D), under virtual time."""
+"""Resets as the administrator sees them (docs/spec/reset.md D.1, D.8), under virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as operators type and read them (``behaviour.md`` D.1)."""
+"""Times as operators type and read them (docs/spec/reset.md D.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ProcessQueue of orderly consumption (behaviour.md C.6), and the selector that ordered sends use."""
+"""The ProcessQueue of orderly consumption, and the selector that ordered sends use.
+
+Specification: docs/spec/client.md C.6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ProcessQueue (behaviour.md C.6)."""
+"""ProcessQueue (docs/spec/client.md C.6)."""
 
 from __future__ import annotations
 

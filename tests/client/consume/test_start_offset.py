@@ -49,5 +49,5 @@ class _Known:
     ],
 )
 async def test_where_a_queue_begins(where: ConsumeFromWhere, topic: str, stored: int, expected: int) -> None:
-    """The table of behaviour.md C.9."""
+    """The table of docs/spec/client.md C.9."""
     assert await start_offset(MessageQueue(topic, "broker-a", 0), where, 17, _Known(stored)) == expected

@@ -1,4 +1,4 @@
-"""The callback slots of a client instance (behaviour.md C.4)."""
+"""The callback slots of a client instance (docs/spec/client.md C.4)."""
 
 from __future__ import annotations
 

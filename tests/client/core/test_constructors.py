@@ -47,6 +47,7 @@ def test_parameters_that_clients_share_are_explained_alike(kind: type[Any]) -> N
     shared = {"namesrv_addr", "profile", "wire", "time_scale", "seed", "runtime"}
     if kind is not AdminClient:
         shared |= {"instance_name", "client_ip", "unit_name", "client_callback_executor_threads", "switches"}
+        shared |= {"mq_client_api_timeout"}
     own, model = explained(kind), explained(Producer)
     assert {name: own[name] for name in shared} == {name: model[name] for name in shared}
 

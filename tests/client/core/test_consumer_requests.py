@@ -79,7 +79,7 @@ def test_a_group_that_is_not_here_has_no_running_info(play: RunScenario) -> None
 
 @pytest.mark.parametrize(("threads", "waits"), [(1, True), (2, False)])
 def test_a_reset_holds_the_thread_that_would_answer(play: RunScenario, threads: int, waits: bool) -> None:
-    """As in Java, where few threads carry out resets and answer administrators (``behaviour.md`` C.4)."""
+    """As in Java, where few threads carry out resets and answer administrators (docs/spec/client.md C.4)."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)

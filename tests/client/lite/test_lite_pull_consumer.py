@@ -1,4 +1,4 @@
-"""The lite pull consumer with real servers under virtual time (behaviour.md C.14)."""
+"""The lite pull consumer with real servers under virtual time (docs/spec/client.md C.14)."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_an_illegal_offset_moves_the_pulls_and_nothing_else(play: RunScenario, p
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_a_classic_reset_passes_it_by(play: RunScenario, profile: Profile) -> None:
-    """D.6, issue 5318: success, 220 ignored, nothing stored, nothing moved."""
+    """docs/spec/reset.md D.6, issue 5318: success, 220 ignored, nothing stored, nothing moved."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)

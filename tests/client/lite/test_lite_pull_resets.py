@@ -1,4 +1,7 @@
-"""Server-side and fenced resets of groups of lite pull consumers (behaviour.md C.14, E.16 S6)."""
+"""Server-side and fenced resets of groups of lite pull consumers.
+
+Specification: docs/spec/client.md C.14, docs/spec/races.md E.16 S6.
+"""
 
 from __future__ import annotations
 

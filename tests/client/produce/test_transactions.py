@@ -1,4 +1,7 @@
-"""TransactionProducer against a whole stage under virtual time: listeners, checks, resets (B.14)."""
+"""TransactionProducer against a whole stage under virtual time: listeners, checks, resets.
+
+Specification: docs/spec/broker.md B.14.
+"""
 
 from __future__ import annotations
 

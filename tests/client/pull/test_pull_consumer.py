@@ -1,4 +1,4 @@
-"""The pull consumer and interval replays with real servers under virtual time (behaviour.md C.13)."""
+"""The pull consumer and interval replays with real servers under virtual time (docs/spec/client.md C.13)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = list(Profile)
 
 @pytest.mark.parametrize("profile", ALL)
 def test_a_pull_consumer_keeps_queues_it_does_not_pull(play: RunScenario, profile: Profile) -> None:
-    """The 120 s of behaviour.md C.5 are for push consumers."""
+    """The 120 s of docs/spec/client.md C.5 are for push consumers."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)

@@ -149,7 +149,7 @@ def test_a_new_group_starts_where_it_was_told(
 def test_a_new_group_on_a_recent_topic_starts_at_0_whatever_it_was_told(
     play: RunScenario, profile: Profile
 ) -> None:
-    """behaviour.md B.9, C.9: 14 is answered 0."""
+    """docs/spec/broker.md B.9, docs/spec/client.md C.9: 14 is answered 0."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)

@@ -1,4 +1,4 @@
-"""Fenced resets with real servers and clients under virtual time (behaviour.md E.18 F12, F-E E28)."""
+"""Fenced resets with real servers and clients under virtual time (docs/spec/races.md F12, scenario E28)."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_E28_two_members_each_replay_their_own_queues(play: RunScenario) -> None
 
 
 def test_E28_a_member_that_joins_right_after_the_reset_replays_what_it_takes(play: RunScenario) -> None:
-    """behaviour.md E.9: in classic mode its queues would be lost."""
+    """docs/spec/races.md E.9: in classic mode its queues would be lost."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)

@@ -1,4 +1,4 @@
-"""What listeners may do, with real servers under virtual time (behaviour.md C.10)."""
+"""What listeners may do, with real servers under virtual time (docs/spec/client.md C.10)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ async def reset_under_a_listener(
 ) -> tuple[PushConsumer, asyncio.Event, float]:
     """A listener is on 150, everything before it is consumed; then the group is reset to 0.
 
-    The pull in flight is answered 6 s after the reset, so that it does no harm by itself (E.4).
+    The pull in flight is answered 6 s after the reset, so that it does no harm by itself (docs/spec/races.md
+    E.4).
     """
     await stage.create_topic(queues=1)
     await stage.fill(150)
@@ -83,6 +84,41 @@ def test_E19_a_late_verdict_changes_nothing_and_the_replay_waits_for_it(
         assert len(live_chains(stage, start + 16, topic="T")) == 1
 
     play(scene)
+
+
+@pytest.mark.parametrize(
+    ("profile", "has_message", "replayed"),
+    [
+        (Profile.V42, False, 0),
+        (Profile.V49, False, 0),
+        (Profile.V49, True, 9),
+        (Profile.V53, False, 8),
+        (Profile.EPOCH, False, 8),
+    ],
+)
+def test_R1_takes_the_whole_replay_from_a_consumer_that_waits_for_the_lock(
+    play: RunScenario, profile: Profile, has_message: bool, replayed: int
+) -> None:
+    """The pull in flight is answered after the wait, and the timer commits its offset. The refresh finds the
+    new queue locked only then, and the first pull asks where to begin. A message within the wait excludes it.
+    """
+
+    async def scene(stage: SimStage) -> None:
+        await stage.create_topic(queues=1)
+        await stage.fill(8)
+        listener = InOrder(stage)
+        await consume(stage, listener)
+        await stage.until(lambda: stage.stored() == {0: 8})
+        await next_idle_pull(stage)
+        start = await reset(stage)
+        if has_message:
+            await since(stage, start, 3)
+            await stage.fill(1, first=8)
+        await since(stage, start, 90)
+        assert listener.offsets()[8:] == list(range(replayed))
+        assert stage.stored() == {0: 9 if has_message else 8}
+
+    play(scene, profile=profile)
 
 
 def test_without_the_guards_a_late_verdict_is_committed(play: RunScenario) -> None:

@@ -170,7 +170,7 @@ def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profil
 
 @pytest.mark.parametrize("profile", ALL)
 def test_a_late_answer_without_messages_does_not_take_progress_back(profile: Profile) -> None:
-    """NO_MATCHED_MSG only raises the offset in memory (behaviour.md C.7)."""
+    """NO_MATCHED_MSG only raises the offset in memory (docs/spec/client.md C.7)."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 100}
@@ -215,7 +215,7 @@ def test_the_pulls_of_a_dropped_queue_end(profile: Profile) -> None:
 
 @pytest.mark.parametrize(("profile", "pulls"), [(Profile.V42, 4), (Profile.V49, 10), (Profile.V53, 450)])
 def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls: int) -> None:
-    """Code 215: after the exception delay, in 5.x after 20 ms (behaviour.md C.7)."""
+    """Code 215: after the exception delay, in 5.x after 20 ms (docs/spec/client.md C.7)."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}

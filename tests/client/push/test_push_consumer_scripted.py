@@ -113,7 +113,7 @@ def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profil
 
 @pytest.mark.parametrize("profile", GUARDED)
 def test_a_queue_dropped_while_a_failure_is_sent_back_makes_no_progress(profile: Profile) -> None:
-    """The third look at ``dropped``, G3 of behaviour.md E.2."""
+    """The third look at ``dropped``, G3 of docs/spec/races.md E.2."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
@@ -217,7 +217,7 @@ def test_the_name_server_that_answered_is_asked_first_from_then_on() -> None:
         mute.handlers[RequestCode.GET_ROUTEINFO_BY_TOPIC] = lambda connection, request: None
         await mute.start("10.0.0.8")
         client = RemotingClient(runtime)
-        api = BrokerApi(client, (mute.address, broker.address), 401)
+        api = BrokerApi(client, (mute.address, broker.address), 401, 3.0)
         took: list[float] = []
         for _ in range(2):
             began = world.now

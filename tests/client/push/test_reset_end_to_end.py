@@ -1,4 +1,4 @@
-"""Reset scenarios with real servers under virtual time (behaviour.md D.5 to D.7, F-D; E15 and E16)."""
+"""Reset scenarios with real servers under virtual time (docs/spec/reset.md D.5 to D.7, E15 and E16)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_D02_no_listener_call_starts_during_the_wait(play: RunScenario, profile:
 
 @pytest.mark.parametrize("profile", GUARDED)
 def test_the_cache_of_a_queue_is_emptied_before_the_wait(play: RunScenario, profile: Profile) -> None:
-    """Step 3 of behaviour.md D.5; only queues that the notice names are concerned."""
+    """Step 3 of docs/spec/reset.md D.5; only queues that the notice names are concerned."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -337,7 +337,7 @@ def test_the_steps_of_a_reset_come_in_their_order(play: RunScenario) -> None:
 
 
 def test_a_local_reset_by_time_needs_no_broker_notice(play: RunScenario) -> None:
-    """behaviour.md D.13."""
+    """docs/spec/reset.md D.13."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)

@@ -1,4 +1,7 @@
-"""How a classic reset is lost, and what a single fix closes (behaviour.md E, F-E), under virtual time."""
+"""How a classic reset is lost, and what a single fix closes, under virtual time.
+
+Specification: docs/spec/races.md E.1 to E.18; docs/spec/scenarios.md, E01 to E30.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What becomes of messages a listener fails on: retries, dead letters, and when the broker does not take them
-(behaviour.md B.13, C.6, C.10)."""
+(docs/spec/broker.md B.13, docs/spec/client.md C.6, C.10)."""
 
 from __future__ import annotations
 

@@ -14,9 +14,16 @@ from rewindmq import (
     MessageSelector,
     PullStatus,
 )
+from rewindmq.protocol.code import RequestCode, ResponseCode
+from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.race.sim import World
 from tests.client.inbox import Inbox
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_stage import consumer_of, play_scripted
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -61,6 +68,34 @@ def test_a_start_with_a_bad_condition_fails_and_says_why(play: RunScenario, prof
         assert not consumer.is_running
 
     play(scene, profile=profile, **ON)
+
+
+@pytest.mark.parametrize(("timeout", "fails"), [(None, True), (6_000, False)])
+def test_a_check_takes_as_long_as_the_option_says(timeout: int | None, fails: bool) -> None:
+    """3 s where nothing is said, as Java's ``mqClientApiTimeout``; the broker takes 5 s."""
+
+    async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
+        async def check(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+            await world.sleep(5)
+            return RemotingCommand(ResponseCode.SUCCESS)
+
+        broker.handlers[RequestCode.CHECK_CLIENT_CONFIG] = check
+        options: dict[str, Any] = {} if timeout is None else {"mq_client_api_timeout": timeout}
+        consumer = consumer_of(broker, runtime, **options)
+        consumer.subscribe("T", MessageSelector.by_sql("price > 1"))
+        if fails:
+            with pytest.raises(ClientError, match=r"Check client in broker error.*within 3000 ms"):
+                await consumer.start()
+        else:
+            async with consumer:
+                assert world.now >= 5
+
+    play_scripted(scene)
+
+
+def test_a_client_needs_time_for_answers() -> None:
+    with pytest.raises(ClientError, match="mq_client_api_timeout must be at least 1"):
+        LitePullConsumer("L", "127.0.0.1:9876", mq_client_api_timeout=0)
 
 
 def test_a_start_fails_where_the_broker_does_not_filter(play: RunScenario) -> None:

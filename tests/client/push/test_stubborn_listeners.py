@@ -1,4 +1,7 @@
-"""Whatever listeners raise or answer, no message is stuck and no task is left (behaviour.md C.10, C.11)."""
+"""Whatever listeners raise or answer, no message is stuck and no task is left.
+
+Specification: docs/spec/client.md C.10, C.11.
+"""
 
 from __future__ import annotations
 

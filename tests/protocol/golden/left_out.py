@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-# Ext fields that may ride on any request (``wire.md`` 3.1).
+# Ext fields that may ride on any request (docs/spec/protocol.md 3.1).
 ON_ANY_REQUEST: Final = frozenset(("AccessKey", "Signature", "ReqT", "bname", "ns", "nsd", "oway", "lo"))
 _PAGES: Final = "5.x asks for long tables in pages; who does not know pages sends everything"
 _FLAGS: Final = "5.x tells a consumer the flags of topic and group, which it does not use"

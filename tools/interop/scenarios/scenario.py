@@ -127,9 +127,12 @@ class Stage:
         await self.reached(are_committed, lambda: f"{total} of {count} messages committed by {group}")
 
     async def members(self, group: str) -> list[str]:
-        """The ids of a group's members, as the broker knows them; none of a group that has none."""
+        """The ids of a group's members, as the broker knows them; none of a group that has none.
+
+        A member that has connected again may be known by two connections for a while.
+        """
         connection = await self.asked(self.admin.examine_consumer_connection_info(group))
-        return sorted(one.client_id for one in connection.connection_set) if connection else []
+        return sorted({one.client_id for one in connection.connection_set}) if connection else []
 
     async def asked(self, question: Awaitable[_Asked]) -> _Asked | None:
         """What the broker says; None while it refuses, or is slower than an administrator's patience."""

@@ -105,7 +105,7 @@ func (producers *producers) send(request *request) (fields, error) {
 	}
 	results := make([]fields, len(request.Messages))
 	for i, message := range request.Messages {
-		results[i] = describeResult(sender.plain.SendSync(context.Background(), sender.queues.keyed(message)))
+		results[i] = describeResult(sender.plain.SendSync(patient(), sender.queues.keyed(message)))
 	}
 	return fields{"results": results}, nil
 }
@@ -127,7 +127,7 @@ func (producers *producers) sendAtOnce(request *request) (fields, error) {
 				waiting.Done()
 			})
 		}
-		if err := sender.plain.SendAsync(context.Background(), done, sender.queues.keyed(message)); err != nil {
+		if err := sender.plain.SendAsync(patient(), done, sender.queues.keyed(message)); err != nil {
 			done(context.Background(), nil, err)
 		}
 	}
@@ -141,7 +141,7 @@ func (producers *producers) sendOneway(request *request) (fields, error) {
 		return nil, err
 	}
 	for _, message := range request.Messages {
-		if err := sender.plain.SendOneWay(context.Background(), sender.queues.keyed(message)); err != nil {
+		if err := sender.plain.SendOneWay(patient(), sender.queues.keyed(message)); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +157,7 @@ func (producers *producers) sendBatch(request *request) (fields, error) {
 	for i, message := range request.Messages {
 		messages[i] = message.asLibrarys()
 	}
-	result := describeResult(sender.plain.SendSync(context.Background(), messages...))
+	result := describeResult(sender.plain.SendSync(patient(), messages...))
 	return fields{"results": []fields{result}}, nil
 }
 
@@ -170,7 +170,7 @@ func (producers *producers) sendTransaction(request *request) (fields, error) {
 	for i, message := range request.Messages {
 		made := message.asLibrarys()
 		sender.transactions.locals.Store(made, message)
-		sent, err := sender.transactional.SendMessageInTransaction(context.Background(), made)
+		sent, err := sender.transactional.SendMessageInTransaction(patient(), made)
 		if err != nil {
 			results[i] = describeResult(nil, err)
 			continue

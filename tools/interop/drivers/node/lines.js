@@ -2,6 +2,7 @@
 'use strict';
 
 const { Message } = require('ali-ons');
+const { PATIENCE_MS } = require('./patience');
 
 function say(line) {
   process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -13,6 +14,7 @@ function options(request) {
   return {
     nameSrv: request.namesrv,
     instanceName: request.name,
+    connectTimeout: PATIENCE_MS,
     accessKeyId: 'nobody',
     accessKeySecret: 'nothing',
     httpclient: {

@@ -7,6 +7,7 @@ console.log = console.error;
 const readline = require('node:readline');
 const { consumers } = require('./consumers');
 const { describeError, say } = require('./lines');
+const { bePatient } = require('./patience');
 const { producers } = require('./producers');
 const { version } = require('ali-ons/package.json');
 
@@ -25,6 +26,7 @@ async function answer(request) {
 }
 
 async function main() {
+  bePatient();
   say({
     ready: {
       client: 'ali-ons',

@@ -20,6 +20,8 @@ from tools.interop.drivers.rewindmq.producing import Producers
 from tools.interop.drivers.rewindmq.told import Fields, failure, say
 
 _LINE_BYTES: Final = 64 << 20
+# On a machine that is busy for a moment, too: a broker that gets no processor answers late.
+_API_TIMEOUT_MS: Final = 30_000
 
 Op = Callable[[Fields], Awaitable[Fields]]
 
@@ -59,7 +61,8 @@ def main() -> None:
     parser.add_argument("--wire", default="auto", choices=("auto", "JSON", "ROCKETMQ", "MSGPACK"))
     wire = parser.parse_args().wire
     with tempfile.TemporaryDirectory(prefix="rewindmq-interop-") as offsets:
-        options = {"wire": None if wire == "auto" else SerializeType[wire]}
+        codec = None if wire == "auto" else SerializeType[wire]
+        options = {"wire": codec, "mq_client_api_timeout": _API_TIMEOUT_MS}
         asyncio.run(_drive(options, Path(offsets)))
 
 

@@ -5,6 +5,7 @@ import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.common.message.MessageQueue;
@@ -38,6 +39,7 @@ final class PullConsumers {
     private JsonObject start(Fields fields) throws Exception {
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(fields.text("group"));
         Setup.apply(consumer, fields);
+        consumer.setAllocateMessageQueueStrategy(new NoQueue());
         consumer.start();
         consumers.put(fields.text("name"), consumer);
         return new JsonObject();
@@ -92,5 +94,23 @@ final class PullConsumers {
         JsonObject answer = new JsonObject();
         answer.addProperty("offset", consumer(fields).fetchConsumeOffset(queue, true));
         return answer;
+    }
+
+    /**
+     * Allocates nothing, so that only pull.commit commits. Of a queue that is allocated, the library's timer
+     * commits what the last pull.committed left in memory, now before pull.commit and now after it.
+     */
+    private static final class NoQueue implements AllocateMessageQueueStrategy {
+        @Override
+        public List<MessageQueue> allocate(
+            String group, String client, List<MessageQueue> queues, List<String> clients
+        ) {
+            return List.of();
+        }
+
+        @Override
+        public String getName() {
+            return "NONE";
+        }
     }
 }
