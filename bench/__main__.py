@@ -32,8 +32,8 @@ from bench import (
 from bench.comparison import render_comparisons
 from bench.pipeline import bench_pipeline, bench_pipeline_in_full
 from bench.table import Row, render, write_json
+from rewindmq import LocalCluster
 from rewindmq.broker.store.model import SearchMode
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.process.runner import raise_descriptor_limit
 from rewindmq.protocol.reset_mode import ResetMode
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,

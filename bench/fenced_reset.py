@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from rewindmq.client import Message, Producer
+from rewindmq import Message, Producer
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from rewindmq.client import Message, Producer
+from rewindmq import Message, Producer
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.frame import encode_frame

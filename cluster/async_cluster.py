@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.member import Member
 
 T = TypeVar("T")
@@ -20,6 +21,8 @@ class BlockingCluster(Protocol):
     @property
     def namesrv_address(self) -> str: ...
     @property
+    def client_options(self) -> Mapping[str, Any]: ...
+    @property
     def brokers(self) -> Mapping[str, Member]: ...
     @property
     def slaves(self) -> Mapping[str, Member]: ...
@@ -30,7 +33,7 @@ class BlockingCluster(Protocol):
     def restart(self, name: str) -> None: ...
 
 
-class AsyncLocalCluster:
+class AsyncLocalCluster(ClusterClients):
     """A running ``LocalCluster`` whose slow operations leave the event loop free."""
 
     def __init__(self, cluster: BlockingCluster) -> None:
@@ -45,6 +48,11 @@ class AsyncLocalCluster:
     def namesrv_address(self) -> str:
         """What clients are given as NAMESRV_ADDR, ``host:port``."""
         return self._cluster.namesrv_address
+
+    @property
+    def client_options(self) -> Mapping[str, Any]:
+        """The options that clients take over."""
+        return self._cluster.client_options
 
     @property
     def brokers(self) -> Mapping[str, Member]:

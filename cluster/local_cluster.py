@@ -9,13 +9,15 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from rewindmq.cluster.async_cluster import AsyncLocalCluster, run_in_thread
+from rewindmq.cluster.clients import ClusterClients
 from rewindmq.cluster.errors import ClusterError
 from rewindmq.cluster.member import Member
 from rewindmq.cluster.names import MAX_BROKERS, MAX_SLAVES, NAMESRV, broker_names, slave_names
 from rewindmq.protocol.config.property_file import format_properties_file
+from rewindmq.protocol.options import parse_choice, refuse_unknown_options
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
 
@@ -26,8 +28,14 @@ BROKER_PORT_STEP: Final = 10
 _ORDERLY_ENDS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
 
 
-class LocalCluster:
+class LocalCluster(ClusterClients):
     """Processes started together and never left behind.
+
+    ::
+
+        async with LocalCluster(brokers=1, time_scale=0.05) as cluster:
+            async with cluster.producer("my_producer") as producer:
+                ...
 
     Used as ``with LocalCluster(brokers=2) as cluster:`` or ``async with ...`` (which gives an
     ``AsyncLocalCluster``), or by ``start`` and ``close``. Members stop when the block is left in any way,
@@ -42,15 +50,18 @@ class LocalCluster:
         namesrv_port: 0 takes any free one.
         broker_port: broker-a's port, the next ones 10 apart, slaves behind masters; 0 takes any free ones.
         host: the interface all members listen on.
-        time_scale: factor on every scheduled wait of every member.
-        profile: the release that all members imitate.
+        time_scale: factor on every scheduled wait of every member and of the clients that the cluster makes.
+        profile: the release that all members imitate: "v42", "v49" (default) or "v53"; taken over by clients.
+        seed: makes the random choices of members and clients repeatable; None: they are not.
         broker_config: further keys of ``broker.conf``, the same for each broker, as
             ``{"flushDiskType": "SYNC_FLUSH"}``; with one that there is not, ``start`` fails.
+        log_level: of all members: "debug", "info" (default), "warning" or "error".
         events_directory: each broker appends the named points it passes to ``<its name>.jsonl`` there (see
             ``rewindmq broker --events``); None: none does.
         start_seconds: how long each member may take to serve once its turn to be waited for has come.
     """
 
+    @refuse_unknown_options
     def __init__(
         self,
         brokers: int = 2,
@@ -61,7 +72,8 @@ class LocalCluster:
         broker_port: int = 0,
         host: str = "127.0.0.1",
         time_scale: float = 1.0,
-        profile: Profile = Profile.V49,
+        profile: Profile | str = "v49",
+        seed: int | None = None,
         broker_config: Mapping[str, object] = MappingProxyType({}),
         log_level: str = "info",
         events_directory: Path | None = None,
@@ -78,9 +90,13 @@ class LocalCluster:
         self._namesrv_port = namesrv_port
         self._broker_port = broker_port
         self._host = host
-        self._profile = profile
+        self._profile = parse_choice(Profile, profile, "profile", error=ClusterError)
+        self._client_options: dict[str, Any] = {"time_scale": time_scale, "profile": self._profile}
         self._broker_config = dict(broker_config)
-        self._process_options = ("--time-scale", str(time_scale), "--log-level", log_level)
+        self._process_options = ["--time-scale", str(time_scale), "--log-level", log_level]
+        if seed is not None:
+            self._client_options["seed"] = seed
+            self._process_options += ["--seed", str(seed)]
         self._events_directory = events_directory
         self._start_seconds = start_seconds
         self._members: dict[str, Member] = {}
@@ -107,6 +123,11 @@ class LocalCluster:
     def namesrv_address(self) -> str:
         """What clients are given as NAMESRV_ADDR, ``host:port``."""
         return self.namesrv.address
+
+    @property
+    def client_options(self) -> Mapping[str, Any]:
+        """The options that clients take over."""
+        return self._client_options
 
     @property
     def brokers(self) -> dict[str, Member]:

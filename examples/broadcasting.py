@@ -10,19 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindmq.client import (
-    AdminClient,
+from rewindmq import (
+    AsyncLocalCluster,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
-    MessageModel,
-    Producer,
-    PushConsumer,
     ResponseError,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 TIME_SCALE = 0.02
 
@@ -30,18 +25,16 @@ TIME_SCALE = 0.02
 class Shop:
     """Remembers the latest price of each article, and how many prices it was told."""
 
-    def __init__(self, name: str, namesrv: str, runtime: Runtime, folder: Path) -> None:
+    def __init__(self, name: str, cluster: AsyncLocalCluster, folder: Path) -> None:
         self.prices: dict[str, str] = {}
         self.told = 0
         self._news = asyncio.Condition()
-        self.consumer = PushConsumer(
+        self.consumer = cluster.push_consumer(
             "shops",
-            namesrv,
-            runtime=runtime,
             # The name of the instance is part of the file's path: the same shop finds its offsets again.
             instance_name=name,
-            message_model=MessageModel.BROADCASTING,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            message_model="broadcasting",
+            consume_from="first",
             offset_root=folder,
         )
         self.consumer.subscribe("Prices")
@@ -63,25 +56,22 @@ class Shop:
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     with tempfile.TemporaryDirectory() as directory:
         async with (
             LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster,
-            Producer("head-office", cluster.namesrv_address, runtime=runtime) as producer,
-            AdminClient(cluster.namesrv_address, runtime=runtime) as admin,
+            cluster.producer("head-office") as producer,
+            cluster.admin() as admin,
         ):
             await producer.send(Message("Prices", b"tea 3"))
             await producer.send(Message("Prices", b"milk 2"))
-            north, south = (
-                Shop(name, cluster.namesrv_address, runtime, Path(directory)) for name in ("north", "south")
-            )
+            north, south = (Shop(name, cluster, Path(directory)) for name in ("north", "south"))
             async with north.consumer:
                 async with south.consumer:
                     await asyncio.gather(north.heard(2), south.heard(2))
                 print("two shops, two prices, each shop was told both")
                 await producer.send(Message("Prices", b"tea 4"))
                 await north.heard(3)
-                again = Shop("south", cluster.namesrv_address, runtime, Path(directory))
+                again = Shop("south", cluster, Path(directory))
                 async with again.consumer:
                     await again.heard(1)
                     assert again.prices == {"tea": "4"}
@@ -90,7 +80,6 @@ async def main() -> None:
                         await admin.reset_offset_by_timestamp("Prices", "shops", 0, True)
                     except ResponseError as error:
                         print(f"a reset is refused, the broker holds no offsets: {error.remark}")
-    runtime.workers.close()
 
 
 if __name__ == "__main__":

@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections import Counter
 
-from rewindmq.client import (
-    AdminClient,
+from rewindmq import (
+    LocalCluster,
     Message,
     Producer,
     ResponseError,
     TopicConfig,
 )
-from rewindmq.cluster import LocalCluster
 
 
 async def where(producer: Producer, count: int) -> Counter[str]:
@@ -29,16 +28,15 @@ async def main() -> None:
     # The producer warns of each message that it sends elsewhere: twenty lines here.
     logging.getLogger("rewindmq.client").setLevel(logging.ERROR)
     async with LocalCluster(brokers=2) as cluster:
-        namesrv = cluster.namesrv_address
         busy = cluster.brokers["broker-a"].address
-        async with AdminClient(namesrv) as admin:
+        async with cluster.admin() as admin:
             for broker in cluster.brokers.values():
                 await admin.create_and_update_topic_config(
                     broker.address, TopicConfig("Orders", read_queue_nums=2, write_queue_nums=2)
                 )
             # As after its page cache filled up. 4.9's producers try another broker after this answer.
             await admin.update_broker_config(busy, {"emulatedBusy": "PC_SYNCHRONIZED"})
-            async with Producer("counter", namesrv) as producer:
+            async with cluster.producer("counter") as producer:
                 taken = await where(producer, 20)
                 print("broker-a is busy:", dict(taken))
                 assert taken == {"broker-b": 20}
@@ -52,7 +50,7 @@ async def main() -> None:
                     print("4.9 gives up:    ", error)
                     code = error.code
                 assert code == 2
-            async with Producer("counter", namesrv, profile="v53") as producer:
+            async with cluster.producer("counter", profile="v53") as producer:
                 taken = await where(producer, 20)
                 print("5.3 goes on:     ", dict(taken))
                 assert taken == {"broker-b": 20}

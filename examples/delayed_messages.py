@@ -9,17 +9,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from rewindmq.client import (
-    AdminClient,
+from rewindmq import (
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
-    Producer,
-    PushConsumer,
     TopicConfig,
 )
-from rewindmq.cluster import LocalCluster
 
 TOPIC = "Reminders"
 DELAYS = {1: 1.0, 2: 2.0, 3: 4.0}
@@ -37,26 +33,25 @@ async def main() -> None:
                 all_here.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    async with LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster:
-        namesrv = cluster.namesrv_address
+    async with (
+        LocalCluster(brokers=1, broker_config={"messageDelayLevel": "1s 2s 4s"}) as cluster,
+        cluster.producer("clock") as producer,
+        cluster.admin() as admin,
+    ):
         # A consumer that starts before the name server knows its topic looks for it again after 30 s.
-        async with AdminClient(namesrv) as admin:
-            broker = cluster.brokers["broker-a"].address
-            await admin.create_and_update_topic_config(broker, TopicConfig(TOPIC))
-        async with Producer("clock", namesrv) as producer:
-            await producer.send(Message(TOPIC, b"warming up"))
-            consumer = PushConsumer(
-                "sleepers", namesrv, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-            )
-            consumer.subscribe(TOPIC)
-            consumer.register_message_listener(listen)
-            async with consumer:
-                began = time.monotonic()
-                # The longest delay first: each level is a queue of its own, none waits for another.
-                for level in sorted(DELAYS, reverse=True):
-                    await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
-                async with asyncio.timeout(60):
-                    await all_here.wait()
+        broker = cluster.brokers["broker-a"].address
+        await admin.create_and_update_topic_config(broker, TopicConfig(TOPIC))
+        await producer.send(Message(TOPIC, b"warming up"))
+        consumer = cluster.push_consumer("sleepers", consume_from="first")
+        consumer.subscribe(TOPIC)
+        consumer.register_message_listener(listen)
+        async with consumer:
+            began = time.monotonic()
+            # The longest delay first: each level is a queue of its own, none waits for another.
+            for level in sorted(DELAYS, reverse=True):
+                await producer.send(Message(TOPIC, f"level {level}".encode(), delay_level=level))
+            async with asyncio.timeout(60):
+                await all_here.wait()
     for name, seconds in sorted(arrived.items(), key=lambda item: item[1]):
         print(f"{seconds:4.1f} s  {name}")
     for level, delay in DELAYS.items():

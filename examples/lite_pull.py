@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from rewindmq.client import ConsumeFromWhere, LitePullConsumer, Message, MessageExt, Producer
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq import (
+    AsyncLocalCluster,
+    LitePullConsumer,
+    LocalCluster,
+    Message,
+    MessageExt,
+)
 
 TOPIC, GROUP = "Orders", "billing"
 TIME_SCALE = 0.1
@@ -20,15 +24,13 @@ async def poll_all(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
     return got
 
 
-async def subscribed(namesrv: str, runtime: Runtime) -> None:
+async def subscribed(cluster: AsyncLocalCluster) -> None:
     """Two members of a group share the topic's four queues, as push consumers do."""
     first, second = (
-        LitePullConsumer(
+        cluster.lite_pull_consumer(
             GROUP,
-            namesrv,
-            runtime=runtime,
             instance_name=name,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
         )
         for name in ("first", "second")
     )
@@ -36,7 +38,7 @@ async def subscribed(namesrv: str, runtime: Runtime) -> None:
     second.subscribe(TOPIC)
     async with first, second:
         while not len(first.assignment) == len(second.assignment) == 2:
-            await runtime.timers.sleep(0.1)
+            await asyncio.sleep(0.1 * TIME_SCALE)
         counts = [len(await poll_all(consumer, 50)) for consumer in (first, second)]
         assert counts == [50, 50]
         print(f"subscribed: two members with two queues each polled {counts[0]} + {counts[1]} messages")
@@ -45,9 +47,9 @@ async def subscribed(namesrv: str, runtime: Runtime) -> None:
             await consumer.commit(consumer.assignment, persist=True)
 
 
-async def assigned(namesrv: str, runtime: Runtime) -> None:
+async def assigned(cluster: AsyncLocalCluster) -> None:
     """One reader takes a queue for itself, in a group of its own, and goes where it likes in it."""
-    consumer = LitePullConsumer("audit", namesrv, runtime=runtime, auto_commit=False)
+    consumer = cluster.lite_pull_consumer("audit", auto_commit=False)
     async with consumer:
         queue = (await consumer.fetch_message_queues(TOPIC))[0]
         consumer.assign([queue])
@@ -65,15 +67,13 @@ async def assigned(namesrv: str, runtime: Runtime) -> None:
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster:
-        namesrv = cluster.namesrv_address
-        async with Producer("shop", namesrv, runtime=runtime) as producer:
+        async with cluster.producer("shop") as producer:
             for queue in await producer.fetch_publish_message_queues(TOPIC):
                 for number in range(25):
                     await producer.send(Message(TOPIC, b"order %d" % number), queue=queue)
-        await subscribed(namesrv, runtime)
-        await assigned(namesrv, runtime)
+        await subscribed(cluster)
+        await assigned(cluster)
 
 
 if __name__ == "__main__":

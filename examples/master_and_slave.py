@@ -9,19 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
-    Producer,
-    PushConsumer,
     RewindMQError,
     SendStatus,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import system_runtime
 
 TIME_SCALE = 0.02
 
@@ -57,12 +53,11 @@ async def until_copied(admin: AdminClient, master: str, slave: str) -> None:
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     roles = {"brokerRole": "SYNC_MASTER"}
     async with (
         LocalCluster(brokers=1, slaves=1, time_scale=TIME_SCALE, broker_config=roles) as cluster,
-        AdminClient(cluster.namesrv_address, runtime=runtime) as admin,
-        Producer("shop", cluster.namesrv_address, runtime=runtime) as producer,
+        cluster.admin() as admin,
+        cluster.producer("shop") as producer,
     ):
         master, slave = cluster.brokers["broker-a"].address, cluster.slaves["broker-a-s1"].address
         # The first message makes the topic, and shows that the slave follows.
@@ -74,15 +69,13 @@ async def main() -> None:
         print("20 orders sent, each was on the slave before its sender was answered")
 
         # Topics and offsets come every 10 s, which are 0.2 s here.
-        await runtime.timers.sleep(15)
+        await asyncio.sleep(15 * TIME_SCALE)
         await cluster.kill("broker-a")
         print("the master is dead")
         warehouse = Warehouse()
-        consumer = PushConsumer(
+        consumer = cluster.push_consumer(
             "warehouse",
-            cluster.namesrv_address,
-            runtime=runtime,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
         )
         consumer.subscribe("Orders")
         consumer.register_message_listener(warehouse.listen)
@@ -98,11 +91,10 @@ async def main() -> None:
 
         await cluster.restart("broker-a")
         # A client looks for routes every 30 s.
-        await runtime.timers.sleep(60)
+        await asyncio.sleep(60 * TIME_SCALE)
         await producer.send(Message("Orders", b"order 20"))
         await until_copied(admin, master, slave)
         print("the master is back, and the slave follows it")
-    runtime.workers.close()
 
 
 if __name__ == "__main__":

@@ -9,18 +9,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
-from rewindmq.client import (
-    ConsumeFromWhere,
+from rewindmq import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
+    LocalCluster,
     Message,
     MessageExt,
-    Producer,
-    PushConsumer,
     select_queue_by_hash,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import system_runtime
 
 TIME_SCALE = 0.02
 ORDERS = 20
@@ -51,21 +47,18 @@ class Warehouse:
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with (
         LocalCluster(brokers=2, time_scale=TIME_SCALE) as cluster,
-        Producer("shop", cluster.namesrv_address, runtime=runtime) as producer,
+        cluster.producer("shop") as producer,
     ):
         for step in STEPS:
             for order in range(ORDERS):
                 message = Message("Orders", f"{order} {step}".encode())
                 await producer.send_with_selector(message, select_queue_by_hash, order)
         warehouse = Warehouse()
-        consumer = PushConsumer(
+        consumer = cluster.push_consumer(
             "warehouse",
-            cluster.namesrv_address,
-            runtime=runtime,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
         )
         consumer.subscribe("Orders")
         consumer.register_orderly_listener(warehouse.listen)
@@ -75,7 +68,6 @@ async def main() -> None:
         assert warehouse.failures == 2
         print(f"{ORDERS} orders, each {' -> '.join(STEPS)}, over 8 queues of 2 brokers")
         print(f"order 7 failed {warehouse.failures} times, and was paid before it was packed all the same")
-    runtime.workers.close()
 
 
 if __name__ == "__main__":

@@ -23,16 +23,19 @@ from remedies.sms_service import (
     number_of,
 )
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, Producer
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq import (
+    AsyncLocalCluster,
+    ConsumeConcurrentlyStatus,
+    LocalCluster,
+    MessageExt,
+)
 
 
 class ServiceWithTable(SmsService):
     """Remembers every message; one that is there already is not handled again."""
 
-    def __init__(self, namesrv: str, runtime: Runtime, path: Path) -> None:
-        super().__init__(namesrv, runtime)
+    def __init__(self, cluster: AsyncLocalCluster, path: Path) -> None:
+        super().__init__(cluster)
         self._table = sqlite3.connect(path)
         # Fast enough for an example: a crash of the machine, not of the program, may take the last rows back.
         self._table.execute("pragma journal_mode = wal")
@@ -69,15 +72,14 @@ class ServiceWithTable(SmsService):
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "messages.db"
         async with (
             LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster,
-            Producer("sms-senders", cluster.namesrv_address, runtime=runtime) as producer,
+            cluster.producer("sms-senders") as producer,
         ):
-            service = ServiceWithTable(cluster.namesrv_address, runtime, path)
-            traffic = Traffic(producer, runtime)
+            service = ServiceWithTable(cluster, path)
+            traffic = Traffic(producer)
             async with service.consumer:
                 begin, end = await break_down(service, traffic)
                 async with Repair(service, traffic) as repair:

@@ -19,20 +19,19 @@ from remedies.sms_service import (
     number_of,
 )
 
-from rewindmq.client import Producer, PullConsumer
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq import (
+    LocalCluster,
+)
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with (
         LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster,
-        Producer("sms-senders", cluster.namesrv_address, runtime=runtime) as producer,
+        cluster.producer("sms-senders") as producer,
         # A group of its own: pulling in the name of the service's would mix with its offsets.
-        PullConsumer("sms-repair", cluster.namesrv_address, runtime=runtime) as reader,
+        cluster.pull_consumer("sms-repair") as reader,
     ):
-        service, traffic = SmsService(cluster.namesrv_address, runtime), Traffic(producer, runtime)
+        service, traffic = SmsService(cluster), Traffic(producer)
         async with service.consumer:
             begin, end = await break_down(service, traffic)
             carried = count = 0

@@ -11,39 +11,33 @@ import asyncio
 
 from remedies.sms_service import GROUP, TIME_SCALE, TOPIC, Repair, SmsService, Traffic, break_down
 
-from rewindmq.client import (
-    AdminClient,
-    Producer,
-    ResetMode,
+from rewindmq import (
+    LocalCluster,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.runtime import system_runtime
 
 
-async def repair(mode: ResetMode, profile: Profile) -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
+async def repair(mode: str, profile: str) -> None:
     async with (
         LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster,
-        Producer("sms-senders", cluster.namesrv_address, runtime=runtime) as producer,
-        AdminClient(cluster.namesrv_address, runtime=runtime) as admin,
+        cluster.producer("sms-senders") as producer,
+        cluster.admin() as admin,
     ):
-        service, traffic = SmsService(cluster.namesrv_address, runtime, profile), Traffic(producer, runtime)
+        service, traffic = SmsService(cluster, profile), Traffic(producer)
         async with service.consumer:
             begin, _ = await break_down(service, traffic)
-            if mode is ResetMode.CLASSIC:
+            if mode == "classic":
                 # Refused until the group has stored an offset in every queue.
-                await runtime.timers.sleep(15)
+                await asyncio.sleep(15 * TIME_SCALE)
             async with Repair(service, traffic) as repair:
                 await admin.reset_offset_by_timestamp(TOPIC, GROUP, begin, mode=mode)
                 while service.missing:
-                    await runtime.timers.sleep(0.1)
+                    await asyncio.sleep(0.1 * TIME_SCALE)
         repair.show(f"reset, {mode}, clients {profile}", carried=service.carried, stored=0)
 
 
 async def main() -> None:
-    await repair(ResetMode.CLASSIC, Profile.V49)
-    await repair(ResetMode.FENCED, Profile.EPOCH)
+    await repair("classic", "v49")
+    await repair("fenced", "epoch")
 
 
 if __name__ == "__main__":

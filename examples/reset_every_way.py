@@ -11,20 +11,16 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
+    AsyncLocalCluster,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageQueue,
-    Producer,
-    PushConsumer,
-    ResetMode,
     TopicConfig,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 TIME_SCALE = 0.02
 TOPIC = "Orders"
@@ -35,13 +31,10 @@ TO_THE_END = -1
 class Group:
     """A group with one member that counts what comes."""
 
-    def __init__(self, name: str, namesrv: str, runtime: Runtime) -> None:
+    def __init__(self, name: str, cluster: AsyncLocalCluster) -> None:
         self.name = name
         self.received: list[int] = []
-        self._runtime = runtime
-        self.consumer = PushConsumer(
-            name, namesrv, runtime=runtime, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-        )
+        self.consumer = cluster.push_consumer(name, consume_from="first")
         self.consumer.subscribe(TOPIC)
         self.consumer.register_message_listener(self._listen)
 
@@ -54,7 +47,7 @@ class Group:
         for _ in range(6_000):
             if len(self.received) >= count:
                 return
-            await self._runtime.timers.sleep(0.1)
+            await asyncio.sleep(0.1 * TIME_SCALE)
         raise AssertionError(f"{self.name} received {self.received}")
 
 
@@ -80,22 +73,18 @@ class Ways:
 
     async def server_side(self, group: Group) -> int:
         """RocketMQ 5: stored at once, and told to the next pull."""
-        result = await self._admin.reset_offset_by_timestamp(
-            TOPIC, group.name, self._middle, mode=ResetMode.SERVER
-        )
+        result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle, mode="server")
         return result.offset_table[self._queue]
 
     async def fenced(self, group: Group) -> int:
         """RewindMQ's own, which cannot be lost."""
-        result = await self._admin.reset_offset_by_timestamp(
-            TOPIC, group.name, self._middle, mode=ResetMode.FENCED
-        )
+        result = await self._admin.reset_offset_by_timestamp(TOPIC, group.name, self._middle, mode="fenced")
         return result.offset_table[self._queue]
 
     async def one_queue_to_an_offset(self, group: Group) -> int:
         """One queue of one broker, to exactly there."""
         result = await self._admin.reset_offset_of_queue(
-            self._broker, TOPIC, group.name, 0, offset=30, mode=ResetMode.FENCED
+            self._broker, TOPIC, group.name, 0, offset=30, mode="fenced"
         )
         return result.offset_table[self._queue]
 
@@ -135,13 +124,11 @@ async def try_way(
 async def main() -> None:
     # A consumer warns of each pull that the broker sends to another offset, which is how it hears of a reset.
     logging.getLogger("rewindmq.client").setLevel(logging.ERROR)
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with AsyncExitStack() as exits:
         cluster = await exits.enter_async_context(LocalCluster(brokers=1, time_scale=TIME_SCALE))
-        namesrv = cluster.namesrv_address
-        admin = await exits.enter_async_context(AdminClient(namesrv, runtime=runtime))
+        admin = await exits.enter_async_context(cluster.admin())
         broker = cluster.brokers["broker-a"].address
-        middle = await fill(admin, broker, namesrv, runtime)
+        middle = await fill(admin, broker, cluster)
         ways = Ways(admin, broker, middle)
         # What each does, and how many messages come again.
         table = {
@@ -158,13 +145,13 @@ async def main() -> None:
             stats = await admin.examine_consume_stats(group, TOPIC)
             return stats.offset_table[MessageQueue(TOPIC, "broker-a", 0)].consumer_offset
 
-        groups = {name: Group(name, namesrv, runtime) for name in table}
+        groups = {name: Group(name, cluster) for name in table}
         for group in groups.values():
             await exits.enter_async_context(group.consumer)
         for name, group in groups.items():
             await group.wait_for(MESSAGES)
             while await stored(name) < MESSAGES:
-                await runtime.timers.sleep(0.5)
+                await asyncio.sleep(0.5 * TIME_SCALE)
         for name, (way, again) in table.items():
             await try_way(name, groups[name], way, again, stored)
 
@@ -177,17 +164,17 @@ async def main() -> None:
         print("cloned:", ", ".join(f"{queue.topic} queue {queue.queue_id}" for queue in copy.offset_table))
 
 
-async def fill(admin: AdminClient, broker: str, namesrv: str, runtime: Runtime) -> int:
+async def fill(admin: AdminClient, broker: str, cluster: AsyncLocalCluster) -> int:
     """Send the messages; returns the moment at which the second half begins, ms."""
     topic = TopicConfig(topic_name=TOPIC, read_queue_nums=1, write_queue_nums=1)
     await admin.create_and_update_topic_config(broker, topic)
-    async with Producer("shop", namesrv, runtime=runtime) as producer:
+    async with cluster.producer("shop") as producer:
         for number in range(MESSAGES // 2):
             await producer.send(Message(TOPIC, b"order %d" % number))
         # Of several messages of one millisecond RocketMQ 4.x goes to any: let the middle one be alone in its.
-        await runtime.timers.sleep(1)
+        await asyncio.sleep(1 * TIME_SCALE)
         middle = await producer.send(Message(TOPIC, b"order %d" % (MESSAGES // 2)))
-        await runtime.timers.sleep(1)
+        await asyncio.sleep(1 * TIME_SCALE)
         for number in range(MESSAGES // 2 + 1, MESSAGES):
             await producer.send(Message(TOPIC, b"order %d" % number))
     return (await admin.message_at(middle.message_queue, middle.queue_offset)).store_timestamp

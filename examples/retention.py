@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 
-from rewindmq.client import AdminClient, Message, Producer
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import system_runtime
+from rewindmq import (
+    LocalCluster,
+    Message,
+)
 
 TIME_SCALE = 0.02
 CONFIG = {
@@ -25,11 +26,10 @@ CONFIG = {
 
 
 async def main() -> None:
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with (
         LocalCluster(brokers=1, time_scale=TIME_SCALE, broker_config=CONFIG) as cluster,
-        AdminClient(cluster.namesrv_address, runtime=runtime) as admin,
-        Producer("sensor", cluster.namesrv_address, runtime=runtime) as producer,
+        cluster.admin() as admin,
+        cluster.producer("sensor") as producer,
     ):
         broker = cluster.brokers["broker-a"]
         await producer.send(Message("Readings", b"first"))
@@ -43,7 +43,7 @@ async def main() -> None:
 
         await admin.delete_expired_commit_log(broker.address)
         # The clean task runs after 60 s and then every 10 s, which are 1.2 s and 0.2 s here.
-        await runtime.timers.sleep(100)
+        await asyncio.sleep(100 * TIME_SCALE)
         assert len(list(log.iterdir())) == 1
         kept = await admin.min_offset(queue)
         assert first < kept < last
@@ -51,7 +51,6 @@ async def main() -> None:
 
         assert await admin.search_offset(queue, 0) == kept
         print(f"a reset to a time that is deleted goes to {kept}")
-    runtime.workers.close()
 
 
 if __name__ == "__main__":

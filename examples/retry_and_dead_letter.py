@@ -9,20 +9,16 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
+    AsyncLocalCluster,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageQueue,
-    Producer,
-    PullConsumer,
-    PushConsumer,
     ReconsumeLater,
     RewindMQError,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import system_runtime
 
 TOPIC, GROUP = "Orders", "billing"
 TIME_SCALE = 0.05
@@ -49,9 +45,9 @@ class Billing:
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
 
-async def dead_letters(namesrv: str) -> list[MessageExt]:
+async def dead_letters(cluster: AsyncLocalCluster) -> list[MessageExt]:
     queue = MessageQueue(f"%DLQ%{GROUP}", "broker-a", 0)
-    async with PullConsumer("readers", namesrv) as reader:
+    async with cluster.pull_consumer("readers") as reader:
         for _ in range(200):
             try:
                 result = await reader.pull(queue, "*", 0, 32)
@@ -67,31 +63,26 @@ async def dead_letters(namesrv: str) -> list[MessageExt]:
 async def main() -> None:
     # All waits are 20 times shorter: the first retry comes after 0.5 s, not 10, the next after 1.5 s, not 30.
     # The consumer's too: a new group may find its retry topic when it looks at the routes again, after 30 s.
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster:
-        namesrv = cluster.namesrv_address
         listener = Billing()
-        consumer = PushConsumer(
+        consumer = cluster.push_consumer(
             GROUP,
-            namesrv,
-            runtime=runtime,
             max_reconsume_times=2,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
         )
         consumer.subscribe(TOPIC)
         consumer.register_message_listener(listener)
-        async with Producer("shop", namesrv) as producer:
+        async with cluster.producer("shop") as producer:
             for body in (b"good", b"too soon", b"broken"):
                 await producer.send(Message(TOPIC, body))
             async with consumer:
-                (dead,) = await dead_letters(namesrv)
+                (dead,) = await dead_letters(cluster)
         print(f"dead letter: {dead.body.decode()} of {dead.properties['RETRY_TOPIC']}")
         assert dead.body == b"broken"
         tries = sorted(retry for body, retry in listener.seen if body == b"broken")
         assert tries == [0, 1, 2], tries
         assert (b"too soon", 1) in listener.seen
         assert listener.seen.count((b"good", 0)) == 1
-    runtime.workers.close()
 
 
 if __name__ == "__main__":

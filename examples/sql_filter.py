@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
+    AsyncLocalCluster,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageSelector,
-    Producer,
-    PullConsumer,
-    PushConsumer,
     ResponseError,
 )
-from rewindmq.cluster import LocalCluster
 
 CHEAP_IN_EUROPE = "price BETWEEN 1 AND 9 AND region IN ('de', 'fr')"
 NO_TOYS = "kind <> 'toy' AND price IS NOT NULL"
@@ -34,12 +31,10 @@ OFFERS = [
 class Shop:
     """Collects what it is offered."""
 
-    def __init__(self, name: str, condition: str, namesrv: str) -> None:
+    def __init__(self, name: str, condition: str, cluster: AsyncLocalCluster) -> None:
         self.offers: set[str] = set()
         self._news = asyncio.Condition()
-        self.consumer = PushConsumer(
-            name, namesrv, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-        )
+        self.consumer = cluster.push_consumer(name, consume_from="first")
         self.consumer.subscribe("Offers", MessageSelector.by_sql(condition))
         self.consumer.register_message_listener(self.listen)
 
@@ -58,12 +53,11 @@ class Shop:
 
 async def main() -> None:
     async with LocalCluster(brokers=1) as cluster:
-        namesrv = cluster.namesrv_address
-        async with Producer("sellers", namesrv) as producer:
+        async with cluster.producer("sellers") as producer:
             for name, properties in OFFERS:
                 await producer.send(Message("Offers", name.encode(), properties=properties))
-        europe = Shop("europe", CHEAP_IN_EUROPE, namesrv)
-        serious = Shop("serious", NO_TOYS, namesrv)
+        europe = Shop("europe", CHEAP_IN_EUROPE, cluster)
+        serious = Shop("serious", NO_TOYS, cluster)
         async with europe.consumer, serious.consumer:
             print("cheap in Europe:", sorted(await europe.collected(2)))
             print("no toys:        ", sorted(await serious.collected(4)))
@@ -71,7 +65,7 @@ async def main() -> None:
         assert serious.offers == {"lamp", "sofa", "mug", "book"}
 
         # Pulling by hand: the same language, and what was skipped is skipped at the broker.
-        async with PullConsumer("browser", namesrv) as browser:
+        async with cluster.pull_consumer("browser") as browser:
             dear = [
                 message.body.decode()
                 async for message in browser.replay("Offers", 0, 2**62, MessageSelector.by_sql("price > 100"))
@@ -81,7 +75,7 @@ async def main() -> None:
 
         # A condition that makes no sense is refused before anything is consumed.
         code = 0
-        typo = Shop("typo", "price > 'cheap'", namesrv)
+        typo = Shop("typo", "price > 'cheap'", cluster)
         try:
             await typo.consumer.start()
         except ResponseError as error:

@@ -5,42 +5,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
-    AdminClient,
+from rewindmq import (
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
-    Producer,
-    PushConsumer,
 )
-from rewindmq.cluster import LocalCluster
 
 
 async def main() -> None:
     async with LocalCluster(brokers=1) as cluster:
-        namesrv = cluster.namesrv_address
         shipped = asyncio.Event()
 
         async def ship(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             shipped.set()
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-        consumer = PushConsumer(
+        consumer = cluster.push_consumer(
             "shipping",
-            namesrv,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
             enable_msg_trace=True,
         )
         consumer.subscribe("Orders")
         consumer.register_message_listener(ship)
-        async with Producer("counter", namesrv, enable_msg_trace=True) as producer:
+        async with cluster.producer("counter", enable_msg_trace=True) as producer:
             sent = await producer.send(Message("Orders", b"two lamps", keys="order-7"))
         async with consumer:
             await asyncio.wait_for(shipped.wait(), 60)
         # Whatever was still to be recorded has been sent by the time a client has stopped.
 
-        async with AdminClient(namesrv) as admin:
+        async with cluster.admin() as admin:
             [by_key] = await admin.query_message("Orders", "order-7")
             [by_id] = await admin.query_message_by_unique_key("Orders", sent.msg_id)
             by_place = await admin.message_at(sent.message_queue, sent.queue_offset)

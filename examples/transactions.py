@@ -9,17 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
+    LocalCluster,
     LocalTransactionState,
     Message,
     MessageExt,
-    PushConsumer,
-    TransactionProducer,
 )
-from rewindmq.cluster import LocalCluster
-from rewindmq.protocol.remoting.runtime import system_runtime
 
 # All waits are 50 times shorter: the broker asks every 1.2 s, not every 60, about what is older than
 # 0.12 s, not 6.
@@ -63,26 +59,20 @@ async def main() -> None:
             all_announced.set()
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-    runtime = system_runtime(time_scale=TIME_SCALE)
     async with LocalCluster(brokers=1, time_scale=TIME_SCALE) as cluster:
-        address = cluster.namesrv_address
-        first = TransactionProducer(
-            "shop", address, listener=Payments(paid, silent_about="order-3"), runtime=runtime
-        )
+        first = cluster.transaction_producer("shop", listener=Payments(paid, silent_about="order-3"))
         async with first:
             for order in ("order-1", "order-2", "order-3"):
                 result = await first.send_message_in_transaction(Message("Orders", order.encode()))
                 print(order, "->", result.local_transaction_state)
         # Now it is gone. Order 3 is paid, and the broker does not know.
-        consumer = PushConsumer(
+        consumer = cluster.push_consumer(
             "accounting",
-            address,
-            runtime=runtime,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
         )
         consumer.subscribe("Orders")
         consumer.register_message_listener(listener)
-        second = TransactionProducer("shop", address, listener=Payments(paid), runtime=runtime)
+        second = cluster.transaction_producer("shop", listener=Payments(paid))
         async with consumer, second:
             await asyncio.wait_for(all_announced.wait(), 60)
     print("announced:", ", ".join(sorted(announced)))

@@ -73,5 +73,9 @@ class ClientError(RewindMQError):
     """The client itself refuses or gives up: bad arguments, wrong state, no route."""
 
 
+class UnknownOptionError(ClientError, TypeError):
+    """A constructor was given an option that it does not have; names the one that was meant, if any."""
+
+
 class ConfigError(RewindMQError):
     """A configuration file, option or environment variable that cannot be used as it stands."""

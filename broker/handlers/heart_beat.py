@@ -2,8 +2,9 @@
 
 Kept from 4.9.4 ``ClientManageProcessor#heartBeat``: creates group and %RETRY% topic, registers both under the
 connection, announces a change (40) to every member, the new one included. Changed: requests to this client
-travel in the codec of its heartbeat from now on; ``withoutSub`` (5.x) keeps the subscriptions. Refused: a
-group outside RocketMQ's character table, with 1 and without registering anything; one group too many, with 1.
+travel in the codec of its heartbeat from now on; ``withoutSub`` (5.x) keeps the subscriptions; a client that
+tells its time scale is told the broker's. Refused: a group outside RocketMQ's character table, with 1 and
+without registering anything; one group too many, with 1.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.header.client import TIME_SCALE
 from rewindmq.protocol.message.sysflag import TopicSysFlag
 from rewindmq.protocol.names import check_group, retry_topic
 from rewindmq.protocol.remoting.connection import Connection
@@ -42,7 +44,10 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         context.consumers.register(consumer, channel, notify=notify, without_sub=heartbeat.without_sub)
     for producer in heartbeat.producer_data_set:
         context.producers.register(producer.group_name, channel)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    response = RemotingCommand(ResponseCode.SUCCESS)
+    if TIME_SCALE in request.ext:
+        response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))
+    return response
 
 
 def _prepare_group(context: BrokerContext, consumer: ConsumerData) -> bool:

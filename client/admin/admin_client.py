@@ -18,8 +18,10 @@ from rewindmq.client.admin.timestamp import parse_reset_timestamp
 from rewindmq.client.admin.topics import TopicAdmin
 from rewindmq.client.core.client_config import make_config
 from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.options import refuse_unknown_options
 from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 
 class AdminClient(
@@ -41,33 +43,45 @@ class AdminClient(
     ``RemotingError`` (no connection, or no answer within 5 s).
 
     Args:
-        namesrv_addr: ``host:port``, several separated by ``;``; without it the environment's NAMESRV_ADDR.
-        runtime: clock, network and chance; the system's unless given.
-        profile: the release whose reading of ``now`` applies.
-        wire: the header codec to speak; None finds out what the peer does.
+        namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
+            environment's ``NAMESRV_ADDR``.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
+        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        seed: makes random choices repeatable; None (default): they are not.
+        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
 
     Raises:
-        ClientError: no name server is named anywhere.
+        ClientError: no name server is named anywhere, or an option out of range.
     """
 
+    @refuse_unknown_options
     def __init__(
         self,
         namesrv_addr: str | None = None,
-        runtime: Runtime | None = None,
         *,
-        profile: Profile = Profile.V49,
-        wire: SerializeType | None = None,
+        profile: Profile | str = "v49",
+        wire: SerializeType | str | None = None,
+        time_scale: float | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
-        self.profile = profile
-        self.runtime = runtime if runtime is not None else system_runtime()
-        self._remote = AdminRemote(make_config(namesrv_addr, profile=profile), self.runtime, wire)
+        config = make_config(namesrv_addr, profile=profile, wire=wire)
+        self._lease = lease_runtime(runtime, time_scale, seed)
+        self.profile = config.profile
+        self.runtime = self._lease.runtime
+        self._remote = AdminRemote(config, self.runtime, config.wire)
 
     async def start(self) -> None:
         """Ready to ask; connections are made when first needed."""
+        self._lease.take()
 
     async def shutdown(self) -> None:
         """Close every connection; pending calls fail."""
-        await self._remote.close()
+        try:
+            await self._remote.close()
+        finally:
+            self._lease.give_back()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -60,7 +60,7 @@ class GroupResetAdmin(ResetAdmin):
         groups: Sequence[str],
         timestamp: int,
         force: bool = True,
-        mode: ResetMode | None = None,
+        mode: ResetMode | str | None = None,
     ) -> list[GroupReset]:
         """Reset one group after the other; a failure ends that group's reset, not the others'.
 
@@ -86,7 +86,7 @@ class GroupResetAdmin(ResetAdmin):
         force: bool = True,
         *,
         is_cpp: bool = False,
-        mode: ResetMode | None = None,
+        mode: ResetMode | str | None = None,
     ) -> GroupReset:
         """Have the brokers reset a group; write its offsets where a classic one knows no consumer (206).
 
@@ -106,7 +106,7 @@ class GroupResetAdmin(ResetAdmin):
         return GroupReset(group, written=written)
 
     async def _reset_group(
-        self, topic: str, group: str, timestamp: int, force: bool, mode: ResetMode | None
+        self, topic: str, group: str, timestamp: int, force: bool, mode: ResetMode | str | None
     ) -> GroupReset:
         try:
             return await self.reset_or_write(topic, group, timestamp, force, mode=mode)

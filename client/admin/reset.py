@@ -17,6 +17,7 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.errors import ClientError, ResponseError, RewindMQError
 from rewindmq.protocol.header.reset import InvokeBrokerToResetOffsetResponseHeader, ResetOffsetRequestHeader
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.options import parse_choice
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.protocol.version import LanguageCode
@@ -70,7 +71,7 @@ class ResetAdmin(AdminBase):
         timestamp: int,
         force: bool = True,
         is_cpp: bool = False,
-        mode: ResetMode | None = None,
+        mode: ResetMode | str | None = None,
     ) -> ResetResult:
         """Have every broker of the topic reset the group (222), one after the other.
 
@@ -78,7 +79,7 @@ class ResetAdmin(AdminBase):
             timestamp: ms since the epoch, -1 for the end of every queue.
             force: False moves a queue only where that moves it back.
             is_cpp: have the consumers told in the form C++ clients read; no other client understands it.
-            mode: how to reset; None leaves that to each broker.
+            mode: how to reset, "classic", "server" or "fenced"; None leaves that to each broker.
 
         Raises:
             ResponseError: 17, no route; or the first broker's refusal.
@@ -87,7 +88,7 @@ class ResetAdmin(AdminBase):
             ClientError: a broker reset in another mode than the one asked for; this ends the loop too.
         """
         header = ResetOffsetRequestHeader(
-            topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=mode
+            topic=topic, group=group, timestamp=timestamp, is_force=force, reset_mode=_chosen(mode)
         )
         table: dict[MessageQueue, int] = {}
         modes: dict[str, ResetMode | None] = {}
@@ -112,7 +113,7 @@ class ResetAdmin(AdminBase):
         timestamp: int = MAX_OFFSET_TIMESTAMP,
         offset: int | None = None,
         force: bool = True,
-        mode: ResetMode | None = None,
+        mode: ResetMode | str | None = None,
     ) -> ResetResult:
         """Reset the group in one queue of one broker of ours (222), in mode ``server`` or ``fenced``.
 
@@ -140,7 +141,7 @@ class ResetAdmin(AdminBase):
             is_force=force,
             queue_id=queue_id,
             offset=offset,
-            reset_mode=mode,
+            reset_mode=_chosen(mode),
         )
         table, used = await reset_at(self._remote, address, address, header)
         return ResetResult(topic, group, timestamp, force, table, {address: used})
@@ -224,6 +225,11 @@ async def reset_at(
             " another way, with other promises"
         )
     return decode_body(answer, ResetOffsetBody).offset_table, used
+
+
+def _chosen(mode: ResetMode | str | None) -> ResetMode | None:
+    """Raises ClientError for a mode that there is not."""
+    return None if mode is None else parse_choice(ResetMode, mode, "mode")
 
 
 def _text(mode: ResetMode | None) -> str | None:

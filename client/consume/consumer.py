@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Unpack
 
 from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore, default_offset_root
 from rewindmq.client.consume.offset_store import OnFenced, RemoteOffsetStore
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import Rebalance
 from rewindmq.client.consume.running_info import describe_consumer
-from rewindmq.client.core.lifecycle import Client, ClientKwargs
+from rewindmq.client.core.client_config import ClientConfig
+from rewindmq.client.core.lifecycle import Client
 from rewindmq.client.core.route import subscribe_queues
 from rewindmq.protocol.body.heartbeat import ConsumerData, MessageModel, SubscriptionData
 from rewindmq.protocol.body.route import TopicRouteData
@@ -20,7 +20,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
-from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import RuntimeLease
 
 
 class Consumer(Client):
@@ -39,14 +39,8 @@ class Consumer(Client):
     rebalancer: Rebalance
     offset_store: RemoteOffsetStore | LocalFileOffsetStore
 
-    def __init__(
-        self,
-        group: str,
-        namesrv_addr: str | None = None,
-        runtime: Runtime | None = None,
-        **client: Unpack[ClientKwargs],
-    ) -> None:
-        super().__init__(group, namesrv_addr, runtime, **client)
+    def __init__(self, group: str, config: ClientConfig, lease: RuntimeLease) -> None:
+        super().__init__(group, config, lease)
         self.made_at = self.runtime.clock.now_ms()
         self.subscriptions: dict[str, SubscriptionData] = {}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 
-from rewindmq.client.consume.allocate import AllocateStrategy
-from rewindmq.client.core.lifecycle import ClientKwargs
 from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.options import parse_choice
 
 _HALF_HOUR_MS: Final = 30 * 60 * 1000
 _LAST_MILLISECOND: Final = 2**63 - 1
@@ -29,14 +28,31 @@ class ConsumeOptions(Protocol):
     message_model: MessageModel
 
 
-class ConsumeOptionKwargs(ClientKwargs, total=False):
-    """Keyword arguments of both kinds of consumer: the shared options and those of ``ClientKwargs``."""
+# Short names of where a new group begins.
+STARTS: Final = MappingProxyType(
+    {
+        "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+        "timestamp": ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+    }
+)
 
-    consume_from_where: ConsumeFromWhere
-    consume_timestamp: str | int | None
-    message_model: MessageModel
-    allocate_strategy: AllocateStrategy
-    offset_root: Path
+
+def choose_start(
+    consume_from: ConsumeFromWhere | str | None, consume_from_where: ConsumeFromWhere | str | None
+) -> ConsumeFromWhere:
+    """Where a new group begins, from the option's two names.
+
+    Raises:
+        ClientError: both were given, or no known start.
+    """
+    if consume_from is not None and consume_from_where is not None:
+        raise ClientError("consume_from and consume_from_where are one option: give one of them")
+    if consume_from_where is not None:
+        return parse_choice(ConsumeFromWhere, consume_from_where, "consume_from_where", aliases=STARTS)
+    return parse_choice(
+        ConsumeFromWhere, "last" if consume_from is None else consume_from, "consume_from", aliases=STARTS
+    )
 
 
 def check_ranges(
@@ -60,16 +76,11 @@ def check_ranges(
 
 
 def check_consume_options(options: ConsumeOptions) -> None:
-    """Check the shared options, and turn texts into enums.
+    """Check the shared options.
 
     Raises:
-        ClientError: an unknown model or start, or a timestamp that cannot be read.
+        ClientError: a timestamp that cannot be read.
     """
-    try:
-        options.message_model = MessageModel(options.message_model)
-        options.consume_from_where = ConsumeFromWhere(options.consume_from_where)
-    except ValueError as error:
-        raise ClientError(str(error)) from None
     if options.consume_timestamp is not None:
         parse_consume_timestamp(options.consume_timestamp)
 

@@ -21,7 +21,11 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import Body, CommandHeader, RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
-from rewindmq.protocol.header.client import GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader
+from rewindmq.protocol.header.client import (
+    TIME_SCALE,
+    GetConsumerListByGroupRequestHeader,
+    UnregisterClientRequestHeader,
+)
 from rewindmq.protocol.header.message import ConsumerSendMsgBackRequestHeader
 from rewindmq.protocol.header.namesrv import GetRouteInfoRequestHeader
 from rewindmq.protocol.header.offset import (
@@ -92,14 +96,22 @@ class BrokerApi:
         response = await self.invoke_name_server(command, self._timeout)
         return decode_body(response.require_success(), TopicRouteData)
 
-    async def heartbeat(self, address: str, data: HeartbeatData) -> int:
-        """Code 34; returns the broker's version ordinal."""
-        command = self.heartbeat_command(data)
-        return (await self.remoting.invoke(address, command, self._timeout)).require_success().version
+    @property
+    def time_scale(self) -> str:
+        """This client's, as heartbeats carry it."""
+        return str(float(self.remoting.runtime.clock.scale))
+
+    async def heartbeat(self, address: str, data: HeartbeatData) -> str | None:
+        """HEART_BEAT (34); returns the broker's time scale, None if the broker is RocketMQ's."""
+        response = await self.remoting.invoke(address, self.heartbeat_command(data), self._timeout)
+        scale = response.require_success().ext.get(TIME_SCALE)
+        return None if scale is None else str(scale)
 
     def heartbeat_command(self, data: HeartbeatData) -> RemotingCommand:
-        """Code 34."""
-        return self.command(RequestCode.HEART_BEAT, None, data)
+        """HEART_BEAT (34)."""
+        command = self.command(RequestCode.HEART_BEAT, None, data)
+        command.set_ext(TIME_SCALE, self.time_scale)
+        return command
 
     async def check_client_config(
         self, address: str, client_id: str, group: str, subscription: SubscriptionData

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from rewindmq.client.core.profile import CLIENT_PROFILES, ClientProfile
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.options import parse_choice
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -77,7 +78,7 @@ def make_config(
     namesrv_addr: str | None,
     *,
     profile: Profile | str = Profile.V49,
-    wire: SerializeType | None = None,
+    wire: SerializeType | str | None = None,
     instance_name: str = DEFAULT_INSTANCE_NAME,
     client_ip: str = "127.0.0.1",
     unit_name: str = "",
@@ -93,7 +94,7 @@ def make_config(
         switches: single behaviours combined at will, instead of the profile's.
 
     Raises:
-        ClientError: no name server; an address, IP or profile that is none; no callback threads; no time.
+        ClientError: no name server, an unusable address, IP, profile or wire; no callback threads; no time.
     """
     text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
     addresses = tuple(address.strip() for address in text.split(";") if address.strip())
@@ -108,18 +109,14 @@ def make_config(
         ip_address(client_ip)
     except ValueError:
         raise ClientError(f"client IP {client_ip!r} is no IP address") from None
-    try:
-        profile = Profile(profile)
-    except ValueError:
-        raise ClientError(f"profile {profile!r} is none of {', '.join(Profile)}") from None
     if client_callback_executor_threads < 1:
         raise ClientError("client_callback_executor_threads must be at least 1")
     if mq_client_api_timeout < 1:
         raise ClientError("mq_client_api_timeout must be at least 1")
     return ClientConfig(
         addresses,
-        profile,
-        wire,
+        parse_choice(Profile, profile, "profile"),
+        None if wire is None else parse_choice(SerializeType, wire, "wire"),
         instance_name,
         client_ip,
         unit_name,

@@ -79,6 +79,8 @@ class ClientInstance:
         self._consumers: dict[str, ConsumerInner] = {}
         self._periodic: list[PeriodicTask] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        # Addresses of brokers whose time scale the log told of.
+        self._differently_scaled: set[str] = set()
         self._is_started = False
 
     # Life.
@@ -191,11 +193,26 @@ class ClientInstance:
         """34 to every broker known; slaves need to know consumers only. Failures are logged."""
         data = self._heartbeat_data()
         await self._at_all(
-            self.api.heartbeat(address, data)
-            for addresses in list(self.routes.brokers.values())
+            self._heartbeat(name, address, data)
+            for name, addresses in list(self.routes.brokers.items())
             for broker_id, address in list(addresses.items())
             if broker_id == MASTER_ID or self._consumers
         )
+
+    async def _heartbeat(self, broker_name: str, address: str, data: HeartbeatData) -> None:
+        scale, own = await self.api.heartbeat(address, data), self.api.time_scale
+        if scale not in (None, own) and address not in self._differently_scaled:
+            self._differently_scaled.add(address)
+            _log.warning(
+                "%s at %s runs at time scale %s, client %s at %s: their waits do not fit together; give the"
+                " client time_scale=%s",
+                broker_name,
+                address,
+                scale,
+                self.client_id,
+                own,
+                scale,
+            )
 
     def _heartbeat_data(self) -> HeartbeatData:
         return HeartbeatData(

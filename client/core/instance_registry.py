@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import fields
-from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from rewindmq.client.core.client_config import ClientConfig
 from rewindmq.client.core.instance import ClientInstance
-from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+from rewindmq.protocol.remoting.runtime import Runtime
 
 # Runtimes are compared by identity: several simulated processes may share one event loop.
 _Key = tuple[int, str]
@@ -20,12 +19,6 @@ _Instances = WeakValueDictionary[_Key, ClientInstance]
 _INSTANCES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Instances]] = WeakKeyDictionary()
 
 _log = logging.getLogger(__name__)
-
-
-@lru_cache(maxsize=1)
-def default_runtime() -> Runtime:
-    """The system's runtime, shared by every client that is given none."""
-    return system_runtime()
 
 
 def get_or_create_instance(runtime: Runtime, config: ClientConfig) -> ClientInstance:

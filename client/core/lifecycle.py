@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import TracebackType
-from typing import Final, Self, TypedDict, Unpack
+from typing import Final, Self
 
 from rewindmq.client.core.checks import require_group
-from rewindmq.client.core.client_config import ClientConfig, make_config
+from rewindmq.client.core.client_config import ClientConfig
 from rewindmq.client.core.instance import ClientInstance
 from rewindmq.client.core.instance_registry import (
     abort_instance,
-    default_runtime,
     get_or_create_instance,
     release_instance,
 )
-from rewindmq.client.core.profile import ClientProfile
-from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
-from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import RuntimeLease
 
 
 class ServiceState(StrEnum):
@@ -40,19 +36,6 @@ _TRANSITIONS: Final = {
 }
 
 
-class ClientKwargs(TypedDict, total=False):
-    """Keyword arguments every client takes; see ``ClientConfig`` for their meaning."""
-
-    profile: Profile | str
-    wire: SerializeType | None
-    instance_name: str
-    client_ip: str
-    unit_name: str
-    client_callback_executor_threads: int
-    mq_client_api_timeout: int
-    switches: ClientProfile | None
-
-
 class Client:
     """Base of producers and consumers: ``await start()`` … ``await shutdown()``, or ``async with``.
 
@@ -68,21 +51,16 @@ class Client:
 
     instance: ClientInstance
 
-    def __init__(
-        self,
-        group: str,
-        namesrv_addr: str | None = None,
-        runtime: Runtime | None = None,
-        **client: Unpack[ClientKwargs],
-    ) -> None:
+    def __init__(self, group: str, config: ClientConfig, lease: RuntimeLease) -> None:
         require_group(group)
         if group == self.DEFAULT_GROUP:
             raise ClientError(
                 f"{self.KIND}Group can not equal {self.DEFAULT_GROUP}, please specify another one."
             )
         self.group = group
-        self.config: ClientConfig = make_config(namesrv_addr, **client)
-        self.runtime = runtime or default_runtime()
+        self.config = config
+        self.runtime = lease.runtime
+        self._lease = lease
         self._state = ServiceState.CREATE_JUST
 
     @property
@@ -105,6 +83,20 @@ class Client:
             raise ClientError(f"The {self.KIND} service state not OK, maybe started once, {self._state}")
         self._enter(ServiceState.START_FAILED)
         self._check()
+        self._lease.take()
+        try:
+            await self._start_in_instance()
+        except BaseException:
+            self._lease.give_back()
+            raise
+        self._enter(ServiceState.RUNNING)
+        try:
+            await self._started()
+        except BaseException:
+            await self.shutdown()
+            raise
+
+    async def _start_in_instance(self) -> None:
         if self._owns_instance_name():
             self.config = self.config.with_own_instance_name(self.runtime)
         self.instance = get_or_create_instance(self.runtime, self.config)
@@ -112,12 +104,6 @@ class Client:
             await self._start()
         except BaseException:
             await self._abandon_start()
-            raise
-        self._enter(ServiceState.RUNNING)
-        try:
-            await self._started()
-        except BaseException:
-            await self.shutdown()
             raise
 
     async def shutdown(self) -> None:
@@ -135,6 +121,7 @@ class Client:
             except BaseException:
                 self.abort()
                 raise
+            self._lease.give_back()
 
     def abort(self) -> None:
         """Stop now, without a word to the brokers and without waiting; does nothing before the start."""
@@ -144,6 +131,7 @@ class Client:
             self._let_go()
             self.instance.discard(self)
             abort_instance(self.instance)
+            self._lease.give_back()
 
     async def __aenter__(self) -> Self:
         await self.start()

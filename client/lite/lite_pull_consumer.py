@@ -7,20 +7,29 @@ otherwise is in the profile.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from enum import StrEnum
-from typing import Unpack
+from pathlib import Path
 
+from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.filter_check import check_filters
-from rewindmq.client.consume.options import start_timestamp
+from rewindmq.client.consume.local_offset_store import default_offset_root
+from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS
+from rewindmq.client.consume.options import choose_start, start_timestamp
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.rebalance import Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.consume.start_offset import start_offset
 from rewindmq.client.core.checks import require_topic
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    make_config,
+)
+from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.lite.assigned_queue import AssignedQueue, ConsumeRequests
 from rewindmq.client.lite.assignment import LiteAssignment
-from rewindmq.client.lite.options import LitePullOptionKwargs, LitePullOptions
+from rewindmq.client.lite.options import LitePullOptions
 from rewindmq.client.lite.positions import LitePositions
 from rewindmq.client.lite.queue_watch import QueueChangeListener, QueueWatch
 from rewindmq.protocol.body.heartbeat import (
@@ -30,11 +39,15 @@ from rewindmq.protocol.body.heartbeat import (
     MessageModel,
     SubscriptionData,
 )
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.options import parse_choice, refuse_unknown_options
 from rewindmq.protocol.points import Point
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 
 class SubscriptionType(StrEnum):
@@ -62,25 +75,116 @@ class LitePullConsumer(LitePositions):
 
     Args:
         group: the consumer group.
-        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
-        runtime: None takes the system's.
-        options: see ``LitePullOptions`` and ``ClientConfig``.
+        namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
+            environment's ``NAMESRV_ADDR``.
+        consume_from: where a group without stored offset begins: "first", "last" (default) or "timestamp".
+        consume_from_where: RocketMQ's name of ``consume_from``.
+        consume_timestamp: where "timestamp" begins, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
+            int; None (default): half an hour before the consumer was made.
+        message_model: "clustering" (default): the group's members share the messages; "broadcasting": each
+            member gets every message.
+        auto_commit: store progress from within ``poll``; default True.
+        auto_commit_interval_millis: how often, ms, at least 1; default 5,000.
+        pull_batch_size: messages per pull, and so per ``poll``, at least 1; default 10.
+        pull_threshold_for_all: no queue is pulled while as many batches wait for ``poll`` that they could
+            hold more messages than this, at least 1; default 10,000.
+        pull_threshold_for_queue: cached messages of a queue above which it is not pulled, at least 1;
+            default 1,000.
+        pull_threshold_size_for_queue: the same in whole MiB, at least 1; default 100.
+        consume_max_span: distance of the first and last cached offset above which a queue is not pulled, at
+            least 1; default 2,000.
+        poll_timeout_millis: how long ``poll`` waits unless told otherwise, ms, at least 0; default 5,000.
+        broker_suspend_max_time_millis: how long a broker may hold a pull at the end of a queue, ms, at least
+            1; default 20,000.
+        consumer_timeout_millis_when_suspend: how long the consumer waits for the answer of such a pull, ms,
+            not less than ``broker_suspend_max_time_millis``; default 30,000.
+        topic_metadata_check_interval_millis: how often topics with a listener are looked at for other queues,
+            ms, at least 1; default 30,000.
+        allocate_strategy: divides the queues among the members; None (default): averagely.
+        offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
+        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        seed: makes random choices repeatable; None (default): they are not.
+        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
+            replaced by a name of the client's own.
+        client_ip: the address in the client id and in message ids; default "127.0.0.1".
+        unit_name: a suffix of the client id; default "", none.
+        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
+        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
         ClientError: a bad group name, no or a bad name server address, an option out of range.
     """
 
+    @refuse_unknown_options
     def __init__(
         self,
         group: str,
         namesrv_addr: str | None = None,
         *,
+        consume_from: ConsumeFromWhere | str | None = None,
+        consume_from_where: ConsumeFromWhere | str | None = None,
+        consume_timestamp: str | int | None = None,
+        message_model: MessageModel | str = "clustering",
+        auto_commit: bool = True,
+        auto_commit_interval_millis: int = 5_000,
+        pull_batch_size: int = 10,
+        pull_threshold_for_all: int = 10_000,
+        pull_threshold_for_queue: int = 1_000,
+        pull_threshold_size_for_queue: int = 100,
+        consume_max_span: int = 2_000,
+        poll_timeout_millis: int = 5_000,
+        broker_suspend_max_time_millis: int = BLOCK_HOLD_MS,
+        consumer_timeout_millis_when_suspend: int = 30_000,
+        topic_metadata_check_interval_millis: int = 30_000,
+        allocate_strategy: AllocateStrategy | None = None,
+        offset_root: Path | None = None,
+        profile: Profile | str = "v49",
+        wire: SerializeType | str | None = None,
+        time_scale: float | None = None,
+        seed: int | None = None,
         runtime: Runtime | None = None,
-        **options: Unpack[LitePullOptionKwargs],
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        client_ip: str = "127.0.0.1",
+        unit_name: str = "",
+        client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
+        switches: ClientProfile | None = None,
     ) -> None:
-        own = {name: options.pop(name) for name in LitePullOptions.__slots__ if name in options}  # type: ignore[misc]
-        super().__init__(group, namesrv_addr, runtime, **options)  # type: ignore[misc]
-        self.options = replace(LitePullOptions(), **own)
+        config = make_config(
+            namesrv_addr,
+            profile=profile,
+            wire=wire,
+            instance_name=instance_name,
+            client_ip=client_ip,
+            unit_name=unit_name,
+            client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
+            switches=switches,
+        )
+        super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
+        self.options = LitePullOptions(
+            consume_from_where=choose_start(consume_from, consume_from_where),
+            consume_timestamp=consume_timestamp,
+            message_model=parse_choice(MessageModel, message_model, "message_model"),
+            auto_commit=auto_commit,
+            auto_commit_interval_millis=auto_commit_interval_millis,
+            pull_batch_size=pull_batch_size,
+            pull_threshold_for_all=pull_threshold_for_all,
+            pull_threshold_for_queue=pull_threshold_for_queue,
+            pull_threshold_size_for_queue=pull_threshold_size_for_queue,
+            consume_max_span=consume_max_span,
+            poll_timeout_millis=poll_timeout_millis,
+            broker_suspend_max_time_millis=broker_suspend_max_time_millis,
+            consumer_timeout_millis_when_suspend=consumer_timeout_millis_when_suspend,
+            topic_metadata_check_interval_millis=topic_metadata_check_interval_millis,
+            allocate_strategy=allocate_strategy or AllocateAveragely(),
+            offset_root=offset_root or default_offset_root(),
+        )
         self.options.check()
         self.requests = ConsumeRequests(self.runtime)
         self.subscription_type = SubscriptionType.NONE

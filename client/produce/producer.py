@@ -8,10 +8,17 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
-from rewindmq.client.core.client_config import ClientConfig
-from rewindmq.client.core.lifecycle import Client, ClientKwargs
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    ClientConfig,
+    make_config,
+)
+from rewindmq.client.core.lifecycle import Client
+from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.core.route import PublishInfo, publish_queues
 from rewindmq.client.msg_trace.dispatcher import TraceDispatcher
 from rewindmq.client.msg_trace.records import DEFAULT_TRACE_TOPIC
@@ -20,7 +27,7 @@ from rewindmq.client.produce.send_result import STATUS_OF_CODE, SendResult, Send
 from rewindmq.client.produce.send_trace import SendTrace
 from rewindmq.protocol.body.route import TopicRouteData
 from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import (
     ClientError,
     RequestTimeoutError,
@@ -32,7 +39,10 @@ from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import DEFAULT_TOPIC
+from rewindmq.protocol.options import refuse_unknown_options
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 SEND_TIMEOUT: Final = 3.0
 
@@ -72,17 +82,30 @@ class Producer(Client):
 
     Args:
         group: the producer group.
-        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
-        runtime: None takes the system's.
-        retry_times_when_send_failed: further tries, on other brokers where there are any.
+        namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
+            environment's ``NAMESRV_ADDR``.
+        retry_times_when_send_failed: further tries, on other brokers where there are any, at least 0;
+            default 2.
         retry_another_broker_when_not_store_ok: try again too when a message was stored but not flushed or
-            replicated in time; it may then be stored twice.
-        max_message_size: bytes of a body, at most 4 MiB.
-        compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed.
-        default_topic_queue_nums: queues per broker of a topic that is created by sending to it.
-        enable_msg_trace: leave a record of each send in the trace topic, see docs/queries.md.
-        customized_trace_topic: that topic's name, if not RocketMQ's.
-        client: see ``ClientConfig``.
+            replicated in time; it may then be stored twice. Default False.
+        max_message_size: bytes of a body, 1 to 4,194,304 (default).
+        compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed; default 4,096.
+        default_topic_queue_nums: queues per broker of a topic that is created by sending to it; default 4.
+        enable_msg_trace: leave a record of each send in the trace topic (docs/queries.md); default False.
+        customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
+        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        seed: makes random choices repeatable; None (default): they are not.
+        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
+            replaced by a name of the client's own.
+        client_ip: the address in the client id and in message ids; default "127.0.0.1".
+        unit_name: a suffix of the client id; default "", none.
+        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
+        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
         ClientError: a bad group name, no or a bad name server address.
@@ -91,12 +114,12 @@ class Producer(Client):
     KIND = "producer"
     DEFAULT_GROUP = "DEFAULT_PRODUCER"
 
+    @refuse_unknown_options
     def __init__(
         self,
         group: str,
         namesrv_addr: str | None = None,
         *,
-        runtime: Runtime | None = None,
         retry_times_when_send_failed: int = 2,
         retry_another_broker_when_not_store_ok: bool = False,
         max_message_size: int = MAX_MESSAGE_BODY_BYTES,
@@ -104,9 +127,30 @@ class Producer(Client):
         default_topic_queue_nums: int = 4,
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
-        **client: Unpack[ClientKwargs],
+        profile: Profile | str = "v49",
+        wire: SerializeType | str | None = None,
+        time_scale: float | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        client_ip: str = "127.0.0.1",
+        unit_name: str = "",
+        client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
+        switches: ClientProfile | None = None,
     ) -> None:
-        super().__init__(group, namesrv_addr, runtime, **client)
+        config = make_config(
+            namesrv_addr,
+            profile=profile,
+            wire=wire,
+            instance_name=instance_name,
+            client_ip=client_ip,
+            unit_name=unit_name,
+            client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
+            switches=switches,
+        )
+        super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
         if not 0 < max_message_size <= MAX_MESSAGE_BODY_BYTES:
             raise ClientError(f"max_message_size Out of range [1, {MAX_MESSAGE_BODY_BYTES}]")
         if retry_times_when_send_failed < 0:

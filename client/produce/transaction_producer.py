@@ -12,6 +12,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+)
+from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.produce.producer import SEND_TIMEOUT, Producer
 from rewindmq.client.produce.send_result import SendResult, SendStatus
 from rewindmq.client.produce.transaction import (
@@ -21,15 +27,20 @@ from rewindmq.client.produce.transaction import (
     TransactionSendResult,
 )
 from rewindmq.protocol.code import RequestCode
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.header.message import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
 )
+from rewindmq.protocol.limits import MAX_MESSAGE_BODY_BYTES
 from rewindmq.protocol.message import Message, MessageExt
 from rewindmq.protocol.message.message_id import parse_offset_message_id
 from rewindmq.protocol.message.properties import DELAY, PGROUP, TRAN_MSG
 from rewindmq.protocol.message.sysflag import MessageSysFlag
+from rewindmq.protocol.options import refuse_unknown_options
+from rewindmq.protocol.profile import Profile
+from rewindmq.protocol.remoting.runtime import Runtime
 
 CHECK_ANSWER_TIMEOUT: Final = 3.0
 # ``TransactionMQProducer.checkRequestHoldMax``.
@@ -51,22 +62,85 @@ class TransactionProducer(Producer):
             result = await producer.send_message_in_transaction(Message("TopicTest", b"order 1"))
 
     Args:
-        listener: the local transactions; see there.
-        options: as of ``Producer``.
+        group: the producer group; brokers ask any of its members about a transaction.
+        namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
+            environment's ``NAMESRV_ADDR``.
+        listener: runs the local transactions and knows their outcome; see ``TransactionListener``.
+        retry_times_when_send_failed: further tries, on other brokers where there are any, at least 0;
+            default 2.
+        retry_another_broker_when_not_store_ok: try again too when a message was stored but not flushed or
+            replicated in time; it may then be stored twice. Default False.
+        max_message_size: bytes of a body, 1 to 4,194,304 (default).
+        compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed; default 4,096.
+        default_topic_queue_nums: queues per broker of a topic that is created by sending to it; default 4.
+        enable_msg_trace: leave a record of each send in the trace topic (docs/queries.md); default False.
+        customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
+        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        seed: makes random choices repeatable; None (default): they are not.
+        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
+            replaced by a name of the client's own.
+        client_ip: the address in the client id and in message ids; default "127.0.0.1".
+        unit_name: a suffix of the client id; default "", none.
+        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
+        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
         ClientError: as ``Producer``.
     """
 
+    @refuse_unknown_options
     def __init__(
         self,
         group: str,
         namesrv_addr: str | None = None,
         *,
         listener: TransactionListener,
-        **options: Any,
+        retry_times_when_send_failed: int = 2,
+        retry_another_broker_when_not_store_ok: bool = False,
+        max_message_size: int = MAX_MESSAGE_BODY_BYTES,
+        compress_msg_body_over_howmuch: int = 4096,
+        default_topic_queue_nums: int = 4,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+        profile: Profile | str = "v49",
+        wire: SerializeType | str | None = None,
+        time_scale: float | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        client_ip: str = "127.0.0.1",
+        unit_name: str = "",
+        client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
+        switches: ClientProfile | None = None,
     ) -> None:
-        super().__init__(group, namesrv_addr, **options)
+        super().__init__(
+            group,
+            namesrv_addr,
+            retry_times_when_send_failed=retry_times_when_send_failed,
+            retry_another_broker_when_not_store_ok=retry_another_broker_when_not_store_ok,
+            max_message_size=max_message_size,
+            compress_msg_body_over_howmuch=compress_msg_body_over_howmuch,
+            default_topic_queue_nums=default_topic_queue_nums,
+            enable_msg_trace=enable_msg_trace,
+            customized_trace_topic=customized_trace_topic,
+            profile=profile,
+            wire=wire,
+            time_scale=time_scale,
+            seed=seed,
+            runtime=runtime,
+            instance_name=instance_name,
+            client_ip=client_ip,
+            unit_name=unit_name,
+            client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
+            switches=switches,
+        )
         self._listener = listener
         # Java's pool for checks has one thread.
         self._check_turn = asyncio.Lock()

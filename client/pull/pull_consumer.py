@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Final
 
 from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.manual_pull import BLOCK_HOLD_MS, BLOCK_TIMEOUT, pull_header, pull_once
@@ -16,7 +16,13 @@ from rewindmq.client.consume.pull_result import PullResult
 from rewindmq.client.consume.queue_reader import QueueReader
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
-from rewindmq.client.core.lifecycle import ClientKwargs
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    make_config,
+)
+from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.pull import replay
 from rewindmq.protocol.body.heartbeat import (
     ConsumeFromWhere,
@@ -24,10 +30,14 @@ from rewindmq.protocol.body.heartbeat import (
     ConsumeType,
     MessageModel,
 )
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
+from rewindmq.protocol.options import parse_choice, refuse_unknown_options
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 PULL_TIMEOUT: Final = 10.0
 
@@ -37,28 +47,64 @@ class PullConsumer(QueueReader):
 
     Args:
         group: the consumer group.
-        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
-        runtime: None takes the system's.
-        message_model: where ``update_consume_offset`` keeps offsets: at the broker or in a local file.
-        client: see ``ClientConfig``.
+        namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
+            environment's ``NAMESRV_ADDR``.
+        message_model: where ``update_consume_offset`` keeps offsets: "clustering" (default) at the broker,
+            "broadcasting" in a local file.
+        allocate_strategy: divides registered topics' queues among the members; None (default): averagely.
+        offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
+        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        seed: makes random choices repeatable; None (default): they are not.
+        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
+            replaced by a name of the client's own.
+        client_ip: the address in the client id and in message ids; default "127.0.0.1".
+        unit_name: a suffix of the client id; default "", none.
+        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
+        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Raises:
         ClientError: a bad group name, no or a bad name server address.
     """
 
+    @refuse_unknown_options
     def __init__(
         self,
         group: str,
         namesrv_addr: str | None = None,
         *,
-        runtime: Runtime | None = None,
-        message_model: MessageModel = MessageModel.CLUSTERING,
+        message_model: MessageModel | str = "clustering",
         allocate_strategy: AllocateStrategy | None = None,
         offset_root: Path | None = None,
-        **client: Unpack[ClientKwargs],
+        profile: Profile | str = "v49",
+        wire: SerializeType | str | None = None,
+        time_scale: float | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        client_ip: str = "127.0.0.1",
+        unit_name: str = "",
+        client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
+        switches: ClientProfile | None = None,
     ) -> None:
-        super().__init__(group, namesrv_addr, runtime, **client)
-        self._model = MessageModel(message_model)
+        config = make_config(
+            namesrv_addr,
+            profile=profile,
+            wire=wire,
+            instance_name=instance_name,
+            client_ip=client_ip,
+            unit_name=unit_name,
+            client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
+            switches=switches,
+        )
+        super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
+        self._model = parse_choice(MessageModel, message_model, "message_model")
         self._strategy = allocate_strategy or AllocateAveragely()
         self._offset_root = offset_root
 

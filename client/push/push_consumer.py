@@ -6,17 +6,24 @@ Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Unpack
+from pathlib import Path
 
+from rewindmq.client.consume.allocate import AllocateAveragely, AllocateStrategy
 from rewindmq.client.consume.epoch_consumer import EpochConsumer
 from rewindmq.client.consume.filter_check import check_filters
-from rewindmq.client.consume.options import start_timestamp
+from rewindmq.client.consume.local_offset_store import default_offset_root
+from rewindmq.client.consume.options import choose_start, start_timestamp
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import QueueLocks
 from rewindmq.client.consume.rebalance import PullTarget, Rebalance
 from rewindmq.client.consume.selector import MessageSelector, make_subscription
 from rewindmq.client.consume.start_offset import start_offset
+from rewindmq.client.core.client_config import (
+    DEFAULT_API_TIMEOUT_MS,
+    DEFAULT_CALLBACK_THREADS,
+    DEFAULT_INSTANCE_NAME,
+    make_config,
+)
 from rewindmq.client.core.profile import ClientProfile
 from rewindmq.client.produce.producer import make_trace_dispatcher
 from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
@@ -25,22 +32,27 @@ from rewindmq.client.push.consume_statistics import ConsumeStatistics
 from rewindmq.client.push.consume_trace import ConsumeTrace
 from rewindmq.client.push.listener import MessageListener, MessageListenerOrderly
 from rewindmq.client.push.listener_errors import ListenerErrors, require_listener
-from rewindmq.client.push.options import PushOptionKwargs, PushOptions
+from rewindmq.client.push.options import PushOptions
 from rewindmq.client.push.orderly_pull import OrderlyPullLoop
 from rewindmq.client.push.pull_loop import PullLoop
 from rewindmq.client.push.reset import ResetState, reset_consumer
 from rewindmq.client.push.running_info import add_push_details
 from rewindmq.protocol.body.heartbeat import (
+    ConsumeFromWhere,
     ConsumerData,
     ConsumeType,
     MessageModel,
 )
 from rewindmq.protocol.body.running_info import ConsumeMessageDirectlyResult, ConsumerRunningInfo
+from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.names import retry_topic
+from rewindmq.protocol.options import parse_choice, refuse_unknown_options
+from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
+from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 
 class PushConsumer(EpochConsumer):
@@ -56,9 +68,49 @@ class PushConsumer(EpochConsumer):
 
     Args:
         group: the consumer group.
-        namesrv_addr: ``host:port[;host:port]``; None takes the environment's ``NAMESRV_ADDR``.
-        runtime: None takes the system's.
-        options: see ``PushOptions`` and ``ClientConfig``.
+        namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
+            environment's ``NAMESRV_ADDR``.
+        consume_from: where a group without stored offset begins: "first", "last" (default) or "timestamp".
+        consume_from_where: RocketMQ's name of ``consume_from``.
+        consume_timestamp: where "timestamp" begins, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
+            int; None (default): half an hour before the consumer was made.
+        message_model: "clustering" (default): the group's members share the messages; "broadcasting": each
+            member gets every message.
+        consume_thread_max: batches in listeners at the same time, 1 to 1,000; None (default): the profile's,
+            20, or 64 in v42. Plain listeners share the runtime's 20 threads besides.
+        consume_message_batch_max_size: messages per call of the listener, 1 to 1,024; default 1.
+        pull_batch_size: messages per pull, 1 to 1,024; default 32.
+        pull_interval: ms between an answer with messages and the next pull of the queue, 0 to 65,535;
+            default 0.
+        pull_threshold_for_queue: cached messages of a queue above which it is not pulled, 1 to 65,535;
+            default 1,000.
+        pull_threshold_size_for_queue: the same in whole MiB, 1 to 1,024; default 100.
+        consume_concurrently_max_span: distance of the first and last cached offset above which a queue is
+            not pulled, 1 to 65,535; default 2,000.
+        suspend_current_queue_time_millis: pause of a queue after an orderly listener suspended it, ms, 10 to
+            30,000, unless the listener's context says otherwise; default 1,000.
+        max_reconsume_times: retries of a message before the dead letter topic; None (default): 16, and
+            without end for an orderly listener.
+        consume_timeout: minutes after which a message whose listener still runs is sent back, 1 to 1,440;
+            default 15. The consumer looks as often.
+        allocate_strategy: divides the queues among the members; None (default): averagely.
+        offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
+        enable_msg_trace: leave a record of each listener's call in the trace topic (docs/queries.md);
+            default False.
+        customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
+        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
+        seed: makes random choices repeatable; None (default): they are not.
+        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
+            replaced by a name of the client's own.
+        client_ip: the address in the client id and in message ids; default "127.0.0.1".
+        unit_name: a suffix of the client id; default "", none.
+        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
+        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
+            or the check of a filter, at least 1; default 3,000.
+        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Attributes:
         errors: the newest failures of the listener, and how many there were.
@@ -69,17 +121,73 @@ class PushConsumer(EpochConsumer):
 
     consume_service: ConsumeConcurrentlyService | ConsumeOrderlyService
 
+    @refuse_unknown_options
     def __init__(
         self,
         group: str,
         namesrv_addr: str | None = None,
         *,
+        consume_from: ConsumeFromWhere | str | None = None,
+        consume_from_where: ConsumeFromWhere | str | None = None,
+        consume_timestamp: str | int | None = None,
+        message_model: MessageModel | str = "clustering",
+        consume_thread_max: int | None = None,
+        consume_message_batch_max_size: int = 1,
+        pull_batch_size: int = 32,
+        pull_interval: int = 0,
+        pull_threshold_for_queue: int = 1000,
+        pull_threshold_size_for_queue: int = 100,
+        consume_concurrently_max_span: int = 2000,
+        suspend_current_queue_time_millis: int = 1000,
+        max_reconsume_times: int | None = None,
+        consume_timeout: int = 15,
+        allocate_strategy: AllocateStrategy | None = None,
+        offset_root: Path | None = None,
+        enable_msg_trace: bool = False,
+        customized_trace_topic: str | None = None,
+        profile: Profile | str = "v49",
+        wire: SerializeType | str | None = None,
+        time_scale: float | None = None,
+        seed: int | None = None,
         runtime: Runtime | None = None,
-        **options: Unpack[PushOptionKwargs],
+        instance_name: str = DEFAULT_INSTANCE_NAME,
+        client_ip: str = "127.0.0.1",
+        unit_name: str = "",
+        client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
+        mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
+        switches: ClientProfile | None = None,
     ) -> None:
-        own = {name: options.pop(name) for name in PushOptions.__slots__ if name in options}  # type: ignore[misc]
-        super().__init__(group, namesrv_addr, runtime, **options)  # type: ignore[misc]
-        self.options = replace(PushOptions(), **own)
+        config = make_config(
+            namesrv_addr,
+            profile=profile,
+            wire=wire,
+            instance_name=instance_name,
+            client_ip=client_ip,
+            unit_name=unit_name,
+            client_callback_executor_threads=client_callback_executor_threads,
+            mq_client_api_timeout=mq_client_api_timeout,
+            switches=switches,
+        )
+        super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
+        self.options = PushOptions(
+            consume_from_where=choose_start(consume_from, consume_from_where),
+            consume_timestamp=consume_timestamp,
+            message_model=parse_choice(MessageModel, message_model, "message_model"),
+            consume_thread_max=consume_thread_max,
+            consume_message_batch_max_size=consume_message_batch_max_size,
+            pull_batch_size=pull_batch_size,
+            pull_interval=pull_interval,
+            pull_threshold_for_queue=pull_threshold_for_queue,
+            pull_threshold_size_for_queue=pull_threshold_size_for_queue,
+            consume_concurrently_max_span=consume_concurrently_max_span,
+            suspend_current_queue_time_millis=suspend_current_queue_time_millis,
+            max_reconsume_times=max_reconsume_times,
+            consume_timeout=consume_timeout,
+            allocate_strategy=allocate_strategy or AllocateAveragely(),
+            offset_root=offset_root or default_offset_root(),
+            enable_msg_trace=enable_msg_trace,
+            customized_trace_topic=customized_trace_topic,
+        )
         self.options.check()
         self.is_suspended = False
         self.reset_state = ResetState.RUNNING

@@ -71,7 +71,7 @@ async def _enter_clients(
     journal = Journal()
     workers = WorkerOptions(address, options.time_scale, options.profile, cluster.directory / "logs")
     admin = await exits.enter_async_context(
-        AdminClient(address, runtime, profile=options.profile, wire=SerializeType.MSGPACK)
+        AdminClient(address, runtime=runtime, profile=options.profile, wire=SerializeType.MSGPACK)
     )
     topic = TopicConfig(
         topic_name=TOPIC, read_queue_nums=QUEUES_PER_BROKER, write_queue_nums=QUEUES_PER_BROKER

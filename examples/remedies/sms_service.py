@@ -7,21 +7,19 @@ gone. New ones keep coming while somebody repairs it, so that a remedy can be se
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Self
 
-from rewindmq.client import (
+from rewindmq import (
+    AsyncLocalCluster,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
     Message,
     MessageExt,
     Producer,
-    PushConsumer,
 )
-from rewindmq.protocol.profile import Profile
-from rewindmq.protocol.remoting.runtime import Runtime
 
 TOPIC = "Sms"
 GROUP = "sms-service"
@@ -43,21 +41,17 @@ class SmsService:
         carried: bytes of messages that were delivered to the service a second time.
     """
 
-    def __init__(self, namesrv: str, runtime: Runtime, profile: Profile = Profile.V49) -> None:
-        self.runtime = runtime
-        self.namesrv = namesrv
+    def __init__(self, cluster: AsyncLocalCluster, profile: str = "v49") -> None:
         self.is_gateway_up = True
         self.attempts: Counter[int] = Counter()
         self.sent: Counter[int] = Counter()
         self.carried = 0
         # When new messages were handled, in protocol seconds.
         self.fresh_at: list[float] = []
-        self.consumer = PushConsumer(
+        self.consumer = cluster.push_consumer(
             GROUP,
-            namesrv,
-            runtime=runtime,
             profile=profile,
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            consume_from="first",
         )
         self.consumer.subscribe(TOPIC)
         self.consumer.register_message_listener(self.listen)
@@ -75,18 +69,23 @@ class SmsService:
         if self.is_gateway_up:
             self.sent[number] += 1
         if self.attempts[number] == 1:
-            self.fresh_at.append(self.runtime.clock.monotonic())
+            self.fresh_at.append(now())
         return self.attempts[number]
 
     async def until_handled(self, count: int) -> None:
         """Wait until so many different messages were handled."""
         while len(self.attempts) < count:
-            await self.runtime.timers.sleep(0.05)
+            await asyncio.sleep(0.05 * TIME_SCALE)
 
     @property
     def missing(self) -> set[int]:
         """Messages that were handled and never went out."""
         return set(self.attempts) - set(self.sent)
+
+
+def now() -> float:
+    """Seconds as the cluster counts them."""
+    return time.monotonic() / TIME_SCALE
 
 
 def number_of(body: bytes) -> int:
@@ -97,9 +96,8 @@ def number_of(body: bytes) -> int:
 class Traffic:
     """Whoever wants text messages sent."""
 
-    def __init__(self, producer: Producer, runtime: Runtime) -> None:
+    def __init__(self, producer: Producer) -> None:
         self._producer = producer
-        self._runtime = runtime
         self._next = 0
         self._is_over = False
 
@@ -118,7 +116,7 @@ class Traffic:
         """New messages all the time, until ``stop``."""
         while not self._is_over:
             await self.send(1)
-            await self._runtime.timers.sleep(_FRESH_EVERY)
+            await asyncio.sleep(_FRESH_EVERY * TIME_SCALE)
 
     def stop(self) -> None:
         """Let ``go_on`` end."""
@@ -131,12 +129,12 @@ async def break_down(service: SmsService, traffic: Traffic) -> tuple[int, int]:
     await service.until_handled(BEFORE)
     # Nothing is stored in the very millisecond: of several messages of one RocketMQ 4.x goes back to any.
     await asyncio.sleep(0.02)
-    begin = service.runtime.clock.now_ms()
+    begin = time.time_ns() // 1_000_000
     await asyncio.sleep(0.005)
     service.is_gateway_up = False
     await traffic.send(LOST)
     await service.until_handled(BEFORE + LOST)
-    end = service.runtime.clock.now_ms()
+    end = time.time_ns() // 1_000_000
     service.is_gateway_up = True
     await asyncio.sleep(0.01)
     await traffic.send(AFTER)
@@ -157,7 +155,7 @@ class Repair:
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._traffic.go_on())
         await self._service.until_handled(self._traffic.total + 5)
-        self._service.fresh_at[:] = [self._service.runtime.clock.monotonic()]
+        self._service.fresh_at[:] = [now()]
         return self
 
     async def __aexit__(self, *exception: object) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import field
 
 from rewindmq.protocol.command import CommandHeader
+
+# Ext field of HEART_BEAT (34), RewindMQ's own: the time scale of a client, and in the answer the broker's.
+TIME_SCALE: Final = "timeScale"
 
 
 class HeartbeatResponseHeader(CommandHeader):

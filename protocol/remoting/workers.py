@@ -21,18 +21,15 @@ class ThreadWorkers:
 
     def __init__(self, max_workers: int = 20) -> None:
         self._max_workers = max_workers
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        # Jobs given out and not finished yet; counted on the event loop's thread alone.
-        self._busy = 0
+        self._crew = _Crew()
 
     def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Run ``function(*args)`` on a thread; cancelling the result only stops waiting for it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        crew = self._crew
 
         def settle(result: Any, error: BaseException | None) -> None:
-            self._busy -= 1
             if future.done():
                 return
             if error is None:
@@ -42,21 +39,60 @@ class ThreadWorkers:
 
         def job() -> None:
             result, error = outcome(function, args) if not future.cancelled() else (None, None)
+            crew.finished()
             # RuntimeError: the loop was closed while this ran, and nobody waits any more.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, result, error)
 
-        self._busy += 1
-        if self._busy > len(self._threads) < self._max_workers:
-            self._start_thread()
-        self._jobs.put(job)
+        crew.put(job, self._max_workers)
         return future
 
     def close(self) -> None:
-        """Let the threads end when they have done what they were given; nobody waits for them."""
-        for _ in self._threads:
-            self._jobs.put(None)
-        self._threads.clear()
+        """Let the threads end when they have done what they were given; ``run`` starts new ones.
+
+        Idle threads have ended when this returns. It does not wait for those that still run a function.
+        """
+        crew, self._crew = self._crew, _Crew()
+        crew.dismiss()
+
+
+class _Crew:
+    """Threads that take jobs from one queue until it gives each of them None.
+
+    Clients on the event loops of several threads may share a crew, so its numbers have a lock.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._ended: queue.SimpleQueue[threading.Thread] = queue.SimpleQueue()
+        # Jobs that were put and have not finished.
+        self._busy = 0
+
+    def put(self, job: Callable[[], None], max_threads: int) -> None:
+        with self._guard:
+            self._busy += 1
+            if self._busy > len(self._threads) < max_threads:
+                self._start_thread()
+            self._jobs.put(job)
+
+    def finished(self) -> None:
+        """A job is about to end; its thread takes the next one."""
+        with self._guard:
+            self._busy -= 1
+
+    def dismiss(self) -> None:
+        """End every thread after the jobs that were put, and wait for as many as have no job to do."""
+        with self._guard:
+            # None is alive in a forked child.
+            alive = sum(thread.is_alive() for thread in self._threads)
+            # A job occupies one thread at most, whether it runs or is still in the queue.
+            idle = alive - self._busy
+            for _ in self._threads:
+                self._jobs.put(None)
+        for _ in range(idle):
+            self._ended.get().join()
 
     def _start_thread(self) -> None:
         name = f"rewindmq-worker-{len(self._threads)}"
@@ -67,6 +103,7 @@ class ThreadWorkers:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+        self._ended.put(threading.current_thread())
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, BaseException | None]:

@@ -63,7 +63,7 @@ class Operator:
     async def open(self, namesrv: str) -> None:
         """Connect; the cluster serves already."""
         enter = self._exits.enter_async_context
-        self._admin = await enter(AdminClient(namesrv, self._admin_runtime, profile=self._profile))
+        self._admin = await enter(AdminClient(namesrv, runtime=self._admin_runtime, profile=self._profile))
         producer = Producer(
             _PRODUCER_GROUP,
             namesrv,

@@ -178,7 +178,7 @@ class OutsideStage(ProcessStage):
 
     async def _find_brokers(self, count: int) -> list[str]:
         """The addresses of the first masters of the cluster, which take the parts of ``broker-a``, ..."""
-        async with AdminClient(self._namesrv, self._lab) as admin:
+        async with AdminClient(self._namesrv, runtime=self._lab) as admin:
             # The group's offsets outlive the race's topic; what tells of them is the group's own.
             for topic in (TOPIC, retry_topic(GROUP)):
                 await self._require_absent(topic, admin)

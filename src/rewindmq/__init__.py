@@ -1,3 +1,188 @@
-"""RewindMQ: a RocketMQ-compatible message-queue cluster with offset reset at its heart."""
+"""RewindMQ: a RocketMQ-compatible message-queue cluster with offset reset at its heart.
+
+Everything an application needs is a name of this module::
+
+    from rewindmq import LocalCluster, Message
+
+    async with LocalCluster(brokers=1) as cluster:
+        async with cluster.producer("my_producer") as producer:
+            await producer.send(Message("TopicTest", b"Hello"))
+
+docs/api.md lists the names. Each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rewindmq.client.admin.admin_client import AdminClient
+    from rewindmq.client.admin.reset import ResetResult
+    from rewindmq.client.consume.allocate import AllocateStrategy
+    from rewindmq.client.consume.pull_result import PullResult, PullStatus
+    from rewindmq.client.consume.selector import MessageSelector
+    from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
+    from rewindmq.client.lite.queue_watch import QueueChangeListener
+    from rewindmq.client.produce.producer import Producer, QueueSelector
+    from rewindmq.client.produce.queue_selector import select_queue_by_hash
+    from rewindmq.client.produce.send_result import SendResult, SendStatus
+    from rewindmq.client.produce.transaction import (
+        LocalTransactionState,
+        TransactionListener,
+        TransactionSendResult,
+    )
+    from rewindmq.client.produce.transaction_producer import TransactionProducer
+    from rewindmq.client.pull.pull_consumer import PullConsumer
+    from rewindmq.client.push.listener import (
+        ConsumeConcurrentlyStatus,
+        ConsumeOrderlyContext,
+        ConsumeOrderlyStatus,
+        MessageListener,
+        MessageListenerOrderly,
+        ReconsumeLater,
+    )
+    from rewindmq.client.push.push_consumer import PushConsumer
+    from rewindmq.cluster.async_cluster import AsyncLocalCluster
+    from rewindmq.cluster.errors import ClusterError
+    from rewindmq.cluster.local_cluster import LocalCluster
+    from rewindmq.protocol.body.group import SubscriptionGroupConfig
+    from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
+    from rewindmq.protocol.body.registration import TopicConfig
+    from rewindmq.protocol.command import SerializeType
+    from rewindmq.protocol.errors import (
+        ClientError,
+        ConnectError,
+        ConnectionLostError,
+        RemotingError,
+        RequestTimeoutError,
+        ResponseError,
+        RewindMQError,
+        TooManyRequestsError,
+        UnknownOptionError,
+    )
+    from rewindmq.protocol.message import Message, MessageExt
+    from rewindmq.protocol.message_queue import MessageQueue
+    from rewindmq.protocol.profile import Profile
+    from rewindmq.protocol.reset_mode import ResetMode
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AdminClient",
+    "AllocateStrategy",
+    "AsyncLocalCluster",
+    "ClientError",
+    "ClusterError",
+    "ConnectError",
+    "ConnectionLostError",
+    "ConsumeConcurrentlyStatus",
+    "ConsumeFromWhere",
+    "ConsumeOrderlyContext",
+    "ConsumeOrderlyStatus",
+    "LitePullConsumer",
+    "LocalCluster",
+    "LocalTransactionState",
+    "Message",
+    "MessageExt",
+    "MessageListener",
+    "MessageListenerOrderly",
+    "MessageModel",
+    "MessageQueue",
+    "MessageSelector",
+    "Producer",
+    "Profile",
+    "PullConsumer",
+    "PullResult",
+    "PullStatus",
+    "PushConsumer",
+    "QueueChangeListener",
+    "QueueSelector",
+    "ReconsumeLater",
+    "RemotingError",
+    "RequestTimeoutError",
+    "ResetMode",
+    "ResetResult",
+    "ResponseError",
+    "RewindMQError",
+    "SendResult",
+    "SendStatus",
+    "SerializeType",
+    "SubscriptionGroupConfig",
+    "TooManyRequestsError",
+    "TopicConfig",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionSendResult",
+    "UnknownOptionError",
+    "select_queue_by_hash",
+]
+
+# The module that a name is loaded from.
+_MODULES: Final = MappingProxyType(
+    {
+        "AdminClient": "client.admin.admin_client",
+        "AllocateStrategy": "client.consume.allocate",
+        "AsyncLocalCluster": "cluster.async_cluster",
+        "ClientError": "protocol.errors",
+        "ClusterError": "cluster.errors",
+        "ConnectError": "protocol.errors",
+        "ConnectionLostError": "protocol.errors",
+        "ConsumeConcurrentlyStatus": "client.push.listener",
+        "ConsumeFromWhere": "protocol.body.heartbeat",
+        "ConsumeOrderlyContext": "client.push.listener",
+        "ConsumeOrderlyStatus": "client.push.listener",
+        "LitePullConsumer": "client.lite.lite_pull_consumer",
+        "LocalCluster": "cluster.local_cluster",
+        "LocalTransactionState": "client.produce.transaction",
+        "Message": "protocol.message",
+        "MessageExt": "protocol.message",
+        "MessageListener": "client.push.listener",
+        "MessageListenerOrderly": "client.push.listener",
+        "MessageModel": "protocol.body.heartbeat",
+        "MessageQueue": "protocol.message_queue",
+        "MessageSelector": "client.consume.selector",
+        "Producer": "client.produce.producer",
+        "Profile": "protocol.profile",
+        "PullConsumer": "client.pull.pull_consumer",
+        "PullResult": "client.consume.pull_result",
+        "PullStatus": "client.consume.pull_result",
+        "PushConsumer": "client.push.push_consumer",
+        "QueueChangeListener": "client.lite.queue_watch",
+        "QueueSelector": "client.produce.producer",
+        "ReconsumeLater": "client.push.listener",
+        "RemotingError": "protocol.errors",
+        "RequestTimeoutError": "protocol.errors",
+        "ResetMode": "protocol.reset_mode",
+        "ResetResult": "client.admin.reset",
+        "ResponseError": "protocol.errors",
+        "RewindMQError": "protocol.errors",
+        "SendResult": "client.produce.send_result",
+        "SendStatus": "client.produce.send_result",
+        "SerializeType": "protocol.command",
+        "SubscriptionGroupConfig": "protocol.body.group",
+        "TooManyRequestsError": "protocol.errors",
+        "TopicConfig": "protocol.body.registration",
+        "TransactionListener": "client.produce.transaction",
+        "TransactionProducer": "client.produce.transaction_producer",
+        "TransactionSendResult": "client.produce.transaction",
+        "UnknownOptionError": "protocol.errors",
+        "select_queue_by_hash": "client.produce.queue_selector",
+    }
+)
+
+# Type checkers know the names from above, and must not take every other one for a name, too.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        import importlib
+
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+        value = globals()[name] = getattr(module, name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.race.sim import World
 from tests.support.clients import OK
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.points import Point
 from rewindmq.race.sim import World
 from tests.support.clients import OK

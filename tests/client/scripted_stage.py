@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime

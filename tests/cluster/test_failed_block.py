@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.cluster import LocalCluster
+from rewindmq import LocalCluster
 
 
 def notes(error: BaseException) -> str:

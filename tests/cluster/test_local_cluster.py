@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq import AdminClient, ClusterError, LocalCluster
 from rewindmq.__main__ import main
 from rewindmq.broker.config import read_broker_config
-from rewindmq.client import AdminClient
-from rewindmq.cluster import ClusterError, LocalCluster
 from rewindmq.protocol.errors import ConfigError
 from tests.cluster.cluster_stage import BrokersAt, ProcessesOf, Watch
 from tests.support.processes import WAIT_SECONDS, Watched
@@ -154,7 +153,7 @@ def test_unknown_members_and_counts_are_refused() -> None:
 def test_killing_the_parent_leaves_no_process(tmp_path: Path, watch: Watch) -> None:
     code = (
         "import sys, time\n"
-        "from rewindmq.cluster import LocalCluster\n"
+        "from rewindmq import LocalCluster\n"
         "cluster = LocalCluster(brokers=2, directory=sys.argv[1])\n"
         "cluster.start()\n"
         "print(cluster.namesrv.pid, *(broker.pid for broker in cluster.brokers.values()), flush=True)\n"

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from rewindmq.client import AdminClient, Message, Producer, SendStatus
-from rewindmq.cluster import LocalCluster
+from rewindmq import AdminClient, LocalCluster, Message, Producer, SendStatus
 from rewindmq.protocol.remoting.runtime import Timers, system_runtime
 from tests.cluster.cluster_stage import BrokersAt
 from tests.support.processes import WAIT_SECONDS

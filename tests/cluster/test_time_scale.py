@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 
 SCALE = 0.002

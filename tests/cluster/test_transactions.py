@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     LocalTransactionState,
     Message,
     MessageExt,
     PushConsumer,
     TransactionProducer,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.processes import WAIT_SECONDS

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from rewindmq.client import AdminClient
+from rewindmq import AdminClient
 from rewindmq.protocol.profile import Profile
 from tests.interop.bad_input import ANSWER_SECONDS, TOPIC, Case, Reaction, in_short, play_all, request, same
 from tests.interop.bad_input_bodies import BODIES

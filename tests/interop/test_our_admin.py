@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,

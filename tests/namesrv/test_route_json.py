@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import AdminClient
+from rewindmq import AdminClient
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType
@@ -71,7 +71,7 @@ def test_our_clients_read_what_every_release_writes(
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await registered(stage)
-        async with AdminClient(stage.namesrv, stage.runtime, wire=wire) as admin:
+        async with AdminClient(stage.namesrv, runtime=stage.runtime, wire=wire) as admin:
             route = await admin.examine_topic_route_info("T")
         assert [queues.topic_sys_flag for queues in route.queue_datas] == [UNIT]
         assert [broker.broker_addrs for broker in route.broker_datas] == [{0: "10.0.0.2:10911"}]

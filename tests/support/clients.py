@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,
@@ -17,9 +17,7 @@ from rewindmq.client import (
     PushConsumer,
 )
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.client.core.lifecycle import ClientKwargs
 from rewindmq.client.push.listener import MessageListener, MessageListenerOrderly
-from rewindmq.client.push.options import PushOptionKwargs
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.points import Failpoint, Probe
@@ -27,18 +25,6 @@ from rewindmq.protocol.profile import Profile
 from tests.support.servers import Servers
 
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-
-class ProducerKwargs(ClientKwargs, total=False):
-    """Keyword arguments of ``Producer``."""
-
-    retry_times_when_send_failed: int
-    retry_another_broker_when_not_store_ok: bool
-    max_message_size: int
-    compress_msg_body_over_howmuch: int
-    default_topic_queue_nums: int
-    enable_msg_trace: bool
-    customized_trace_topic: str | None
 
 
 class Clients(Servers):
@@ -50,9 +36,7 @@ class Clients(Servers):
 
     consumed: list[tuple[MessageQueue, int]]
 
-    async def producer(
-        self, group: str = "P", *, host: str | None = None, **options: Unpack[ProducerKwargs]
-    ) -> Producer:
+    async def producer(self, group: str = "P", *, host: str | None = None, **options: Any) -> Producer:
         """A started producer."""
         self._complete(options)
         return await self.enter(Producer(group, self.namesrv, runtime=self.new_runtime(host), **options))
@@ -69,7 +53,7 @@ class Clients(Servers):
         return await self.enter(
             AdminClient(
                 self.namesrv,
-                runtime,
+                runtime=runtime,
                 profile=profile or self.profile,
                 wire=self.wire if wire is None else wire,
             )
@@ -81,7 +65,7 @@ class Clients(Servers):
         *,
         host: str | None = None,
         failpoint: Failpoint | None = None,
-        **options: Unpack[ClientKwargs],
+        **options: Any,
     ) -> PullConsumer:
         """A started pull consumer."""
         self._complete(options)
@@ -99,7 +83,7 @@ class Clients(Servers):
         expression: str | MessageSelector = "*",
         host: str | None = None,
         failpoint: Failpoint | None = None,
-        **options: Unpack[PushOptionKwargs],
+        **options: Any,
     ) -> PushConsumer:
         """A consumer that is not started; it begins with a queue's first message unless said otherwise.
 
@@ -133,7 +117,7 @@ class Clients(Servers):
         expression: str | MessageSelector = "*",
         host: str | None = None,
         failpoint: Failpoint | None = None,
-        **options: Unpack[PushOptionKwargs],
+        **options: Any,
     ) -> PushConsumer:
         """A started ``push_consumer``."""
         consumer = self.push_consumer(
@@ -189,7 +173,7 @@ class Clients(Servers):
         offsets = self.brokers[queue.broker_name].context.offsets
         return offsets.query(group, queue.topic, queue.queue_id)
 
-    def _complete(self, options: ClientKwargs) -> None:
+    def _complete(self, options: dict[str, Any]) -> None:
         options.setdefault("profile", self.profile)
         options.setdefault("wire", self.wire)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from rewindmq.cluster import AsyncLocalCluster, LocalCluster
+from rewindmq import AsyncLocalCluster, LocalCluster
 from rewindmq.cluster.errors import ClusterError
 
 _LOG_LINES: Final = 40

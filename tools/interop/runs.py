@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rewindmq.client import AdminClient
+from rewindmq import AdminClient
 from rewindmq.protocol.profile import Profile
 from tools.interop.clients import Client
 from tools.interop.driver import Driver

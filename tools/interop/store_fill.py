@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,

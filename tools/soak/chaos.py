@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from rewindmq.cluster import AsyncLocalCluster
+from rewindmq import AsyncLocalCluster
 from rewindmq.protocol.errors import RewindMQError
 from tools.soak.journal import ALL, JournalWriter, now_us
 from tools.soak.options import Group, SoakOptions

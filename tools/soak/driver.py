@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from rewindmq import AsyncLocalCluster, ClusterError, LocalCluster
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.client.pull.pull_consumer import PullConsumer
-from rewindmq.cluster import AsyncLocalCluster, ClusterError, LocalCluster
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import system_runtime
@@ -111,7 +111,9 @@ class Soak:
             runtime = system_runtime(time_scale=options.time_scale)
             exits.callback(runtime.workers.close)
             address = self._cluster.namesrv_address
-            admin = await exits.enter_async_context(AdminClient(address, runtime, profile=options.profile))
+            admin = await exits.enter_async_context(
+                AdminClient(address, runtime=runtime, profile=options.profile)
+            )
             self._brokers = list(self._cluster.brokers)
             await self._make_topics(admin)
             self._crew = Crew(options, address)

@@ -47,7 +47,7 @@ class ExploredOperator:
         """Connect; the cluster serves already."""
         world = self._world
         admin_runtime = world.runtime(ADMIN_HOST, probe=self._recorder.probe(ADMIN))
-        self._admin = AdminClient(namesrv, admin_runtime, profile=profile)
+        self._admin = AdminClient(namesrv, runtime=admin_runtime, profile=profile)
         await world.spawn(ADMIN_HOST, self._admin.start())
         self._producer = Producer(
             _PRODUCER_GROUP,

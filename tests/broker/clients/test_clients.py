@@ -16,7 +16,7 @@ from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData, Messag
 from rewindmq.protocol.body.stats import ConsumeStats, TopicStatsTable
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.codec.body import decode_body
-from rewindmq.protocol.command import SerializeType
+from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.header.admin import (
     GetConsumerConnectionListRequestHeader,
@@ -24,6 +24,7 @@ from rewindmq.protocol.header.admin import (
     GetTopicStatsInfoRequestHeader,
 )
 from rewindmq.protocol.header.client import (
+    TIME_SCALE,
     GetConsumerListByGroupRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     UnregisterClientRequestHeader,
@@ -287,6 +288,21 @@ async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Stag
         peer = stage.peer(f"c{wire}", wire=wire)
         (await peer.heartbeat(f"G{wire}")).require_success()
         assert (await peer.hear(40)).serialize_type == wire
+
+
+def test_only_a_client_that_tells_its_time_scale_is_told_the_brokers(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        for wire in SerializeType:
+            peer = stage.peer(f"c{wire}", wire=wire)
+            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{wire}"))
+            plain = await peer.client.invoke(stage.broker.address, beat)
+            assert TIME_SCALE not in plain.require_success().ext
+            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{wire}"))
+            beat.set_ext(TIME_SCALE, "0.5")
+            told = await peer.client.invoke(stage.broker.address, beat)
+            assert told.require_success().ext[TIME_SCALE] == "1.0"
+
+    simulate(scenario)
 
 
 def test_port_minus_2_serves_clients_of_4_2(simulate: RunScenario) -> None:

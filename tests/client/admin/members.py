@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any
 
-from rewindmq.client import PushConsumer
+from rewindmq import PushConsumer
 from rewindmq.client.push.listener import MessageListener
-from rewindmq.client.push.options import PushOptionKwargs
 from rewindmq.protocol.body.registration import (
     DataVersion,
     RegisterBrokerBody,
@@ -31,7 +30,7 @@ def member(
     *,
     host: str = "10.0.2.1",
     listener: MessageListener | None = None,
-    **options: Unpack[PushOptionKwargs],
+    **options: Any,
 ) -> PushConsumer:
     """A consumer of the topic, not started; what it consumes is noted in ``stage.consumed``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import ClientError, Message, Producer
+from rewindmq import ClientError, Message, Producer
 from rewindmq.protocol.errors import ResponseError
 from rewindmq.protocol.profile import Profile
 from tests.client.admin.members import TOPIC

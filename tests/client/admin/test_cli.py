@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 import pytest
 
-from rewindmq.__main__ import build_parser, main
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
 )
+from rewindmq.__main__ import build_parser, main
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.remoting.runtime import system_runtime
 from tests.support.process import TIMEOUT
 from tests.support.process import command as command_line

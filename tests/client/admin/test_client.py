@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import AdminClient, Message, MessageQueue, Producer
+from rewindmq import AdminClient, Message, MessageQueue, Producer
 from rewindmq.protocol.errors import ClientError, ConnectError, ResponseError
 from rewindmq.race.sim import World
 from tests.client.admin.members import member
@@ -130,7 +130,7 @@ def test_the_second_name_server_is_asked_when_the_first_is_away(play: RunScenari
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 2)
         addresses = f"10.0.0.77:9876;{stage.namesrv}"
-        async with AdminClient(addresses, stage.world.runtime("10.0.9.1")) as admin:
+        async with AdminClient(addresses, runtime=stage.world.runtime("10.0.9.1")) as admin:
             assert "TopicTest" in await admin.fetch_all_topic_list()
 
     play(scenario)
@@ -140,7 +140,7 @@ def test_a_name_server_that_is_not_there() -> None:
     world = World()
 
     async def main() -> None:
-        async with AdminClient("10.0.0.1:9876", world.runtime("10.0.9.1")) as admin:
+        async with AdminClient("10.0.0.1:9876", runtime=world.runtime("10.0.9.1")) as admin:
             with pytest.raises(ConnectError, match=r"10\.0\.0\.1:9876"):
                 await admin.examine_topic_route_info("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from rewindmq.protocol.errors import ClientError, ResponseError
 from rewindmq.protocol.profile import RELEASES, Profile
 from tests.client.admin.members import GROUP, TOPIC, member

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from rewindmq.protocol.body.offset_table import ResetOffsetBody
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -62,6 +62,24 @@ def test_a_mode_that_is_asked_for_is_used_and_shown(play: RunScenario, mode: Res
             ONLINE % ("broker-a", 1, 3),
         ]
         assert record(stage, Q0) == (3, 2 * (mode is ResetMode.FENCED))
+
+    play(scenario)
+
+
+def test_a_program_names_the_mode(play: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        await consumed(stage)
+        admin = await stage.admin()
+        result = await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="Fenced")
+        assert result.modes == {"broker-a": ResetMode.FENCED}
+        [outcome] = await admin.reset_groups(TOPIC, [GROUP], 0, mode="FENCED")
+        assert outcome.is_success
+        address = stage.brokers["broker-a"].address
+        await admin.reset_offset_of_queue(address, TOPIC, GROUP, 0, offset=1, mode="fenced")
+        with pytest.raises(
+            ClientError, match="mode 'fence' is none of classic, server, fenced; did you mean"
+        ):
+            await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode="fence")
 
     play(scenario)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from tests.client.admin.members import GROUP, TOPIC, member, start_mute_broker
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, MessageQueue
 from rewindmq.protocol.body.heartbeat import ConsumerData, HeartbeatData
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand

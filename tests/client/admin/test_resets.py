@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from rewindmq.protocol.points import Point

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from rewindmq.client import AdminClient, Producer
+from rewindmq import AdminClient, Producer
 from rewindmq.client.admin.commands import write_perm
 from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.profile import RELEASES, Profile
@@ -69,7 +69,7 @@ def test_a_name_server_that_fails_does_not_keep_the_others_from_being_asked(play
         await stage.world.sleep(1)
         lines: list[str] = []
         runtime = stage.world.runtime("10.0.9.1")
-        async with AdminClient(f"{NOBODY};{stage.namesrv}", runtime) as admin:
+        async with AdminClient(f"{NOBODY};{stage.namesrv}", runtime=runtime) as admin:
             with pytest.raises(ConnectError):
                 await print_wipe(admin, lines)
         failed, done = lines

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import Message
+from rewindmq import Message
 from tests.support.fixtures import real_stage
 from tests.support.stage import Stage
 

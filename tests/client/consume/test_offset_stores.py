@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.consume.offset_store import RemoteOffsetStore
 from rewindmq.client.core.client_config import make_config

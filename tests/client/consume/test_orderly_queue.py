@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindmq.client import ClientError, Message, MessageQueue, select_queue_by_hash
+from rewindmq import ClientError, Message, MessageQueue, select_queue_by_hash
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.queue_locks import acquire_within
 from rewindmq.race.sim import World

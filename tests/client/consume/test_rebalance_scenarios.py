@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.profile import RELEASES, Profile
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World

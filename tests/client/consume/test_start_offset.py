@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from rewindmq.client import ConsumeFromWhere, MessageQueue
+from rewindmq import ConsumeFromWhere, MessageQueue
 from rewindmq.client.consume.start_offset import start_offset
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rewindmq.client import PushConsumer
+from rewindmq import PushConsumer
 from rewindmq.client.core.callback_pool import CallbackPool
 from rewindmq.protocol.errors import ClientError
 

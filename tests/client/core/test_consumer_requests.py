@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rewindmq.client import MessageExt
+from rewindmq import MessageExt
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.core.stack_dump import stack_dump
 from rewindmq.client.push.consume_statistics import ConsumeStatistics

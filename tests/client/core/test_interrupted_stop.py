@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
@@ -117,15 +117,15 @@ def test_a_time_limit_around_a_shutdown_fires_although_a_listener_does_not_end(i
     play_scripted(scene)
 
 
-def make_client(kind: type[Client], broker: ScriptedBroker, runtime: Runtime) -> Client:
-    client: Any = kind("G", broker.address, runtime=runtime)
+def make_client(kind: Callable[..., Client], broker: ScriptedBroker, runtime: Runtime) -> Client:
+    client = kind("G", broker.address, runtime=runtime)
     if isinstance(client, PushConsumer):
         client.register_message_listener(succeed)
     if isinstance(client, PushConsumer | LitePullConsumer):
         client.subscribe("T")
     if isinstance(client, PullConsumer):
         client.register_topic("T")
-    return client  # type: ignore[no-any-return]
+    return client
 
 
 @pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer, LitePullConsumer])

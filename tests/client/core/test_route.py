@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindmq.client import MessageQueue
+from rewindmq import MessageQueue
 from rewindmq.client.core.route import PublishInfo, publish_queues, subscribe_queues, template_route
 from rewindmq.protocol.body.route import BrokerData, QueueData, TopicRouteData
 from rewindmq.protocol.message.sysflag import Perm

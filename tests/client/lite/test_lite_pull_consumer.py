@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ClientError, ConsumeFromWhere, LitePullConsumer, Message, MessageExt, MessageModel
+from rewindmq import ClientError, ConsumeFromWhere, LitePullConsumer, Message, MessageExt, MessageModel
 from rewindmq.client.consume.pull_result import PullStatus
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.message_queue import MessageQueue

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ConsumeFromWhere, LitePullConsumer
+from rewindmq import ConsumeFromWhere, LitePullConsumer
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import RELEASES, Profile

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindmq.client import ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
+from rewindmq import ConsumeConcurrentlyStatus, Message, MessageExt, Producer, PushConsumer
 from rewindmq.client.msg_trace import dispatcher as dispatching
 from rewindmq.client.msg_trace.records import (
     COMMITTED,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ClientError, Message, MessageQueue, Producer, SendStatus
+from rewindmq import ClientError, Message, MessageQueue, Producer, SendStatus
 from rewindmq.protocol import frame
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand, SerializeType

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     LocalTransactionState,
     Message,
     MessageExt,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ClientError,
     PullStatus,
 )

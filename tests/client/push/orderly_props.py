@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Unpack
+from typing import Any
 
-from rewindmq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
+from rewindmq import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageExt, PushConsumer
 from rewindmq.client.push.listener import MessageListenerOrderly
-from rewindmq.client.push.options import PushOptionKwargs
 from rewindmq.protocol.profile import Profile
 from tests.support.stage import SimStage
 
@@ -62,7 +61,7 @@ async def consume(
     listener: MessageListenerOrderly,
     *,
     name: str = "c1",
-    **options: Unpack[PushOptionKwargs],
+    **options: Any,
 ) -> PushConsumer:
     """A started orderly consumer."""
     return await stage.consume(orderly=listener, name=name, **options)

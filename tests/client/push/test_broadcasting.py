@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.client import ClientError, ConsumeFromWhere, MessageModel, PushConsumer
+from rewindmq import ClientError, ConsumeFromWhere, MessageModel, PushConsumer
 from rewindmq.client.consume.local_offset_store import LocalFileOffsetStore
 from rewindmq.client.core.client_config import make_config
 from rewindmq.client.core.instance import ClientInstance

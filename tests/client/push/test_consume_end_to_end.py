@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeFromWhere,
     Message,
     MessageModel,

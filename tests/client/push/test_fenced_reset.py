@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ConsumeFromWhere, PullStatus
+from rewindmq import ConsumeFromWhere, PullStatus
 from rewindmq.client.push.listener import MessageListener
 from rewindmq.protocol.body.fenced_commit import FencedCommit
 from rewindmq.protocol.code import RequestCode, ResponseCode

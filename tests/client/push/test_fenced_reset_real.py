@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode

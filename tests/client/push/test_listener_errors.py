@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rewindmq.client import ClientError, MessageExt, PushConsumer
+from rewindmq import ClientError, MessageExt, PushConsumer
 from rewindmq.client.push.listener_errors import KEPT_ERRORS, KEPT_TRACEBACK_CHARACTERS
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.sim import World

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     MessageExt,
 )

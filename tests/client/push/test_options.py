@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindmq.client import ClientError, ConsumeFromWhere, PushConsumer
+from rewindmq import ClientError, ConsumeFromWhere, PushConsumer
 from rewindmq.race.sim import World
 
 ADDRESS = "127.0.0.1:9876"
@@ -46,5 +46,5 @@ def test_what_a_consumer_refuses_at_its_start() -> None:
 
 
 def test_retired_start_names_mean_the_last_offset() -> None:
-    consumer = PushConsumer("G", ADDRESS, consume_from_where="CONSUME_FROM_MIN_OFFSET")  # type: ignore[arg-type]
+    consumer = PushConsumer("G", ADDRESS, consume_from_where="CONSUME_FROM_MIN_OFFSET")
     assert consumer.options.consume_from_where is ConsumeFromWhere.CONSUME_FROM_MIN_OFFSET

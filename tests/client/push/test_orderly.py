@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
     MessageExt,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import PushConsumer
+from rewindmq import PushConsumer
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile

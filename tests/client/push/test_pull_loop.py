@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.client import NotifyConsumerIdsChangedRequestHeader

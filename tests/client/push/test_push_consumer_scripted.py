@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt
+from rewindmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt
 from rewindmq.client.core.broker_api import BrokerApi
 from rewindmq.protocol.body.heartbeat import HeartbeatData
 from rewindmq.protocol.code import RequestCode, ResponseCode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
+from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
 from rewindmq.client.push.reset import ResetState
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile

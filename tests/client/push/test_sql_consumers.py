@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     ClientError,
     ConsumeFromWhere,
     LitePullConsumer,

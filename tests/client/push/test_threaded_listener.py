@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from rewindmq.broker.broker import Broker
-from rewindmq.broker.config import BrokerConfig
-from rewindmq.client import (
+from rewindmq import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     Message,
@@ -18,6 +16,8 @@ from rewindmq.client import (
     Producer,
     PushConsumer,
 )
+from rewindmq.broker.broker import Broker
+from rewindmq.broker.config import BrokerConfig
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer
 from rewindmq.protocol.remoting.runtime import system_runtime

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     Producer,
     PushConsumer,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import system_runtime
 
@@ -53,7 +53,7 @@ async def test_a_consumer_waits_10_s_before_it_applies_a_reset() -> None:
         consumer.register_message_listener(listener)
         async with (
             Producer("P", namesrv, runtime=runtime) as producer,
-            AdminClient(namesrv, runtime) as admin,
+            AdminClient(namesrv, runtime=runtime) as admin,
         ):
             for number in range(MESSAGES):
                 await producer.send(Message("TopicTest", b"Hello RocketMQ %d" % number, "TagA"))

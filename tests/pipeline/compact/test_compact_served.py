@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.client import AdminClient, Message, Producer, PullConsumer
-from rewindmq.cluster import LocalCluster
+from rewindmq import AdminClient, LocalCluster, Message, Producer, PullConsumer
 from rewindmq.cluster.async_cluster import AsyncLocalCluster
 from rewindmq.pipeline.compact.job import compact
 from rewindmq.pipeline.compact.options import CompactOptions, Format

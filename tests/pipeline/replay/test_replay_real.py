@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindmq.client import (
+from rewindmq import (
     AdminClient,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
+    LocalCluster,
     Message,
     MessageExt,
     MessageQueue,
     Producer,
     PushConsumer,
 )
-from rewindmq.cluster import LocalCluster
 from rewindmq.pipeline.replay.job import replay_plan
 from rewindmq.pipeline.replay.plan import Mode, ReplayPlan
 from rewindmq.protocol.code import ResponseCode
@@ -128,7 +128,7 @@ async def test_a_reset_redelivers_what_the_plan_said(
 async def _fill_and_consume(cluster: AsyncLocalCluster, runtime: Runtime, profile: Profile) -> None:
     inbox = Inbox()
     async with (
-        AdminClient(cluster.namesrv_address, runtime, profile=profile) as admin,
+        AdminClient(cluster.namesrv_address, runtime=runtime, profile=profile) as admin,
         Producer("P", cluster.namesrv_address, runtime=runtime) as producer,
     ):
         for number in range(MESSAGES):
@@ -157,7 +157,7 @@ async def _reset(
 ) -> Counter[tuple[str, int]]:
     inbox = Inbox()
     async with (
-        AdminClient(cluster.namesrv_address, runtime, profile=profile) as admin,
+        AdminClient(cluster.namesrv_address, runtime=runtime, profile=profile) as admin,
         consumer_of(cluster, runtime, profile, inbox) as consumer,
     ):
 

@@ -61,3 +61,42 @@ async def test_a_cancelled_call_that_has_not_begun_is_left_out(workers: ThreadWo
 
     assert await asyncio.gather(*blocked) == [True, True]
     assert await workers.run(list, called) == []
+
+
+async def test_idle_threads_have_ended_when_the_workers_are_closed(workers: ThreadWorkers) -> None:
+    threads: list[threading.Thread] = []
+    together = threading.Barrier(2)
+
+    def meet() -> None:
+        threads.append(threading.current_thread())
+        together.wait(60)
+
+    await asyncio.gather(workers.run(meet), workers.run(meet))
+
+    workers.close()
+
+    assert len(threads) == 2
+    assert not [thread for thread in threads if thread.is_alive()]
+
+
+async def test_neither_closing_nor_a_new_call_waits_for_one_that_blocks(workers: ThreadWorkers) -> None:
+    """One thread blocks and one is idle: the new call gets a thread that does not end."""
+    release = threading.Event()
+    blocked = asyncio.ensure_future(workers.run(release.wait, 60))
+    await workers.run(len, "idle")
+
+    workers.close()
+
+    assert await workers.run(len, "new") == 3
+    workers.close()
+    assert not blocked.done()
+    release.set()
+    assert await blocked
+
+
+async def test_calls_given_before_the_close_are_run(workers: ThreadWorkers) -> None:
+    calls = [asyncio.ensure_future(workers.run(len, "x" * number)) for number in range(20)]
+
+    workers.close()
+
+    assert await asyncio.gather(*calls) == list(range(20))

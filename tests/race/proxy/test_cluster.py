@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from rewindmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
 from rewindmq.broker.broker import Broker
 from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.store.config import StoreConfig
-from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
 from rewindmq.client.admin.admin_client import AdminClient
 from rewindmq.namesrv.config import NamesrvConfig
 from rewindmq.namesrv.server import NameServer

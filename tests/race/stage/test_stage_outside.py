@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rewindmq import LocalCluster
 from rewindmq.__main__ import main
 from rewindmq.client.admin.admin_client import AdminClient
-from rewindmq.cluster import LocalCluster
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.names import retry_topic
 from rewindmq.protocol.profile import Profile

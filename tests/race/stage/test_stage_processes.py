@@ -14,8 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from rewindmq.client import ConsumeConcurrentlyStatus, ConsumeFromWhere, Message, Producer, PushConsumer
-from rewindmq.cluster import LocalCluster
+from rewindmq import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    LocalCluster,
+    Message,
+    Producer,
+    PushConsumer,
+)
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.protocol.points import Point

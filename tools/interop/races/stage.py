@@ -244,7 +244,7 @@ class JavaStage(BaseStage):
 
     async def _topic_known(self) -> None:
         """Until the name server knows the topic: a real broker registers it in its own time."""
-        async with AdminClient(self._namesrv, self._lab) as admin, asyncio.timeout(_PATIENCE):
+        async with AdminClient(self._namesrv, runtime=self._lab) as admin, asyncio.timeout(_PATIENCE):
             while True:
                 with contextlib.suppress(ResponseError):
                     await admin.examine_topic_route_info(self._names.topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewindmq.client import ResponseError
+from rewindmq import ResponseError
 from rewindmq.protocol.code import ResponseCode
 from tools.interop.scenarios.scenario import OneOf, Outcome, Stage, by_body, scenario, texts, to_send
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, TypeVar
 
-from rewindmq.client import AdminClient
+from rewindmq import AdminClient
 from rewindmq.protocol.errors import RequestTimeoutError, ResponseError
 from tools.interop.driver import Driver, DriverError
 from tools.interop.raw import create_topic

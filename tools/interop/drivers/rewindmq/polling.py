@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rewindmq.client import LitePullConsumer, PullConsumer
+from rewindmq import LitePullConsumer, PullConsumer
 from tools.interop.drivers.rewindmq.consuming import FROM, make_expression
 from tools.interop.drivers.rewindmq.told import Fields, describe_message, describe_queue, make_queue
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rewindmq.client import (
+from rewindmq import (
     LocalTransactionState,
     Message,
     MessageExt,

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from rewindmq.client import Message, MessageExt, MessageQueue, RewindMQError, SendResult
+from rewindmq import Message, MessageExt, MessageQueue, RewindMQError, SendResult
 from rewindmq.protocol.errors import ResponseError
 
 Fields = dict[str, Any]

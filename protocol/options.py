@@ -1,0 +1,74 @@
+"""Options of constructors: names where enums are meant, and options that do not exist."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
+
+from rewindmq.protocol.errors import ClientError, RewindMQError, UnknownOptionError
+
+E = TypeVar("E", bound=Enum)
+P = ParamSpec("P")
+
+_NO_ALIASES: MappingProxyType[str, Any] = MappingProxyType({})
+
+
+def parse_choice(
+    kind: type[E],
+    value: object,
+    option: str,
+    *,
+    aliases: Mapping[str, E] = _NO_ALIASES,
+    error: type[RewindMQError] = ClientError,
+) -> E:
+    """Read an option that is one of an enum's members.
+
+    Args:
+        value: a member, its value or its name; texts in any case.
+        option: the option's name, for the error.
+        aliases: short names in lower case. They are what the error suggests.
+        error: what to raise.
+
+    Raises:
+        RewindMQError: no member; names the choices, and the one that is spelled most like ``value``.
+    """
+    if isinstance(value, kind):
+        return value
+    known = {str(member.value).lower(): member for member in kind}
+    known |= {member.name.lower(): member for member in kind} | dict(aliases)
+    word = str(value).lower() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+    if word in known:
+        return known[word]
+    names = list(aliases) or [member.name.lower() for member in kind]
+    raise error(f"{option} {value!r} is none of {', '.join(names)}{did_you_mean(word, names)}")
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the name that is spelled most like a word; "" if none is."""
+    # Only an error needs it.
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(names), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def refuse_unknown_options(init: Callable[P, None]) -> Callable[P, None]:
+    """Make an ``__init__`` name the option that was meant when it is given one that it does not have.
+
+    The decorated function raises ``UnknownOptionError``.
+    """
+    parameters = list(inspect.signature(init).parameters)[1:]
+
+    @wraps(init)
+    def checked(*args: P.args, **options: P.kwargs) -> None:
+        for name in options:
+            if name not in parameters:
+                owner = type(args[0]).__name__
+                raise UnknownOptionError(f"{owner} has no option {name!r}{did_you_mean(name, parameters)}")
+        init(*args, **options)
+
+    return checked

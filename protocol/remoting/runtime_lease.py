@@ -1,0 +1,101 @@
+"""Which runtime a client works on, and when the runtime's threads end.
+
+Clients that are given no runtime share one for each time scale. A client with a seed has a runtime of its
+own.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+from weakref import WeakValueDictionary
+
+from rewindmq.protocol.errors import ClientError
+from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
+
+
+class RuntimeLease:
+    """One client's use of a runtime, from its start to its end.
+
+    When the last client of a runtime stops, the runtime's idle threads end. A runtime that the application
+    made is the application's to close.
+
+    Attributes:
+        runtime: clock, timers, network, threads and chance.
+    """
+
+    def __init__(self, runtime: Runtime, places: _Places | None, seed: int | None) -> None:
+        self.runtime = runtime
+        self._places = places
+        self._seed = seed
+        self._place: int | None = None
+
+    def take(self) -> None:
+        """The client starts; does nothing if it has."""
+        if self._places is None or self._place is not None:
+            return
+        self._place = self._places.take()
+        if self._seed is not None:
+            # Clients of one seed that run together differ, or they would choose one client id.
+            self.runtime.random.seed(f"{self._seed}/{self._place}" if self._place else self._seed)
+
+    def give_back(self) -> None:
+        """The client has stopped; does nothing if it did not start."""
+        place, self._place = self._place, None
+        if self._places is None or place is None:
+            return
+        is_last = self._places.give_back(place)
+        if is_last or self._seed is not None:
+            self.runtime.workers.close()
+
+
+class _Places:
+    """Numbers of the clients that run now, the least free one first."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        # Event loops of several threads may have clients.
+        self._guard = threading.Lock()
+
+    def take(self) -> int:
+        with self._guard:
+            place = next(number for number in range(len(self._taken) + 1) if number not in self._taken)
+            self._taken.add(place)
+            return place
+
+    def give_back(self, place: int) -> bool:
+        """Return whether no client runs any more."""
+        with self._guard:
+            self._taken.remove(place)
+            return not self._taken
+
+
+# By time scale and seed; kept by the leases.
+_PLACES: Final[WeakValueDictionary[tuple[float, int | None], _Places]] = WeakValueDictionary()
+# By time scale.
+_SHARED: Final[dict[float, Runtime]] = {}
+
+
+def lease_runtime(runtime: Runtime | None, time_scale: float | None, seed: int | None) -> RuntimeLease:
+    """The runtime of a client with these options.
+
+    Args:
+        time_scale: None means 1.
+
+    Raises:
+        ClientError: a time scale that is not above 0, or a runtime together with one of the others.
+    """
+    if runtime is not None:
+        if time_scale is not None or seed is not None:
+            raise ClientError("runtime has its own time scale and seed: give it alone, or not at all")
+        return RuntimeLease(runtime, None, None)
+    scale = 1.0 if time_scale is None else time_scale
+    try:
+        made = _SHARED.get(scale) if seed is None else None
+        if made is None:
+            made = system_runtime(time_scale=scale, seed=seed)
+    except (TypeError, ValueError):
+        raise ClientError(f"time_scale must be a number greater than 0, not {time_scale!r}") from None
+    if seed is None:
+        made = _SHARED.setdefault(scale, made)
+    return RuntimeLease(made, _PLACES.setdefault((scale, seed), _Places()), seed)

@@ -1,0 +1,162 @@
+"""Clients that a cluster makes, and clients whose time scale is not the cluster's."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import pydoc
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from rewindmq import (
+    AsyncLocalCluster,
+    ConsumeConcurrentlyStatus,
+    LocalCluster,
+    LocalTransactionState,
+    Message,
+    MessageExt,
+    Producer,
+    Profile,
+)
+from rewindmq.cluster.clients import ClusterClients
+from rewindmq.race.sim import World
+
+SCALE = 0.05
+
+
+class Somewhere(ClusterClients):
+    """A cluster that is not started."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+
+    @property
+    def namesrv_address(self) -> str:
+        return "127.0.0.1:1"
+
+    @property
+    def client_options(self) -> Mapping[str, Any]:
+        return self._options
+
+
+class Undecided:
+    """Says nothing about any transaction."""
+
+    def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState | None:
+        return None
+
+    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState | None:
+        return None
+
+
+def test_clients_take_over_name_server_time_scale_and_profile() -> None:
+    cluster = Somewhere(time_scale=0.5, profile=Profile.V53)
+    members = [
+        cluster.producer("G"),
+        cluster.transaction_producer("G", listener=Undecided()),
+        cluster.push_consumer("G"),
+        cluster.pull_consumer("G"),
+        cluster.lite_pull_consumer("G"),
+    ]
+    for member in members:
+        assert member.config.namesrv_addrs == ("127.0.0.1:1",)
+        assert member.config.profile is Profile.V53
+        assert member.runtime is members[0].runtime
+    assert cluster.admin().runtime is members[0].runtime
+    assert cluster.admin().profile is Profile.V53
+    assert members[0].runtime.clock.scale == 0.5
+
+
+def test_options_count_instead_of_the_clusters() -> None:
+    cluster = Somewhere(time_scale=0.5, profile=Profile.V53, seed=1)
+    consumer = cluster.push_consumer("G", profile="epoch", pull_batch_size=7)
+    assert consumer.config.profile is Profile.EPOCH
+    assert consumer.options.pull_batch_size == 7
+    runtime = World().runtime()
+    assert cluster.producer("G", runtime=runtime).runtime is runtime
+
+
+def test_a_seed_is_taken_over() -> None:
+    cluster = Somewhere(seed=7)
+    assert cluster.admin().runtime.random.random() == cluster.admin().runtime.random.random()
+
+
+def test_a_local_cluster_says_what_its_clients_take_over() -> None:
+    assert LocalCluster(time_scale=SCALE).client_options == {"time_scale": SCALE, "profile": Profile.V49}
+    seeded = LocalCluster(profile="v42", seed=3)
+    assert seeded.client_options == {"time_scale": 1.0, "profile": Profile.V42, "seed": 3}
+    assert AsyncLocalCluster(seeded).client_options == seeded.client_options
+
+
+def test_help_names_what_the_methods_take() -> None:
+    assert str(inspect.signature(LocalCluster.push_consumer)) == "(self, group, /, **options)"
+    assert "Make a ``PushConsumer`` of a group." in pydoc.plain(pydoc.render_doc(LocalCluster))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(brokers=1, time_scale=SCALE, seed=5) as cluster:
+        yield cluster
+
+
+async def test_nothing_is_left_of_clients_that_have_stopped(cluster: LocalCluster) -> None:
+    """A plain listener runs on a thread, which ends with the last client."""
+    loop = asyncio.get_running_loop()
+    came: asyncio.Future[str] = loop.create_future()
+
+    def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+        loop.call_soon_threadsafe(came.set_result, threading.current_thread().name)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    consumer = cluster.push_consumer("G", consume_from="first")
+    consumer.subscribe("Once")
+    consumer.register_message_listener(listener)
+    async with cluster.producer("P") as producer, cluster.admin(), consumer:
+        await producer.send(Message("Once", b"x"))
+        assert "rewindmq-worker" in await asyncio.wait_for(came, 60)
+        assert producer.client_id != consumer.client_id
+
+    assert not [thread.name for thread in threading.enumerate() if "rewindmq-worker" in thread.name]
+
+
+class Warnings(logging.Handler):
+    """Keeps warnings, and tells when the first has come."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+        self.came = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+        self.came.set()
+
+
+async def test_a_client_of_another_time_scale_is_told_so_once(cluster: LocalCluster) -> None:
+    log, warnings = logging.getLogger("rewindmq.client.core.instance"), Warnings()
+    broker = cluster.brokers["broker-a"].address
+    log.addHandler(warnings)
+    try:
+        async with Producer("slow", cluster.namesrv_address) as producer:
+            await producer.send(Message("Scaled", b"x"))
+            await asyncio.wait_for(warnings.came.wait(), 60)
+            await producer.instance.send_heartbeats()
+            [text] = warnings.texts
+            client = producer.client_id
+            assert text.startswith(f"broker-a at {broker} runs at time scale 0.05, client {client} at 1.0:")
+            assert text.endswith("give the client time_scale=0.05")
+    finally:
+        log.removeHandler(warnings)
+
+
+async def test_a_client_of_the_same_time_scale_is_told_nothing(
+    cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster.producer("fitting") as producer:
+        await producer.send(Message("Scaled", b"x"))
+        await producer.instance.send_heartbeats()
+    assert "time scale" not in caplog.text
