@@ -133,13 +133,22 @@ def test_every_program_compiles_and_its_imports_exist(block: Block) -> None:
 
 
 def test_the_program_of_the_readme_prints_what_the_readme_says() -> None:
-    program = next(block for block in PROGRAMS if block.page == "README.md" and "asyncio.run" in block.text)
+    program = next(block for block in PROGRAMS if block.page == "README.md" and "print(f" in block.text)
     environment = {name: value for name, value in os.environ.items() if name != "NAMESRV_ADDR"}
     outcome = subprocess.run(
         [sys.executable, "-c", program.text], capture_output=True, text=True, timeout=60, env=environment
     )
     assert outcome.returncode == 0, outcome.stderr
     assert f"It prints `{outcome.stdout.strip()}`." in (ROOT / "README.md").read_text()
+
+
+def test_the_test_of_the_readme_passes() -> None:
+    program = next(block for block in PROGRAMS if block.page == "README.md" and "def test_" in block.text)
+    names: dict[str, object] = {}
+    exec(compile(program.text, str(program), "exec"), names)
+    (test,) = (value for name, value in names.items() if name.startswith("test_"))
+    assert callable(test)
+    test()
 
 
 def test_the_world_of_the_time_page_runs() -> None:
