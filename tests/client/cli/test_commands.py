@@ -231,7 +231,7 @@ async def test_a_command_that_waits_for_an_answer_ends_without_it(
     number: signal.Signals,
 ) -> None:
     process = await start(*command, "-n", silent_server.address, "--json")
-    await asyncio.wait_for(silent_server.asked.wait(), 20)
+    await asyncio.wait_for(silent_server.asked.wait(), TIMEOUT)
     process.send_signal(number)
     ended, events, errors = await finish(process)
     # An answer that was waited for to the end of its time would be an error here.
