@@ -24,7 +24,7 @@ from tools.interop.driver import Driver
 from tools.interop.plan import V49, V53, Play, with_references
 from tools.interop.scenarios import SCENARIOS, Stage
 from tools.interop.scenarios.scenario import Outcome, within
-from tools.interop.servers import OurServer, RealServer, Server
+from tools.interop.servers import ORDERED_COMMITS, OurServer, RealServer, Server
 from tools.interop.versions import SERVER_4, SERVER_5
 
 # Redeliveries and checks back come quickly: the same at both kinds of server.
@@ -35,9 +35,7 @@ _QUICK: Final[dict[str, object]] = {
     # Not every library can have it created by its first record.
     "traceTopicEnable": "true",
 }
-# Commits are stored in the order of their arrival. With RocketMQ's 32 threads, a member's last commit may be
-# stored after a reset that is made when the member has left, and a question may overtake a commit (race R9b).
-_REAL: Final[dict[str, object]] = {**_QUICK, "consumerManageThreadPoolNums": 1}
+_REAL: Final[dict[str, object]] = {**_QUICK, **ORDERED_COMMITS}
 _DRIVERS_STARTING: Final = 2
 _BEGINNING: Final = 4
 # A bound for one that hangs where no bound of its own holds.

@@ -68,6 +68,10 @@ _REAL_CONFIG: Final[Mapping[str, object]] = MappingProxyType(
         "timerWheelEnable": "false",
     }
 )
+# A real broker with these stores commits in the order of their arrival. With its 32 threads, a member's last
+# commit may be stored after a reset that is made when the member has left, and a query may overtake a commit
+# (docs/race/R9b.md).
+ORDERED_COMMITS: Final[Mapping[str, object]] = MappingProxyType({"consumerManageThreadPoolNums": 1})
 
 
 class Server(Protocol):

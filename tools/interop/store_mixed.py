@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.interop.servers import RealBroker, RealNamesrv
+from tools.interop.servers import ORDERED_COMMITS, RealBroker, RealNamesrv
 from tools.interop.store_chain import OF_RELEASE, PROFILES
 from tools.interop.store_members import OurBroker, OurNamesrv
 from tools.interop.versions import SERVER_4, SERVER_5
@@ -112,7 +112,7 @@ def _start(release: str, kind: str, directory: Path) -> MixedCluster:
     started.callback(namesrv.stop)
 
     def real(folder: str, **keys: object) -> RealBroker:
-        config = _CONFIG | OF_RELEASE[release] | keys
+        config = {**_CONFIG, **ORDERED_COMMITS, **OF_RELEASE[release], **keys}
         broker = RealBroker(release, namesrv.address, folders[folder], config=config)
         started.callback(broker.stop)
         return broker
