@@ -171,8 +171,11 @@ def test_an_interrupted_search_leaves_no_process(number: signal.Signals) -> None
     with subprocess.Popen(
         [sys.executable, "-c", _SEARCH], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as search:
-        wait_until(search, lambda: len(children(search.pid)) >= 2)
-        search.send_signal(number)
-        # Workers have inherited the pipe: it ends with the last process.
-        search.communicate(timeout=WAIT_SECONDS)
+        try:
+            wait_until(search, lambda: len(children(search.pid)) >= 2)
+            search.send_signal(number)
+            # Workers have inherited the pipe: it ends with the last process.
+            search.communicate(timeout=WAIT_SECONDS)
+        finally:
+            search.kill()
     assert search.returncode == 130

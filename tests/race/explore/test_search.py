@@ -12,18 +12,23 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import MODELS
 from rewindmq.race.explore.search.pool import Job, Pool
 from rewindmq.race.explore.search.search import MIN_REPEATED, Search
-from tests.race.explore.explore_settings import setting_of
+from tests.race.explore.explore_settings import CHOSEN, setting_of
 
 SMALL = [name for name in MODELS if name != "large"]
+# One of them by default.
+SEARCHED = [pytest.param(name, marks=() if name == "one-reset" else CHOSEN) for name in SMALL]
 
 
-@pytest.mark.parametrize("model", SMALL)
+@pytest.mark.parametrize("model", SEARCHED)
 def test_classic_resets_are_lost_in_every_small_model(model: str) -> None:
     findings = Search(setting_of(model, ResetMode.CLASSIC), 1, stop_at_first=True).run_all(limit=600)
     assert findings.first is not None
     assert findings.repeated >= min(MIN_REPEATED, findings.schedules + findings.blocked)
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 def test_server_resets_are_lost_when_the_broker_is_started_again() -> None:
     setting = setting_of("crash-broker", ResetMode.SERVER)
     assert Search(setting, 1, stop_at_first=True).run_all(limit=400).first is not None
@@ -47,6 +52,9 @@ def test_fenced_resets_are_kept_in_random_schedules() -> None:
     assert (findings.schedules, findings.bad) == (100, 0)
 
 
+@pytest.mark.long
+@pytest.mark.computing
+@pytest.mark.chosen
 def test_classic_resets_are_lost_in_random_schedules() -> None:
     search = Search(setting_of("one-reset", ResetMode.CLASSIC, late=1), 1, stop_at_first=True)
     assert search.run_some(100, seed=3).first is not None
