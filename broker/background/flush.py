@@ -1,4 +1,4 @@
-"""Bringing to disk what nobody waits for.
+"""Flushes the log, the consume queues and the checkpoint in the background.
 
 Specification: docs/spec/store.md 10.1; RocketMQ 4.9.4 ``FlushRealTimeService``.
 """

@@ -48,4 +48,4 @@ class BackgroundService(Protocol):
         """Register what repeats (``schedule.every``); called once."""
 
     async def close(self) -> None:
-        """End what runs and save what has to be saved; the schedule has ended before."""
+        """Stop the running work and save what is not saved yet. Called after the schedule has ended."""

@@ -2,8 +2,8 @@
 
 Kept (docs/spec/broker.md B.15) from 4.9.4 ``AdminBrokerProcessor#lockBatchMQ`` and ``RebalanceLockManager``:
 a queue is granted when it is free, the client's own, or was not refreshed for more than 60 s; the answer
-names what the client holds now; nobody asks whether the client is a member of the group, or whether topic and
-queue are there. Kept from 5.3.3: ``onlyThisBroker`` makes no difference while ``lockInStrictMode`` is off,
+names what the client holds now; the broker does not check that the client belongs to the group, or that topic
+and queue exist. Kept from 5.3.3: ``onlyThisBroker`` makes no difference while ``lockInStrictMode`` is off,
 which is the default; the strict mode, which asks the replicas too, is left out with them. Changed: at most
 ``MAX_QUEUE_LOCKS`` locks, then none is granted to a queue that has none; expired ones are forgotten.
 Refused: names outside RocketMQ's character table, and client ids and broker names over

@@ -1,4 +1,4 @@
-"""What retention takes away: whole files whose messages nobody keeps (docs/spec/store.md 11.2, 11.3).
+"""Retention: deletes whole files whose messages have expired (docs/spec/store.md 11.2, 11.3).
 
 4.9.4 ``MappedFileQueue#deleteExpiredFileByTime``, ``CleanConsumeQueueService`` and, of the message store,
 ``cleanExpiredConsumerQueue`` and ``cleanUnusedTopic``. Changed: a file that is not durable yet stays for the

@@ -1,4 +1,4 @@
-"""Going through the half messages that nobody ended (docs/spec/broker.md B.14).
+"""Checks half messages that no producer has committed or rolled back (docs/spec/broker.md B.14).
 
 RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#check``. Changed: all op records count before a producer is
 asked, also those about a message whose immunity had it stored again (there it may be asked about, and

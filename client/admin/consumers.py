@@ -68,7 +68,7 @@ class ConsumerAdmin(AdminBase):
             Client id to queue to offset in memory; consumers that did not answer within 5 s are missing.
 
         Raises:
-            ResponseError: 17, no such topic; 1, nobody is connected, or a consumer is too old; 207, none
+            ResponseError: 17, no such topic; 1, no consumer is connected, or a consumer is too old; 207, none
                 answered.
         """
         header = GetConsumerStatusRequestHeader(topic, group, client)

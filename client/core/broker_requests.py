@@ -51,7 +51,7 @@ class RequestHost(ConsumerHost, Protocol):
         """The group's producer here."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work that nobody waits for."""
+        """Run work in the background."""
 
     async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
         """Have the group's consumer here carry out a reset."""

@@ -125,7 +125,7 @@ class ClientInstance:
         return self.monitor if self.switches.serialised_reset else contextlib.nullcontext()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work that nobody waits for; it is cancelled when the instance closes."""
+        """Run work in the background; it is cancelled when the instance closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)

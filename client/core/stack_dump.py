@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
-# A frame holds far more; nobody reads more.
+# A frame holds far more than a reader of stacks needs.
 _MAX_STACK_CHARACTERS: Final = 1 << 20
 _FRAMES_PER_TASK: Final = 20
 
