@@ -11,7 +11,7 @@ from rewindmq.protocol.remoting.runtime import Timers, system_runtime
 from tests.cluster.cluster_stage import BrokersAt
 from tests.support.processes import WAIT_SECONDS
 
-TIME_SCALE = 0.02
+TIME_SCALE = 0.1
 CONFIG = {"mappedFileSizeCommitLog": 1 << 20}
 
 

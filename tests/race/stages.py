@@ -18,7 +18,9 @@ from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import TOPIC, Stage
 
 Play = Callable[[Stage], Awaitable[None]]
-TIME_SCALE = 0.01
+# A broker drops a client that was silent for 120 s: in hundredths of them, a machine that stands still for a
+# second would be enough.
+TIME_SCALE = 0.1
 
 
 class Player(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 
 from tests.support.repository import importing_environment
 
@@ -87,3 +89,8 @@ def test_each_failed_test_comes_with_the_command_that_runs_it_again(output: str)
     commands = output.partition("to run a failed test again")[2]
     assert "./scripts/test 'test_it.py::test_fails_with_a_log[a case@home]' -m ''\n" in commands
     assert "./scripts/test test_it.py::test_hangs -m ''\n" in commands
+
+
+@pytest.mark.parametrize("name", ["tools.interop.scenarios.resetting", "tests.support.answers"])
+def test_an_assert_outside_a_test_file_shows_its_values(name: str) -> None:
+    assert isinstance(importlib.import_module(name).__loader__, AssertionRewritingHook)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from rewindmq.protocol.errors import RewindMQError
@@ -20,13 +18,6 @@ FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 SIMULATED = pytest.param(simulate, id="simulated")
 # Starting processes takes seconds. What stages have in common is shown with them less often.
 SELDOM = [SIMULATED, pytest.param(act, id="processes", marks=(pytest.mark.long, pytest.mark.chosen))]
-# A queue whose pull is held for 120 s counts as stuck: in hundredths of them, a busy machine would be late.
-_SLOWLY = partial(act, time_scale=0.1)
-SLOWER = [SIMULATED, pytest.param(_SLOWLY, id="processes")]
-SLOWER_SELDOM = [
-    SIMULATED,
-    pytest.param(_SLOWLY, id="processes", marks=(pytest.mark.long, pytest.mark.chosen)),
-]
 
 
 @pytest.fixture(params=[simulate, act], ids=["simulated", "processes"])
@@ -35,7 +26,6 @@ def player(request: pytest.FixtureRequest) -> Player:
     return result
 
 
-@pytest.mark.parametrize("player", SLOWER)
 def test_E05_a_held_answer_that_arrives_after_the_wait_loses_the_reset(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
@@ -119,7 +109,7 @@ def test_a_blocked_listener_returns_when_it_is_released_and_blocks_once(player: 
     player(play)
 
 
-@pytest.mark.parametrize("player", SLOWER_SELDOM)
+@pytest.mark.parametrize("player", SELDOM)
 def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
@@ -188,7 +178,6 @@ def test_a_member_that_stops_commits_and_leaves(player: Player) -> None:
     assert history.of(Lab.PROCESS_STOPPED, process="consumer-A")
 
 
-@pytest.mark.parametrize("player", SLOWER)
 def test_a_suspended_member_pulls_nothing(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
