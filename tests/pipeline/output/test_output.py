@@ -148,7 +148,7 @@ def test_what_is_something_else_is_refused(tmp_path: Path) -> None:
     publish(tmp_path / "out", "old")
     with pytest.raises(PipelineError, match="is the output of job; choose another for other"):
         JobOutput(tmp_path / "out", "other", {})
-    with pytest.raises(PipelineError, match="was made with a 1, now it is 2; choose another output"):
+    with pytest.raises(PipelineError, match="was made with a 1, not 2; choose another output"):
         JobOutput(tmp_path / "out", "job", {"a": 2})
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious").touch()

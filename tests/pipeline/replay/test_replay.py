@@ -216,7 +216,7 @@ def test_a_page_needs_nothing_but_itself_and_no_name_becomes_markup(early: Repla
         ({"group": "nobody"}, "unknown group 'nobody'; there are G, lagging"),
         (
             {"group": "lagging"},
-            "group 'lagging' never consumed topic 'Orders': no offset is stored; it has those of Other",
+            "group 'lagging' never consumed topic 'Orders': no offset is stored; it has offsets for Other",
         ),
         ({"to": "yesterday"}, "'yesterday' is no time"),
         ({"to": "offset:-1"}, "'offset:-1' is no time"),
@@ -243,7 +243,7 @@ def test_unreadable_offsets_are_one_line(stores: list[Path], tmp_path: Path) -> 
     root = tmp_path / "store"
     shutil.copytree(stores[1], root)
     (root / "config" / "consumerOffset.json").write_text('{"offsetTable":{"Orders@G":{"x":1}}}')
-    with pytest.raises(PipelineError, match="offsetTable is no table of queues and numbers"):
+    with pytest.raises(PipelineError, match="offsetTable is not a table of queues and numbers"):
         prepare([root], group=GROUP, topic=TOPIC, to="0")
 
 
