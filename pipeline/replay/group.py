@@ -88,10 +88,10 @@ def check_names(stores: Sequence[GroupState], group: str, topic: str) -> None:
     topics = set().union(*(store.topics() for store in stores))
     if topic not in topics:
         shown = {name for name in topics if not name.startswith("%")}
-        raise PipelineError(f"unknown topic {topic!r}; {_listed('known', shown)}")
+        raise PipelineError(f"unknown topic {topic!r}; {_listed('known:', shown)}")
     groups = set().union(*(store.groups() for store in stores))
     if group not in groups:
-        raise PipelineError(f"unknown group {group!r}; {_listed('known', groups)}")
+        raise PipelineError(f"unknown group {group!r}; {_listed('known:', groups)}")
     if not any(store.offsets(group, topic) for store in stores):
         consumed = set().union(*(store.topics_of(group) for store in stores))
         consumed.discard(retry_topic(group))

@@ -154,7 +154,7 @@ def test_a_later_run_reads_what_is_new_and_ends_where_one_run_over_all_does(
     assert second.log_bytes_read < first.log_bytes_read / 2
     same = {name for name, inode in inodes.items() if (out / "generation-2" / name).exists()
             and (out / "generation-2" / name).stat().st_ino == inode}  # fmt: skip
-    # Full queue files, the queue nobody wrote to, full index files, all Parquet files.
+    # Full queue files, the queue without new messages, full index files, all Parquet files.
     assert f"consumequeue/Orders/0/{0:020d}" in same
     assert f"consumequeue/Quiet/5/{0:020d}" in same
     assert f"timeindex/Quiet/5/{0:020d}" in same
