@@ -38,7 +38,7 @@ class AdminRemote:
         self.api = BrokerApi(
             self._remoting,
             config.namesrv_addrs,
-            config.switches.announced_version,
+            config.profile.announced_version,
             config.mq_client_api_timeout / 1000,
         )
         self._broker_addresses: dict[str, str] = {}

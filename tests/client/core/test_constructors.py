@@ -46,7 +46,7 @@ def test_parameters_that_clients_share_are_explained_alike(kind: type[Any]) -> N
 
     shared = {"namesrv_addr", "profile", "wire", "time_scale", "seed", "runtime"}
     if kind is not AdminClient:
-        shared |= {"instance_name", "client_ip", "unit_name", "client_callback_executor_threads", "switches"}
+        shared |= {"instance_name", "client_ip", "unit_name", "client_callback_executor_threads"}
         shared |= {"mq_client_api_timeout"}
     own, model = explained(kind), explained(Producer)
     assert {name: own[name] for name in shared} == {name: model[name] for name in shared}
@@ -60,6 +60,7 @@ def test_parameters_that_clients_share_are_explained_alike(kind: type[Any]) -> N
         (PullConsumer, "message_modl", "message_model"),
         (Producer, "retry_times_when_failed", "retry_times_when_send_failed"),
         (AdminClient, "time_scal", "time_scale"),
+        (PushConsumer, "switches", "profile"),
         (LocalCluster, "broker", "brokers"),
     ],
 )
@@ -103,7 +104,7 @@ def test_consume_from_and_its_name_in_rocketmq_are_one_option() -> None:
 
 def test_names_are_accepted_where_enums_are() -> None:
     consumer = PushConsumer("G", ADDRESS, profile="V53", wire="json", message_model="broadcasting")
-    assert consumer.config.profile is Profile.V53
+    assert consumer.config.profile.release is Profile.V53
     assert consumer.config.wire is SerializeType.JSON
     assert consumer.options.message_model is MessageModel.BROADCASTING
     assert Producer("P", ADDRESS, wire=SerializeType.MSGPACK).config.wire is SerializeType.MSGPACK
