@@ -15,7 +15,7 @@ E = TypeVar("E", bound=Enum)
 P = ParamSpec("P")
 
 # Options that earlier versions had, under their present names.
-_RENAMED: Final = MappingProxyType({"switches": "profile"})
+_RENAMED: Final = MappingProxyType({"switches": "profile", "wire": "serialize_type"})
 _NO_ALIASES: MappingProxyType[str, Any] = MappingProxyType({})
 
 

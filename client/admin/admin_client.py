@@ -48,7 +48,7 @@ class AdminClient(
             environment's ``NAMESRV_ADDR``.
         profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
             ``ClientProfile`` of your own, to study single differences.
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): they are not.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
@@ -63,16 +63,16 @@ class AdminClient(
         namesrv_addr: str | None = None,
         *,
         profile: Profile | ClientProfile | str = "v49",
-        wire: SerializeType | str | None = None,
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
     ) -> None:
-        config = make_config(namesrv_addr, profile=profile, wire=wire)
+        config = make_config(namesrv_addr, profile=profile, serialize_type=serialize_type)
         self._lease = lease_runtime(runtime, time_scale, seed)
         self.profile = config.profile
         self.runtime = self._lease.runtime
-        self._remote = AdminRemote(config, self.runtime, config.wire)
+        self._remote = AdminRemote(config, self.runtime, config.serialize_type)
 
     async def start(self) -> None:
         """Ready to ask; connections are made when first needed."""

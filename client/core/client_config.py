@@ -36,12 +36,12 @@ class ClientConfig:
         mq_client_api_timeout: ms for an answer to a heartbeat, to the question for a route or for a group's
             members, to a filter's check and to the good-bye; at least 1.
         profile: how this client behaves.
-        wire: codec of every request; None negotiates, see ``RemotingClient``.
+        serialize_type: serialization type of every request; None negotiates, see ``RemotingClient``.
     """
 
     namesrv_addrs: tuple[str, ...]
     profile: ClientProfile = CLIENT_PROFILES[Profile.V49]
-    wire: SerializeType | None = None
+    serialize_type: SerializeType | None = None
     instance_name: str = DEFAULT_INSTANCE_NAME
     client_ip: str = "127.0.0.1"
     unit_name: str = ""
@@ -72,7 +72,7 @@ def make_config(
     namesrv_addr: str | None,
     *,
     profile: Profile | ClientProfile | str = Profile.V49,
-    wire: SerializeType | str | None = None,
+    serialize_type: SerializeType | str | None = None,
     instance_name: str = DEFAULT_INSTANCE_NAME,
     client_ip: str = "127.0.0.1",
     unit_name: str = "",
@@ -87,7 +87,7 @@ def make_config(
         profile: a release's name, or a ``ClientProfile`` of the user's own.
 
     Raises:
-        ClientError: no name server, an unusable address, IP, profile or wire; no callback threads; no time.
+        ClientError: no name server, an option out of range, or an unknown name.
     """
     text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
     addresses = tuple(address.strip() for address in text.split(";") if address.strip())
@@ -111,7 +111,7 @@ def make_config(
         profile
         if isinstance(profile, ClientProfile)
         else CLIENT_PROFILES[parse_choice(Profile, profile, "profile")],
-        None if wire is None else parse_choice(SerializeType, wire, "wire"),
+        None if serialize_type is None else parse_choice(SerializeType, serialize_type, "serialize_type"),
         instance_name,
         client_ip,
         unit_name,

@@ -59,7 +59,7 @@ class ClientInstance:
         self.remoting = RemotingClient(
             runtime,
             BrokerRequests(self).handlers(),
-            wire=config.wire,
+            serialize_type=config.serialize_type,
             greeting=lambda: self.api.heartbeat_command(self._heartbeat_data()),
         )
         self.api: BrokerApi = BrokerApi(

@@ -104,7 +104,7 @@ class LitePullConsumer(LitePositions):
         offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
         profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
             ``ClientProfile`` of your own, to study single differences.
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): they are not.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
@@ -144,7 +144,7 @@ class LitePullConsumer(LitePositions):
         allocate_strategy: AllocateStrategy | None = None,
         offset_root: Path | None = None,
         profile: Profile | ClientProfile | str = "v49",
-        wire: SerializeType | str | None = None,
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
@@ -157,7 +157,7 @@ class LitePullConsumer(LitePositions):
         config = make_config(
             namesrv_addr,
             profile=profile,
-            wire=wire,
+            serialize_type=serialize_type,
             instance_name=instance_name,
             client_ip=client_ip,
             unit_name=unit_name,

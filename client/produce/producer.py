@@ -95,7 +95,7 @@ class Producer(Client):
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
         profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
             ``ClientProfile`` of your own, to study single differences.
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): they are not.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
@@ -128,7 +128,7 @@ class Producer(Client):
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
         profile: Profile | ClientProfile | str = "v49",
-        wire: SerializeType | str | None = None,
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
@@ -141,7 +141,7 @@ class Producer(Client):
         config = make_config(
             namesrv_addr,
             profile=profile,
-            wire=wire,
+            serialize_type=serialize_type,
             instance_name=instance_name,
             client_ip=client_ip,
             unit_name=unit_name,
@@ -405,7 +405,7 @@ def make_trace_dispatcher(
         namesrv,
         runtime=runtime,
         profile=host.profile,
-        wire=host.wire,
+        serialize_type=host.serialize_type,
         client_ip=host.client_ip,
         unit_name=host.unit_name,
         instance_name=f"{_TRACE_INSTANCE_NAME}_{namesrv}",
