@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         require_writable(arguments.report)
 
-    def tell(script: Script, seconds: float, text: str) -> None:
+    def show_step(script: Script, seconds: float, text: str) -> None:
         if not arguments.json:
             print(f"{seconds:7.1f} s  {script.name:<10}  {text}", flush=True)
 
@@ -85,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
         for script in SCRIPTS:
             print(f"{script.name:<10}  {script.explanation}")
         print()
-    results = run_until_stopped(lambda: reproduce(arguments.time_scale, tell))
+    results = run_until_stopped(lambda: reproduce(arguments.time_scale, show_step))
     if arguments.report is not None:
         _write_report(arguments.report, results)
     if arguments.json:

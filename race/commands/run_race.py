@@ -116,7 +116,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, Staging
     from rewindmq.race.scenario.catalogue import find_scenario
     from rewindmq.race.scenario.choose import choose_case
-    from rewindmq.race.stage.foreign import ALL_OURS, Outside
+    from rewindmq.race.stage.foreign import ALL_REWINDMQ, Outside
 
     scenario = find_scenario(arguments.id)
     remedy = arguments.remedy
@@ -131,7 +131,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.seed is not None and staging is not Staging.SIMULATED:
         raise RaceError(f"--seed is for simulated runs; --{staging} has no chance to repeat")
     outside = Outside(arguments.client_command, arguments.namesrv)
-    if outside != ALL_OURS:
+    if outside != ALL_REWINDMQ:
         if staging is Staging.SIMULATED:
             raise RaceError("others' programs do not run under virtual time: add --held or --scaled X")
         if staging is Staging.HELD:

@@ -46,15 +46,15 @@ class Fault:
 
 
 @contextmanager
-def _replaced(owner: Any, **members: Any) -> Iterator[None]:
-    kept = {name: getattr(owner, name) for name in members}
-    for name, member in members.items():
-        setattr(owner, name, member)
+def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
+    kept = {name: getattr(owner, name) for name in attributes}
+    for name, value in attributes.items():
+        setattr(owner, name, value)
     try:
         yield
     finally:
-        for name, member in kept.items():
-            setattr(owner, name, member)
+        for name, value in kept.items():
+            setattr(owner, name, value)
 
 
 def _epoch_not_flushed() -> AbstractContextManager[None]:
