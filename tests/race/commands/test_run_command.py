@@ -187,7 +187,7 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
             ["R1", "--remedy", "F1", "--held", "--client-command", "true {namesrv} {topic} {group}"],
             "--remedy changes our own clients, and --client-command names another one",
         ),
-        (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; --held has no chance to repeat"),
+        (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; a run with --held has no seed"),
         (
             ["R1", "--report", "/no/such/folder/x.html"],
             "cannot write /no/such/folder/x.html: there is no dir",
