@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 
 # Expressions remembered: many of the usual length, few long ones.
 _SHORT: Final = 1_024
-# What one read may cost, in evaluated parts of an expression: some 10 ms. A record costs as much as a few
+# What one read may cost, in evaluated parts of an expression: some 20 ms. A record costs as much as a few
 # parts, and more the longer it is.
-_SCAN_BUDGET: Final = 20_000
+_SCAN_BUDGET: Final = 40_000
 _RECORD_COST: Final = 20
 _BYTES_PER_UNIT: Final = 1_024
 
