@@ -99,6 +99,9 @@ class Registration:
         self.on_master: Callable[[str | None, str | None], None] = _nobody_follows
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        # Whether a topic has changed since an announcement was begun, and whether one runs.
+        self._is_unannounced = False
+        self._is_announcing = False
 
     @property
     def address(self) -> str:
@@ -137,13 +140,26 @@ class Registration:
                 _log.error("order of topics not stored: %s", error)
 
     def announce(self) -> None:
-        """Send 103 to every name server now, oneway, after a topic changed."""
-        if self._timer is not None and self._addresses:
-            self._run(self._announce())
+        """Send 103 to every name server now, oneway, after a topic changed.
+
+        What changes while one announcement is sent shares the next: each names every topic.
+        """
+        self._is_unannounced = True
+        if self._timer is not None and self._addresses and not self._is_announcing:
+            self._is_announcing = True
+            self._run(self._announce_all())
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(self._period_seconds, self._tick)
         self._run(self.register())
+
+    async def _announce_all(self) -> None:
+        try:
+            while self._is_unannounced:
+                self._is_unannounced = False
+                await self._announce()
+        finally:
+            self._is_announcing = False
 
     async def _announce(self) -> None:
         body = RegisterBrokerBody(self._topics())

@@ -24,15 +24,17 @@ class Expression:
     Attributes:
         operands: the parts it is made of.
         depth: how deep those are nested, 1 without any.
+        size: how many parts it is made of, itself included.
         is_boolean: it has a truth value, known or not.
     """
 
-    __slots__ = ("depth", "operands")
+    __slots__ = ("depth", "operands", "size")
     is_boolean = True
 
     def __init__(self, *operands: Expression) -> None:
         self.operands = operands
         self.depth: int = 1 + max((operand.depth for operand in operands), default=0)
+        self.size: int = 1 + sum(operand.size for operand in operands)
 
     def evaluate(self, properties: Properties) -> Value:
         """Its value for a message. EvaluationError where Java would throw."""

@@ -18,6 +18,11 @@ _log = logging.getLogger(__name__)
 
 # Expressions remembered: many of the usual length, few long ones.
 _SHORT: Final = 1_024
+# What one read may cost, in evaluated parts of an expression: some 20 ms. A record costs as much as a few
+# parts, and more the longer it is.
+_SCAN_BUDGET: Final = 40_000
+_RECORD_COST: Final = 20
+_BYTES_PER_UNIT: Final = 1_024
 
 
 class PropertyFilter:
@@ -32,10 +37,34 @@ class PropertyFilter:
         """Whether a message with this properties text passes."""
         return matches(self.expression, parse_properties(properties.decode("utf-8", "replace")))
 
-    def accepts_record(self, record: bytes) -> bool:
+    def scan(self) -> FilterScan:
+        """Return what one read asks about its records."""
+        return FilterScan(self.expression)
+
+
+class FilterScan:
+    """Asks a filter about the records of one read, as long as its work stays bounded.
+
+    Attributes:
+        is_exhausted: the read looks at no further record; the next one begins there.
+    """
+
+    __slots__ = ("_cost", "_expression", "_left")
+
+    def __init__(self, expression: Expression) -> None:
+        self._expression = expression
+        self._cost = _RECORD_COST + expression.size
+        self._left = _SCAN_BUDGET
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._left <= 0
+
+    def accepts(self, record: bytes) -> bool:
         """Whether a stored message passes; a damaged one does not."""
+        self._left -= self._cost + len(record) // _BYTES_PER_UNIT
         try:
-            return matches(self.expression, decode_record(record).properties)
+            return matches(self._expression, decode_record(record).properties)
         except RecordError:
             return False
 

@@ -44,7 +44,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         None for an unknown group when creation is off, and for a name outside RocketMQ's rules.
 
         Raises:
-            RequestError: 1, the group is new and there are too many, or the file cannot be written.
+            RequestError: 1, the group is new and there are too many.
         """
         found = self._entries.get(group)
         if found is not None or not self.may_create(group):
@@ -62,8 +62,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         """Create or replace a group.
 
         Raises:
-            RequestError: 1, the group is new and there are too many, or the file cannot be written; nothing
-                has changed.
+            RequestError: 1, the group is new and there are too many; nothing has changed.
         """
         self._update(group.group_name, group)
 
@@ -75,7 +74,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         """Have the groups of a master and nothing else, if its version is another.
 
         Raises:
-            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+            RequestError: 1, there are too many; nothing has changed.
         """
         self._take_over(wrapper.subscription_group_table, wrapper.data_version)
 

@@ -7,6 +7,7 @@ it has them still.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cache
 from typing import Any, Final
 
@@ -33,6 +34,12 @@ class UnknownFields:
         self._members: _Members = {}
         self._of_version: _Members = {}
         self._of_entries: dict[str, _Members] = {}
+
+    def copy(self) -> UnknownFields:
+        """Return the same unknown members, which later changes of this object leave as they are."""
+        twin = copy(self)
+        twin._of_entries = dict(self._of_entries)
+        return twin
 
     def note(self, document: Mapping[str, Any]) -> None:
         """Remember those of a parsed file; its table has been found to hold objects."""
