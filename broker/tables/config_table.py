@@ -22,15 +22,15 @@ Entry = TypeVar("Entry", bound=RemotingBody)
 
 
 class ConfigTable(Generic[Entry]):
-    """The entries and their version; every change is on disk before it can be seen.
+    """The entries and their data version; a change is written to disk before it is visible.
 
     Args:
-        key: the field of the file that holds the entries.
-        entry: their type.
-        built_in: the entries that the broker makes for itself; the file is laid over them.
+        key: the field of the file that contains the entries.
+        entry: the type of the entries.
+        built_in: the broker's own entries; entries of the file replace them.
 
     Attributes:
-        data_version: another object after each change.
+        data_version: a new object after each change.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class ConfigTable(Generic[Entry]):
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
-        """Lay the file over the built-in entries.
+        """Read the file; its entries replace built-in entries of the same name.
 
         Raises:
-            StoreError: neither the file nor its backup can be read.
+            StoreError: if neither the file nor its backup can be read.
         """
         self._file.load(self._read)
         self._on_replaced()
@@ -70,17 +70,17 @@ class ConfigTable(Generic[Entry]):
         self._entries.update(entries)
 
     def _check_room(self, count: int) -> None:
-        """Refuse one more than ``count`` entries by RequestError 1 if that is too many."""
+        """Raise RequestError 1 if the table may not have more than ``count`` entries."""
         raise NotImplementedError
 
     def _on_replaced(self) -> None:
-        """Called when the table is known, and after each change."""
+        """Called after the table is loaded, and after each change."""
 
     def _put(self, changed: Mapping[str, Entry]) -> None:
         """Create or replace entries.
 
         Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
+            RequestError: 1 if the file cannot be written; nothing has changed.
         """
         self._replace_all({**self._entries, **changed})
 
@@ -88,7 +88,7 @@ class ConfigTable(Generic[Entry]):
         """Create or replace an entry.
 
         Raises:
-            RequestError: 1, it is new and there are too many, or the file cannot be written; nothing has
+            RequestError: 1 if it is new and there are too many, or if the file cannot be written; nothing has
                 changed.
         """
         if name not in self._entries:
@@ -96,10 +96,10 @@ class ConfigTable(Generic[Entry]):
         self._put({name: entry})
 
     def delete(self, name: str) -> bool:
-        """Forget an entry, without telling the name servers, as in RocketMQ. Return False if there is none.
+        """Remove an entry without notifying the name servers, as RocketMQ does; return False if unknown.
 
         Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
+            RequestError: 1 if the file cannot be written; nothing has changed.
         """
         if name not in self._entries:
             return False
@@ -108,10 +108,10 @@ class ConfigTable(Generic[Entry]):
         return True
 
     def _take_over(self, entries: Mapping[str, Entry], version: DataVersion) -> None:
-        """Have the entries of a master and nothing else, if its version is another.
+        """Replace all entries by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+            RequestError: 1 if there are too many, or the file cannot be written; nothing has changed.
         """
         if version != self.data_version:
             self._check_room(len(entries) - 1)
@@ -126,7 +126,7 @@ class ConfigTable(Generic[Entry]):
             _VERSION: _to_file(version),
             self._key: {name: _to_file(entry) for name, entry in entries.items()},
         }
-        # The unknown fields are not a master's.
+        # The unknown fields belong to this broker's file, not to the master's entries.
         self._save(self._unknown.added_to(content) if is_own else content)
         self._entries = entries
         self.data_version = version

@@ -424,7 +424,7 @@ def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
         assert response.code == FENCED_CODE
         header = response.decode_header(OffsetFencedResponseHeader)
         assert (header.offset, header.epoch) == (0, 2)
-        assert "stands at 0 of epoch 2" in remark_of(response)
+        assert "its offset is 0 of epoch 2" in remark_of(response)
         assert await peer.record() == (0, 2)
         (fenced,) = await listed(peer)
         assert fenced == FencedCommit(
