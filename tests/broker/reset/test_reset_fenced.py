@@ -175,7 +175,7 @@ def test_an_online_broadcasting_group_is_refused(simulate: RunScenario) -> None:
         await peer.heartbeat(model=MessageModel.BROADCASTING)
         response = await peer.reset(0)
         assert response.code == 1
-        assert remark_of(response).startswith("group G is broadcasting: each member keeps its own offsets")
+        assert remark_of(response).startswith("group G is broadcasting: each consumer stores its own offsets")
 
     simulate(scenario, **FENCED)
 
