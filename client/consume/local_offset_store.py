@@ -44,7 +44,7 @@ class LocalFileOffsetStore(OffsetMemory):
     ) -> None:
         super().__init__(instance, group, owners)
         self._path = root / instance.client_id / group / "offsets.json"
-        self._keeps_single = instance.switches.local_store_keeps_single
+        self._keeps_single = instance.profile.local_store_keeps_single
 
     async def load(self) -> None:
         """Read the file into memory.

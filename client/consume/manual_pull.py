@@ -98,7 +98,7 @@ async def _ask(
     timeout: float,
     broker_id: int,
 ) -> PullResult:
-    is_own_request = header.sys_flag & _LITE and instance.switches.lite_pull_request
+    is_own_request = header.sys_flag & _LITE and instance.profile.lite_pull_request
     code = RequestCode.LITE_PULL_MESSAGE if is_own_request else RequestCode.PULL_MESSAGE
     address = await instance.routes.subscribe_address(queue.topic, queue.broker_name, broker_id)
     response = await instance.remoting.invoke(address, instance.api.command(code, header), timeout)

@@ -48,7 +48,7 @@ class OffsetMemory:
         self._instance = instance
         self._group = group
         self._owners = owners
-        self._cells_have_owners = instance.switches.offset_cell_per_queue_object
+        self._cells_have_owners = instance.profile.offset_cell_per_queue_object
         self._table: dict[MessageQueue, int] = {}
         # As last told by the broker; outlives the offset, which is forgotten and read anew.
         self._epochs: dict[MessageQueue, int] = {}
@@ -80,7 +80,7 @@ class OffsetMemory:
 
     def epoch(self, queue: MessageQueue) -> int | None:
         """The queue's epoch as last told, 0 before; None in clients that know no epochs."""
-        return self._epochs.get(queue, 0) if self._instance.switches.knows_epochs else None
+        return self._epochs.get(queue, 0) if self._instance.profile.knows_epochs else None
 
     def was_told_epoch(self, queue: MessageQueue) -> bool:
         """Whether the broker has told the queue's epoch at all."""
@@ -167,7 +167,7 @@ class RemoteOffsetStore(OffsetMemory):
         try:
             stored = await instance.api.consumer_offset(address, self._group, queue)
         except ResponseError as error:
-            if error.code == ResponseCode.QUERY_NOT_FOUND or instance.switches.any_error_means_no_offset:
+            if error.code == ResponseCode.QUERY_NOT_FOUND or instance.profile.any_error_means_no_offset:
                 self._epochs.pop(queue, None)
                 return NO_OFFSET
             raise

@@ -49,7 +49,7 @@ class QueueLocks:
         self._group = group
         self._offsets = offsets
         self._process_queues = process_queues
-        self._rules = instance.switches.lock_rules
+        self._rules = instance.profile.lock_rules
         self._is_shared = model is MessageModel.CLUSTERING
         self._locks_new = self._is_shared or self._rules.locks_broadcasting
 

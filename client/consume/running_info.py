@@ -42,7 +42,7 @@ def describe_consumer(consumer: DescribedConsumer) -> ConsumerRunningInfo:
         "consumeFromWhere": str(data.consume_from_where),
         Property.NAMESERVER_ADDR: "".join(f"{address};" for address in consumer.config.namesrv_addrs),
         Property.CONSUME_TYPE: str(data.consume_type),
-        Property.CLIENT_VERSION: version_name(consumer.config.switches.announced_version),
+        Property.CLIENT_VERSION: version_name(consumer.config.profile.announced_version),
         Property.CONSUMER_START_TIMESTAMP: str(consumer.made_at),
     }
     subscriptions = sorted(consumer.subscriptions.values(), key=lambda subscription: subscription.topic)

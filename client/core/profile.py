@@ -1,6 +1,6 @@
 """What a client does differently from release to release (docs/spec/client.md C and docs/spec/reset.md D.10).
 
-One row per switch, one column per profile; nothing else in this package asks which release it imitates.
+One attribute per difference, one ``ClientProfile`` per release. The rest of this package asks for no release.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from rewindmq.protocol.version import MQVersion
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
-    """The switches. Times are protocol seconds.
+    """How a client of one release behaves. Times are protocol seconds.
 
     Attributes:
+        release: the RocketMQ release that is imitated, or that the profile is made from.
         announced_version: ``version`` in every header this client sends (the 4.2.0 release announces 252).
         unique_instance_name: the instance name DEFAULT becomes ``pid#number`` instead of ``pid``, so every
             consumer and producer has a client instance of its own.
@@ -54,6 +55,7 @@ class ClientProfile:
             fenced queue begins again at once (F12).
     """
 
+    release: Profile
     announced_version: int
     unique_instance_name: bool
     pull_exception_delay: float
@@ -84,6 +86,7 @@ class ClientProfile:
 
 
 _V49: Final = ClientProfile(
+    release=Profile.V49,
     announced_version=int(MQVersion.V4_9_4),
     unique_instance_name=True,
     pull_exception_delay=1.0,
@@ -104,6 +107,7 @@ _V49: Final = ClientProfile(
 CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
     {
         Profile.V42: ClientProfile(
+            release=Profile.V42,
             announced_version=int(MQVersion.V4_2_0_SNAPSHOT),
             unique_instance_name=False,
             pull_exception_delay=3.0,
@@ -123,6 +127,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
         ),
         Profile.V49: _V49,
         Profile.V53: ClientProfile(
+            release=Profile.V53,
             announced_version=int(MQVersion.V5_3_3),
             unique_instance_name=True,
             pull_exception_delay=1.0,

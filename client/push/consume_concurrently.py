@@ -76,10 +76,10 @@ class ConsumeConcurrentlyService:
         self._seen: dict[int, _Batch] = {}
         self._timeout = 60.0 * consumer.options.consume_timeout
         self._back = SendBack(consumer.instance, consumer.group, consumer.options.max_reconsume_times)
-        self._skips_removed = consumer.switches.send_back_skips_removed
+        self._skips_removed = consumer.profile.send_back_skips_removed
         self._cleaner: PeriodicTask | None = None
         self._is_stopped = False
-        self._checks_dropped = consumer.switches.checks_dropped
+        self._checks_dropped = consumer.profile.checks_dropped
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
         self._points = ConsumePoints(consumer)

@@ -90,7 +90,7 @@ class ConsumeOrderlyService:
         self._timers: set[Cancellable] = set()
         self._refresh: PeriodicTask | None = None
         self._is_stopped = False
-        self._checks_dropped = consumer.switches.checks_dropped
+        self._checks_dropped = consumer.profile.checks_dropped
         self._clock = consumer.runtime.clock
         self._trace = consumer.trace
         self._probe = consumer.runtime.probe
@@ -101,7 +101,7 @@ class ConsumeOrderlyService:
 
     def start(self) -> None:
         """Begin to refresh the locks: in 1 s, then every 20 s."""
-        if not self._is_shared and self._consumer.switches.lock_rules.locks_broadcasting:
+        if not self._is_shared and self._consumer.profile.lock_rules.locks_broadcasting:
             _log.warning(
                 "RocketMQ 4.x never pulls for an orderly listener of a broadcasting group, %s",
                 self._consumer.group,
@@ -304,7 +304,7 @@ class ConsumeOrderlyService:
         return messages if is_again else []
 
     async def _send_away(self, message: MessageExt, limit: int) -> bool:
-        times = message.reconsume_times + self._consumer.switches.lock_rules.sent_back_again
+        times = message.reconsume_times + self._consumer.profile.lock_rules.sent_back_again
         try:
             await self._retries.send(message, times, limit)
         except RewindMQError as error:

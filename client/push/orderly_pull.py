@@ -37,7 +37,7 @@ class OrderlyPullLoop(PullLoop):
         delay = super()._reason_to_wait()
         if delay or self._locked_queue.locked:
             return delay
-        return self._instance.switches.pull_exception_delay
+        return self._instance.profile.pull_exception_delay
 
     def _send(self, subscription: SubscriptionData) -> None:
         if self._is_placed:
@@ -50,7 +50,7 @@ class OrderlyPullLoop(PullLoop):
             offset = await self._consumer.start_offset(self.queue)
         except RewindMQError as error:
             _log.error("Failed to compute pull offset, %s: %s", self.queue, error)
-            self._later(self._instance.switches.pull_exception_delay)
+            self._later(self._instance.profile.pull_exception_delay)
             return
         if self._is_stopped:
             return

@@ -98,7 +98,7 @@ class PullLoop:
             return
         subscription = self._consumer.subscriptions.get(self.queue.topic)
         if subscription is None:
-            self._later(self._instance.switches.pull_exception_delay)
+            self._later(self._instance.profile.pull_exception_delay)
             return
         self._subscription = subscription
         self._send(subscription)
@@ -107,7 +107,7 @@ class PullLoop:
         """Seconds to wait before this queue may be pulled, 0 when it may be now."""
         consumer, process_queue, options = self._consumer, self.process_queue, self._options
         if not consumer.is_running:
-            return self._instance.switches.pull_exception_delay
+            return self._instance.profile.pull_exception_delay
         if consumer.is_suspended:
             return SUSPENDED_DELAY
         if (
@@ -157,7 +157,7 @@ class PullLoop:
             )
         except ClientError as error:
             _log.warning("pull of %s: %s", self.queue, error)
-            self._later(self._instance.switches.pull_exception_delay)
+            self._later(self._instance.profile.pull_exception_delay)
         else:
             self.pull()
 
@@ -196,7 +196,7 @@ class PullLoop:
         """Nothing to consume up to the next offset: that much is progress, unless messages are cached."""
         process_queue = self.process_queue
         # No release looks at ``dropped`` here: the hole of docs/spec/races.md E.4.
-        is_ignored = process_queue.dropped and self._instance.switches.checks_dropped_on_empty_pull
+        is_ignored = process_queue.dropped and self._instance.profile.checks_dropped_on_empty_pull
         if process_queue.cached_count == 0 and not is_ignored:
             self._consumer.offset_store.update(
                 self.queue, self._next_offset, increase_only=True, owner=process_queue
@@ -231,30 +231,30 @@ class PullLoop:
         self._consumer.forget_pulls(self.process_queue)
 
     async def _correct_offset(self, offset: int) -> None:
-        consumer, switches = self._consumer, self._instance.switches
+        consumer, profile = self._consumer, self._instance.profile
         store, queue = consumer.offset_store, self.queue
-        if switches.illegal_offset_delay > 0:
-            await self._instance.runtime.timers.sleep(switches.illegal_offset_delay)
+        if profile.illegal_offset_delay > 0:
+            await self._instance.runtime.timers.sleep(profile.illegal_offset_delay)
         is_owner = consumer.process_queues.get(queue) is self.process_queue
-        if switches.offset_cell_per_queue_object and not is_owner:
+        if profile.offset_cell_per_queue_object and not is_owner:
             return
-        if switches.freeze_illegal_offset:
+        if profile.freeze_illegal_offset:
             store.update_and_freeze(queue, offset)
         else:
             store.update(queue, offset, increase_only=False, owner=self.process_queue)
         await store.persist(queue)
         await consumer.rebalancer.remove_process_queue(queue)
-        if switches.illegal_offset_rebalances:
+        if profile.illegal_offset_rebalances:
             self._instance.rebalance_service.wake()
 
     def _on_error(self, error: RewindMQError) -> None:
         if not self.process_queue.dropped:
             _log.warning("execute the pull request exception, %s: %s", self.queue, error)
-        switches = self._instance.switches
+        profile = self._instance.profile
         if isinstance(error, ResponseError) and error.code == ResponseCode.FLOW_CONTROL:
-            self._later(switches.pull_flow_control_delay)
+            self._later(profile.pull_flow_control_delay)
         else:
-            self._later(switches.pull_exception_delay)
+            self._later(profile.pull_exception_delay)
 
     def _emit(self, point: Point, offset: int, status: str = "") -> None:
         probe = self._instance.runtime.probe

@@ -98,8 +98,9 @@ class PushConsumer(EpochConsumer):
         enable_msg_trace: leave a record of each listener's call in the trace topic (docs/queries.md);
             default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
+            ``ClientProfile`` of your own, to study single differences.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): they are not.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
@@ -110,7 +111,6 @@ class PushConsumer(EpochConsumer):
         client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
         mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
             or the check of a filter, at least 1; default 3,000.
-        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
 
     Attributes:
         errors: the newest failures of the listener, and how many there were.
@@ -145,8 +145,8 @@ class PushConsumer(EpochConsumer):
         offset_root: Path | None = None,
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
-        profile: Profile | str = "v49",
-        wire: SerializeType | str | None = None,
+        profile: Profile | ClientProfile | str = "v49",
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
@@ -155,18 +155,16 @@ class PushConsumer(EpochConsumer):
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
         mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
-        switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
             namesrv_addr,
             profile=profile,
-            wire=wire,
+            serialize_type=serialize_type,
             instance_name=instance_name,
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
             mq_client_api_timeout=mq_client_api_timeout,
-            switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
         self.options = PushOptions(
@@ -310,7 +308,7 @@ class PushConsumer(EpochConsumer):
 
     def _make_consume_service(self, owned: dict[MessageQueue, ProcessQueue]) -> QueueLocks | None:
         """What calls the listener; gives the locks that an orderly one needs."""
-        limit = self.options.consume_thread_max or self.config.switches.consume_thread_max
+        limit = self.options.consume_thread_max or self.config.profile.consume_thread_max
         if self._listener is not None:
             self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
             return None
@@ -386,8 +384,8 @@ class PushConsumer(EpochConsumer):
     # What a reset asks (``ResettableConsumer``).
 
     @property
-    def switches(self) -> ClientProfile:
-        return self.config.switches
+    def profile(self) -> ClientProfile:
+        return self.config.profile
 
     def update_offset(self, queue: MessageQueue, offset: int) -> None:
         owner = self.process_queues.get(queue)
@@ -424,7 +422,7 @@ class PushConsumer(EpochConsumer):
         kind = OrderlyPullLoop if self.consume_service.is_orderly else PullLoop
         for target in targets:
             pulls = self._pulls[target.process_queue] = kind(self, target)
-            pulls.start(self.config.switches.dispatch_delay)
+            pulls.start(self.config.profile.dispatch_delay)
 
     def forget_pulls(self, process_queue: ProcessQueue) -> None:
         """The queue's pulls have ended by themselves."""
@@ -432,7 +430,7 @@ class PushConsumer(EpochConsumer):
 
     def _queue_dropped(self, process_queue: ProcessQueue) -> None:
         """Let go of its pull, in profiles that do."""
-        if self.switches.cancels_pulls:
+        if self.profile.cancels_pulls:
             pulls = self._pulls.pop(process_queue, None)
             if pulls is not None:
                 pulls.stop()

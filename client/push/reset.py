@@ -55,7 +55,7 @@ class ResettableConsumer(Protocol):
     def runtime(self) -> Runtime: ...
 
     @property
-    def switches(self) -> ClientProfile: ...
+    def profile(self) -> ClientProfile: ...
 
     def suspend(self) -> None:
         """Stop pulling and rebalancing."""
@@ -105,7 +105,7 @@ class _Reset:
         for queue in self._concerned():
             process_queue = consumer.process_queues[queue]
             consumer.drop_queue(queue, process_queue)
-            if consumer.switches.clears_dropped_queue:
+            if consumer.profile.clears_dropped_queue:
                 process_queue.clear()
 
     async def wait(self) -> None:
@@ -123,7 +123,7 @@ class _Reset:
     async def _apply_to(self, queue: MessageQueue, target: int) -> None:
         consumer = self.consumer
         process_queue = consumer.process_queues.get(queue)
-        if process_queue is not None and consumer.switches.drops_on_apply:
+        if process_queue is not None and consumer.profile.drops_on_apply:
             consumer.drop_queue(queue, process_queue)
         details = queue_details(consumer.client_id, consumer.group, queue, target, process_queue)
         consumer.update_offset(queue, target)

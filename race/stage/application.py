@@ -37,8 +37,7 @@ class PollingApplication:
             GROUP,
             namesrv,
             runtime=replace(runtime, probe=journal.probe(self._process)),
-            profile=profile,
-            switches=remedied(profile, remedy),
+            profile=remedied(profile, remedy),
             instance_name=name,
         )
         self._consumer.subscribe(TOPIC)

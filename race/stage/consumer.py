@@ -51,8 +51,7 @@ def make_consumer(
             GROUP,
             namesrv,
             runtime=runtime,
-            profile=profile,
-            switches=remedied(profile, remedy),
+            profile=remedied(profile, remedy),
             **named,
         )
     except (TypeError, ValueError) as error:

@@ -284,20 +284,20 @@ def test_heartbeat_without_subscriptions_keeps_them(simulate: RunScenario) -> No
 
 async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Stage) -> None:
     await stage.start_broker()
-    for wire in SerializeType:
-        peer = stage.peer(f"c{wire}", wire=wire)
-        (await peer.heartbeat(f"G{wire}")).require_success()
-        assert (await peer.hear(40)).serialize_type == wire
+    for serialize_type in SerializeType:
+        peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)
+        (await peer.heartbeat(f"G{serialize_type}")).require_success()
+        assert (await peer.hear(40)).serialize_type == serialize_type
 
 
 def test_only_a_client_that_tells_its_time_scale_is_told_the_brokers(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        for wire in SerializeType:
-            peer = stage.peer(f"c{wire}", wire=wire)
-            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{wire}"))
+        for serialize_type in SerializeType:
+            peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)
+            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{serialize_type}"))
             plain = await peer.client.invoke(stage.broker.address, beat)
             assert TIME_SCALE not in plain.require_success().ext
-            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{wire}"))
+            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{serialize_type}"))
             beat.set_ext(TIME_SCALE, "0.5")
             told = await peer.client.invoke(stage.broker.address, beat)
             assert told.require_success().ext[TIME_SCALE] == "1.0"

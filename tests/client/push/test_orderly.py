@@ -72,7 +72,7 @@ def test_C18_a_queue_gained_at_22_is_pulled_after_the_refresh_at_41(
         if profile is Profile.V53:
             assert pulled - gained == pytest.approx(0.5, abs=0.1)
         else:
-            assert start + 41 < pulled < start + 41.2 + first.switches.pull_exception_delay
+            assert start + 41 < pulled < start + 41.2 + first.profile.pull_exception_delay
 
     play(scene, profile=profile)
 
