@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Final
 
@@ -130,12 +131,15 @@ class Broker:
             for service in reversed(services.background):
                 await service.close()
             await services.context.offset_flush.close()
+            await services.context.table_flush.close()
         if store is not None:
-            try:
+            with contextlib.ExitStack() as last:
+                last.callback(store.close)
                 if services is not None:
-                    services.context.offsets.persist()
-            finally:
-                store.close()
+                    context = services.context
+                    # Each, even if the disk refuses another one.
+                    for table in (context.topics, context.groups, context.offsets):
+                        last.callback(table.persist)
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(self._runtime, self._handlers, on_close=self._connection_closed)
@@ -178,8 +182,7 @@ class Broker:
     def _begin_schedule(self, services: Services) -> None:
         config, every = self._config, self._schedule.every
         flush = services.background_flush
-        flush_offsets = services.context.offset_flush.flush
-        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, flush_offsets)
+        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, self._flush_tables)
         every(CHANNEL_SCAN_SECONDS, CHANNEL_SCAN_SECONDS, self._scan_channels)
         every(SAMPLE_SECONDS, SAMPLE_SECONDS, self._sample)
         interval = config.flush_interval_commit_log / 1_000
@@ -188,6 +191,12 @@ class Broker:
         every(thorough, thorough, flush.flush_all)
         for service in services.background:
             service.begin(self._schedule)
+
+    def _flush_tables(self) -> None:
+        context = self.context
+        context.offset_flush.flush()
+        # Where the disk has refused them.
+        context.table_flush.begin()
 
     def _scan_channels(self) -> None:
         now = self._runtime.clock.monotonic()

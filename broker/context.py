@@ -28,6 +28,7 @@ from rewindmq.broker.send.batch_sender import BatchSender
 from rewindmq.broker.send.sender import MessageSender
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
@@ -44,6 +45,7 @@ class BrokerContext:
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
+    table_flush: TableFlush
     offsets: ConsumerOffsetTable
     offset_flush: OffsetFlush
     reset_offsets: ResetOffsetTable

@@ -54,6 +54,7 @@ from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.check import CheckParts
@@ -123,6 +124,7 @@ def wire(
     topics.on_compacted = store.set_compaction_topics
     for table in (topics, groups, offsets):
         table.load()
+    table_flush = TableFlush(runtime.workers, (topics, groups))
     registration = _registration(runtime, config, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
@@ -136,7 +138,16 @@ def wire(
     sync_replica = None
     if config.broker_role is BrokerRole.SYNC_MASTER:
         sync_replica = SyncReplica(ha_master, runtime.timers, config.slave_timeout / 1_000)
-    appender = MessageAppender(store, stats, long_polling, sync_flush, sync_replica)
+    answers = SendAnswers(config, store.store_host)
+    appender = MessageAppender(
+        store,
+        stats,
+        long_polling,
+        sync_flush,
+        sync_replica,
+        tables_saved=table_flush.saved,
+        refused=answers.refused,
+    )
     consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
     reset_notifier = ResetNotifier(config.broker_name)
@@ -167,7 +178,6 @@ def wire(
     send_validator = SendValidator(
         config, profile, topics, groups, runtime.random, host, queue_locks.is_any_held
     )
-    answers = SendAnswers(config, store.store_host)
     delay_levels = DelayLevels(config.store.message_delay_level, clock.scale)
     delay_service = DelayService(
         runtime,
@@ -192,6 +202,7 @@ def wire(
         store=store,
         topics=topics,
         groups=groups,
+        table_flush=table_flush,
         offsets=offsets,
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
         reset_offsets=reset_offsets,

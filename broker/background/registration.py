@@ -100,6 +100,9 @@ class Registration:
         self.on_master: Callable[[str | None, str | None], None] = _ignore_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        # Whether a topic has changed since an announcement was begun, and whether one runs.
+        self._is_unannounced = False
+        self._is_announcing = False
 
     @property
     def address(self) -> str:
@@ -138,13 +141,26 @@ class Registration:
                 _log.error("can not store the order of topics: %s", error)
 
     def announce(self) -> None:
-        """Register at every name server now, oneway, because a topic changed."""
-        if self._timer is not None and self._addresses:
-            self._run(self._announce())
+        """Register at every name server now, oneway, because a topic changed.
+
+        Changes during one announcement share the next one: each announcement has every topic.
+        """
+        self._is_unannounced = True
+        if self._timer is not None and self._addresses and not self._is_announcing:
+            self._is_announcing = True
+            self._run(self._announce_all())
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(self._period_seconds, self._tick)
         self._run(self.register())
+
+    async def _announce_all(self) -> None:
+        try:
+            while self._is_unannounced:
+                self._is_unannounced = False
+                await self._announce()
+        finally:
+            self._is_announcing = False
 
     async def _announce(self) -> None:
         body = RegisterBrokerBody(self._topics())

@@ -24,15 +24,17 @@ class Expression:
     Attributes:
         operands: the child nodes.
         depth: nesting depth, 1 without children.
+        size: number of nodes, this one included.
         is_boolean: True if the node has a truth value, known or unknown.
     """
 
-    __slots__ = ("depth", "operands")
+    __slots__ = ("depth", "operands", "size")
     is_boolean = True
 
     def __init__(self, *operands: Expression) -> None:
         self.operands = operands
         self.depth: int = 1 + max((operand.depth for operand in operands), default=0)
+        self.size: int = 1 + sum(operand.size for operand in operands)
 
     def evaluate(self, properties: Properties) -> Value:
         """Return the value for a message; raise EvaluationError where Java throws."""

@@ -18,6 +18,11 @@ _log = logging.getLogger(__name__)
 
 # Size of the cache: many expressions of usual length, or few long ones.
 _SHORT: Final = 1_024
+# What one read may cost, in evaluated parts of an expression: some 20 ms. A record costs as much as a few
+# parts, and more the longer it is.
+_SCAN_BUDGET: Final = 40_000
+_RECORD_COST: Final = 20
+_BYTES_PER_UNIT: Final = 1_024
 
 
 class PropertyFilter:
@@ -32,10 +37,34 @@ class PropertyFilter:
         """Return True if a message with this properties text passes."""
         return matches(self.expression, parse_properties(properties.decode("utf-8", "replace")))
 
-    def accepts_record(self, record: bytes) -> bool:
+    def scan(self) -> FilterScan:
+        """Return the filter for the records of one read."""
+        return FilterScan(self.expression)
+
+
+class FilterScan:
+    """Filters the records of one read, with a limit on its work.
+
+    Attributes:
+        is_exhausted: True if the read must stop; the next read begins at the following record.
+    """
+
+    __slots__ = ("_cost", "_expression", "_left")
+
+    def __init__(self, expression: Expression) -> None:
+        self._expression = expression
+        self._cost = _RECORD_COST + expression.size
+        self._left = _SCAN_BUDGET
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._left <= 0
+
+    def accepts(self, record: bytes) -> bool:
         """Return True if a stored message passes; a damaged message does not."""
+        self._left -= self._cost + len(record) // _BYTES_PER_UNIT
         try:
-            return matches(self.expression, decode_record(record).properties)
+            return matches(self._expression, decode_record(record).properties)
         except RecordError:
             return False
 

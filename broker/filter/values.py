@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 from rewindmq.broker.filter.errors import EvaluationError
@@ -26,6 +27,8 @@ _HEXADECIMAL: Final = re.compile(
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
 # Most digits of a number in Java's integers, without leading zeros.
 _MAX_NUMBER_LENGTH: Final = 1_000
+# An expression may ask for the same property thousands of times: longer texts are read once, 64 at a time.
+_SHORT: Final = 64
 
 
 class Long(int):
@@ -117,14 +120,24 @@ def java_integer(text: str, bounds: range) -> int:
 
 def java_double(text: str) -> float:
     """``Double#valueOf``: also surrounded by blanks, hexadecimal, or with the suffix f or d."""
+    value = _read_double(text) if len(text) <= _SHORT else _read_long_double(text)
+    if value is None:
+        raise EvaluationError(f"{text!r} is no number")
+    return value
+
+
+def _read_double(text: str) -> float | None:
     trimmed = text.strip(_TRIMMED)
     match = _DECIMAL.match(trimmed)
     if match is not None:
         return float(match.group())
     match = _HEXADECIMAL.match(trimmed)
     if match is None:
-        raise EvaluationError(f"{text!r} is not a number")
+        return None
     try:
         return float.fromhex(match.group())
     except OverflowError:
         return -math.inf if trimmed.startswith("-") else math.inf
+
+
+_read_long_double = lru_cache(maxsize=64)(_read_double)

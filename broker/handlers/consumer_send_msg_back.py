@@ -42,7 +42,7 @@ from rewindmq.protocol.message.properties import (
 from rewindmq.protocol.message.record import RecordError, decode_record
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag, Perm, TopicSysFlag
 from rewindmq.protocol.names import TRANS_HALF_TOPIC, dlq_topic, faq_suffix, retry_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.text import java_hash
 from rewindmq.protocol.version import MQVersion
 
@@ -52,7 +52,7 @@ _FIRST_LEVEL: Final = 3
 _VISIBLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(ConsumerSendMsgBackRequestHeader)
     group = _check(context, header)
     if group.retry_queue_nums <= 0:
@@ -76,7 +76,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         properties[DELAY] = str(header.delay_level or _FIRST_LEVEL + message.reconsume_times)
         target, queue_id = retry, context.runtime.random.randrange(group.retry_queue_nums)
     _put(context, message, target.topic_name, queue_id, properties)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))
 
 
 def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> SubscriptionGroupConfig:

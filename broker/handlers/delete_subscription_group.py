@@ -16,16 +16,16 @@ from rewindmq.broker.handlers.shared.master_only import check_master
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.admin import DeleteSubscriptionGroupRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.DELETE_SUBSCRIPTIONGROUP
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
     header = request.decode_header(DeleteSubscriptionGroupRequestHeader)
     context.groups.delete(header.group_name)
     if header.removes_offset:
         context.offsets.remove_group(header.group_name)
         context.reset_offsets.remove_group(header.group_name)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))

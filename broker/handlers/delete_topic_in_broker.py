@@ -18,12 +18,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.names import check_not_system_topic, check_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
     name = request.decode_header(DeleteTopicRequestHeader).topic
     check_topic(name)
@@ -35,4 +35,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         context.store.cleaner.remove_unused_topics(context.topics.names)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))

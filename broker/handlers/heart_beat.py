@@ -22,12 +22,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.client import TIME_SCALE
 from rewindmq.protocol.message.sysflag import TopicSysFlag
 from rewindmq.protocol.names import check_group, retry_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.HEART_BEAT
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     heartbeat = decode_body(request, HeartbeatData)
     for consumer in heartbeat.consumer_data_set:
         check_group(consumer.group_name)
@@ -49,7 +49,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     response = RemotingCommand(ResponseCode.SUCCESS)
     if TIME_SCALE in request.ext:
         response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))
-    return response
+    return context.table_flush.answer(response)
 
 
 def _prepare_group(context: BrokerContext, consumer: ConsumerData) -> bool:

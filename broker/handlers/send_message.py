@@ -18,12 +18,10 @@ from rewindmq.broker.handlers.shared.send_request import answer_send
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.SEND_MESSAGE
 
 
-def handle(
-    context: BrokerContext, connection: Connection, request: RemotingCommand
-) -> RemotingCommand | None:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     return answer_send(context, connection, request, SendMessageRequestHeader)

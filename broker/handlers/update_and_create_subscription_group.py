@@ -20,12 +20,12 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
     group = decode_body(request, SubscriptionGroupConfig)
     check_group(group.group_name)
@@ -34,4 +34,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
             ResponseCode.SYSTEM_ERROR, f"retryQueueNums {group.retry_queue_nums} is over {MAX_QUEUE_NUMS}"
         )
     context.groups.update(group)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))

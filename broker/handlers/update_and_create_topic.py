@@ -39,6 +39,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     except RequestError as error:
         raise RequestError(context.profile.bad_queue_code, error.remark) from None
     context.topics.update(topic, announce=False)
+    await context.table_flush.saved()
     await context.registration.register()
     return RemotingCommand(ResponseCode.SUCCESS)
 

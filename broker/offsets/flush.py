@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetDocument
 from rewindmq.protocol.points import Point, Probe
 from rewindmq.protocol.remoting.runtime import Workers
 
@@ -52,8 +52,8 @@ class OffsetFlush:
 
     def flush(self) -> None:
         """Write the offsets if they changed since the last write and no write is running."""
-        if self._writing is None and (text := self._offsets.take_text()) is not None:
-            self._write(text, self._flushed)
+        if self._writing is None and (document := self._offsets.take()) is not None:
+            self._write(document, self._flushed)
 
     def reset(self, plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
         """Write a reset, then apply it. A caller that stops waiting does not cancel the reset.
@@ -82,21 +82,21 @@ class OffsetFlush:
                 if not plan.targets:
                     _settle(waiting.done, None)
                     continue
-                text = self._offsets.take_text_of_reset(plan.group, plan.topic, plan.targets)
+                document = self._offsets.take_reset(plan.group, plan.topic, plan.targets)
             except Exception as error:
                 _settle(waiting.done, error)
                 continue
-            self._write(text, partial(self._reset_written, plan, waiting.done))
+            self._write(document, partial(self._reset_written, plan, waiting.done))
 
-    def _write(self, text: str, then: Callable[[BaseException | None], None]) -> None:
-        writing = asyncio.ensure_future(self._workers.run(self._offsets.save_text, text))
+    def _write(self, document: OffsetDocument, then: Callable[[BaseException | None], None]) -> None:
+        writing = asyncio.ensure_future(self._workers.run(self._offsets.save, document))
         self._writing = writing
         writing.add_done_callback(partial(self._written, then))
 
     def _written(self, then: Callable[[BaseException | None], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
         if not writing.cancelled():
-            # First, because the next text must include what is written now.
+            # First, because the next copy must include what is written now.
             then(writing.exception())
         self._next()
 

@@ -194,7 +194,7 @@ class MessagePuller:
         count = min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES)
         topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
         if isinstance(wanted, PropertyFilter):
-            result = self._get_message(topic, queue_id, offset, count, None, wanted.accepts_record)
+            result = self._get_message(topic, queue_id, offset, count, None, wanted.scan())
         else:
             result = self._get_message(topic, queue_id, offset, count, wanted)
         status = result.status

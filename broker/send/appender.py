@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -67,6 +67,8 @@ class MessageAppender:
         arrivals: the suspended pulls.
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None unless sends wait for a slave.
+        tables_saved: ``TableFlush.saved``.
+        refused: the answer to a send whose topic could not be saved.
     """
 
     def __init__(
@@ -76,6 +78,9 @@ class MessageAppender:
         arrivals: MessageArrivingListener,
         sync_flush: SyncFlush | None,
         sync_replica: SyncReplica | None = None,
+        *,
+        tables_saved: Callable[[], Awaitable[None]],
+        refused: Callable[[RequestError], RemotingCommand],
     ) -> None:
         self._put_message = store.put_message
         self._put_batch = store.put_batch
@@ -86,6 +91,8 @@ class MessageAppender:
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None
         self._disk_used_ratio = store.disk_used_ratio
+        self._tables_saved = tables_saved
+        self._refused = refused
 
     def put(self, message: StoredMessage) -> PutResult:
         """Store one message.
@@ -172,6 +179,22 @@ class MessageAppender:
         if sync_flush is not None:
             sync_flush.wait(end, answer.on_flushed)
         return None
+
+    async def answer_when_saved(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        response: RemotingCommand,
+        result: PutResult,
+        *,
+        waits: bool,
+    ) -> RemotingCommand | None:
+        """Like ``answer_when_durable``, once the message's topic is on disk, too."""
+        try:
+            await self._tables_saved()
+        except RequestError as error:
+            return self._refused(error)
+        return self.answer_when_durable(connection, request, response, result, waits=waits)
 
 
 class _Answer:

@@ -30,7 +30,7 @@ from rewindmq.protocol.message.properties import (
     parse_properties,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 _SEPARATOR: Final = b"\x02"
 _ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()
@@ -61,13 +61,14 @@ class BatchSender:
         self._create = validator.create
         self._put_batch = appender.put_batch
         self._answer_when_durable = appender.answer_when_durable
+        self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
         self._added = added
         self._names_batch = names_batch
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
-    ) -> RemotingCommand | None:
+    ) -> Reply:
         """Store every message of the body, or none; return None if the response waits for the disk."""
         remote_address = connection.remote_address
         try:
@@ -105,6 +106,8 @@ class BatchSender:
         except RequestError as error:
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, result.physical_offsets, name)
+        if target.is_unsaved:
+            return self._answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 

@@ -29,7 +29,7 @@ from rewindmq.protocol.message.properties import (
     with_property,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 from rewindmq.protocol.text import java_hash
 
@@ -72,6 +72,7 @@ class MessageSender:
         self._before_put = hooks.before_put
         self._put = appender.put
         self._answer_when_durable = appender.answer_when_durable
+        self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
         self._added = format_properties(added)
         self._stores_wait = stores_wait
@@ -79,7 +80,7 @@ class MessageSender:
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
-    ) -> RemotingCommand | None:
+    ) -> Reply:
         """Store the request's body; return None if the response waits for the disk."""
         remote_address = connection.remote_address
         try:
@@ -132,6 +133,8 @@ class MessageSender:
         except RequestError as error:
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, (result.physical_offset,), unique_key)
+        if target.is_unsaved:
+            return self._answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 

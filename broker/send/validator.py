@@ -59,6 +59,7 @@ class SendTarget(NamedTuple):
         needs_keys: a compaction topic, whose messages need KEYS.
         drops_delay: a dead letter that loses its delay (5.x).
         planned: a topic to create once the message is stored, so that a refused send creates nothing.
+        is_unsaved: True if the topic's settings are not on disk yet; the response waits until they are.
     """
 
     topic: str
@@ -69,6 +70,7 @@ class SendTarget(NamedTuple):
     needs_keys: bool = False
     drops_delay: bool = False
     planned: TopicConfig | None = None
+    is_unsaved: bool = False
 
 
 class SendValidator:
@@ -150,7 +152,10 @@ class SendValidator:
         check_sendable(name)
         if known is None:
             return _planned_target(self._plan(header))
-        target = self._targets[name] = _target(known)
+        target = _target(known)
+        if not self._topics.is_saved(name):
+            return target._replace(is_unsaved=True)
+        self._targets[name] = target
         return target
 
     def _plan(self, header: SendMessageRequestHeader) -> TopicConfig:
@@ -170,7 +175,7 @@ class SendValidator:
         """Create the planned topic of a stored message, and announce it.
 
         Raises:
-            RequestError: 1 if the topics' file cannot be written.
+            RequestError: 1 if there are too many topics.
         """
         self._topics.update(planned)
 
@@ -194,7 +199,7 @@ class SendValidator:
         name = dlq_topic(name)
         known = self._topics.find(name)
         if known is not None:
-            dead_letter = _target(known)
+            dead_letter = _target(known)._replace(is_unsaved=not self._topics.is_saved(name))
         else:
             dead_letter = _planned_target(self._topics.plan(name, 1, self._dead_letter_perm))
         return dead_letter._replace(drops_delay=self._drops_delay), 0
@@ -216,4 +221,4 @@ def _target(topic: TopicConfig) -> SendTarget:
 
 
 def _planned_target(planned: TopicConfig) -> SendTarget:
-    return _target(planned)._replace(planned=planned)
+    return _target(planned)._replace(planned=planned, is_unsaved=True)

@@ -30,7 +30,7 @@ _SCHEDULE_QUEUES: Final = 18
 
 
 class TopicConfigManager(ConfigTable[TopicConfig]):
-    """The broker's topics; a change is on disk before it is announced (4.9.4 ``TopicConfigManager``).
+    """The broker's topics (RocketMQ 4.9.4 ``TopicConfigManager``).
 
     Attributes:
         on_change: called after each change, to register at the name servers.
@@ -45,9 +45,17 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         self.on_change: Callable[[], None] = _ignore_change
         self.on_compacted: Callable[[Collection[str]], None] = _ignore_compacted
         self._built_in = frozenset(built_in)
+        self._compacted: set[str] = set()
 
     def _on_replaced(self) -> None:
-        self.on_compacted([name for name, topic in self._entries.items() if is_compacted(topic)])
+        self._compacted = {name for name, topic in self._entries.items() if is_compacted(topic)}
+        self.on_compacted(self._compacted)
+
+    def _on_put(self, name: str, entry: TopicConfig | None) -> None:
+        is_in = entry is not None and is_compacted(entry)
+        if is_in != (name in self._compacted):
+            self._compacted ^= {name}
+            self.on_compacted(self._compacted)
 
     def _check_room(self, count: int) -> None:
         check_room("topics", count, MAX_TOPICS)
@@ -125,19 +133,14 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
             announce: False if the caller registers at the name servers.
 
         Raises:
-            RequestError: 1 if the topic is new and there are too many, or the file cannot be written; nothing
-                has changed.
+            RequestError: 1 if the topic is new and there are too many; nothing has changed.
         """
         self._update(topic.topic_name, topic)
         if announce:
             self.on_change()
 
     def renew(self) -> None:
-        """Renew the data version and register, because the broker's permission has changed.
-
-        Raises:
-            RequestError: 1 if the file cannot be written.
-        """
+        """Renew the data version and register, because the broker's permission has changed."""
         self._put({})
         self.on_change()
 
@@ -145,7 +148,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """Replace all topics by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1 if there are too many, or the file cannot be written; nothing has changed.
+            RequestError: 1 if there are too many; nothing has changed.
         """
         self._take_over(wrapper.topic_config_table, wrapper.data_version)
 

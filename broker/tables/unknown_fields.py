@@ -6,6 +6,7 @@ RocketMQ 5 writes such fields (docs/spec/store.md 8.2, 8.3); they are still in a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cache
 from typing import Any, Final
 
@@ -32,6 +33,12 @@ class UnknownFields:
         self._fields: _Fields = {}
         self._of_version: _Fields = {}
         self._of_entries: dict[str, _Fields] = {}
+
+    def copy(self) -> UnknownFields:
+        """Return the same unknown members, which later changes of this object leave as they are."""
+        twin = copy(self)
+        twin._of_entries = dict(self._of_entries)
+        return twin
 
     def note(self, document: Mapping[str, Any]) -> None:
         """Remember the unknown fields of a parsed file, whose table contains objects."""

@@ -6,7 +6,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 
 def answer_send(
@@ -16,7 +16,7 @@ def answer_send(
     header_type: type[SendMessageRequestHeader],
     *,
     is_batch: bool = False,
-) -> RemotingCommand | None:
+) -> Reply:
     """Store the messages of a request; return None if the response waits for the disk or a slave.
 
     Args:
