@@ -1,4 +1,4 @@
-"""What the handlers of one broker work on."""
+"""The state and services that the request handlers of a broker share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 @dataclass(slots=True)
 class BrokerContext:
-    """The state and rules of one broker, wired by ``wiring.wire``."""
+    """The state, profile and services of one broker, built by ``wiring.wire``."""
 
     config: BrokerConfig
     profile: BrokerProfile

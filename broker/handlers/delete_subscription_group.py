@@ -1,9 +1,10 @@
-"""207 DELETE_SUBSCRIPTIONGROUP: forget a consumer group's settings, and its offsets if asked to.
+"""DELETE_SUBSCRIPTIONGROUP (207): remove a consumer group's settings and, on request, its offsets.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#deleteSubscriptionGroup``: a group that is not there succeeds; topics
-and connected members stay, and where groups are created automatically the next heartbeat makes it again. Kept
-from 5.3.3: the marks of server-side resets go with the offsets.
-Changed: epochs of fenced resets go with the offsets. Refused with 1: a slave, and where the disk refuses.
+Kept from 4.9.4 ``AdminBrokerProcessor#deleteSubscriptionGroup``: the request succeeds for an unknown group.
+Topics and connected consumers stay. Where groups are created automatically, the next heartbeat creates the
+group again. Kept from 5.3.3: the marks of server-side resets go with the offsets.
+Changed: the epochs of fenced resets go with the offsets.
+Refused with 1: a request to a slave, or one during which the disk fails.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""310 SEND_MESSAGE_V2: store one message; header with one-letter names, as Java clients send it.
+"""SEND_MESSAGE_V2 (310): store one message; the header has one-letter field names, as Java clients send it.
 
-Kept, changed and refused: as 10, see ``send_message``.
+Kept, changed and refused: as for SEND_MESSAGE (10), see ``send_message``.
 """
 
 from __future__ import annotations

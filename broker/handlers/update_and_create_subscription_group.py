@@ -1,8 +1,10 @@
-"""200 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: create a consumer group, or overwrite all its settings.
+"""UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): create a consumer group, or replace all its settings.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateSubscriptionGroup``: saved at once; the topics that the
-group has already stay as they are. Changed: members that only 5.x knows are dropped.
-Refused with 1: a name no group can have, more retry queues than a topic may have, a group too many, a slave.
+Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateSubscriptionGroup``: the broker saves the group at once.
+The group's existing topics stay as they are.
+Changed: the broker drops fields that only 5.x knows.
+Refused with 1: an invalid name; more retry queues than a topic may have; one group more than the table can
+hold; a request to a slave.
 """
 
 from __future__ import annotations

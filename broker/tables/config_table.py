@@ -29,16 +29,16 @@ class TableContent(Generic[Entry]):
 
 
 class ConfigTable(Generic[Entry]):
-    """The entries and their version; a change counts at once, and ``TableFlush`` writes it.
+    """The entries and their data version; a change takes effect at once, and ``TableFlush`` writes it.
 
     Args:
-        key: the field of the file that holds the entries.
-        entry: their type.
-        built_in: the entries that the broker makes for itself; the file is laid over them.
+        key: the field of the file that contains the entries.
+        entry: the type of the entries.
+        built_in: the broker's own entries; entries of the file replace them.
 
     Attributes:
-        data_version: another object after each change.
-        is_changed: whether something has changed since ``take`` was last asked.
+        data_version: a new object after each change.
+        is_changed: True if something has changed since the last ``take``.
         on_unsaved: called after each change, to have it written.
     """
 
@@ -64,10 +64,10 @@ class ConfigTable(Generic[Entry]):
         self.on_unsaved: Callable[[], None] = _do_nothing
 
     def load(self) -> None:
-        """Lay the file over the built-in entries.
+        """Read the file; its entries replace built-in entries of the same name.
 
         Raises:
-            StoreError: neither the file nor its backup can be read.
+            StoreError: if neither the file nor its backup can be read.
         """
         self._file.load(self._read)
         self._on_replaced()
@@ -130,20 +130,20 @@ class ConfigTable(Generic[Entry]):
         self.settle(content, is_written=True)
 
     def _check_room(self, count: int) -> None:
-        """Refuse one more than ``count`` entries by RequestError 1 if that is too many."""
+        """Raise RequestError 1 if the table may not have more than ``count`` entries."""
         raise NotImplementedError
 
     def _on_replaced(self) -> None:
-        """Called when the table is known, and when all of it has changed."""
+        """Called after the table is loaded, and after all of it is replaced."""
 
     def _on_put(self, name: str, entry: Entry | None) -> None:
-        """Called when one entry has changed; None: it is gone."""
+        """Called after one entry has changed; None if it is removed."""
 
     def _update(self, name: str, entry: Entry) -> None:
         """Create or replace an entry.
 
         Raises:
-            RequestError: 1, it is new and there are too many; nothing has changed.
+            RequestError: 1 if it is new and there are too many; nothing has changed.
         """
         if name not in self._entries:
             self._check_room(len(self._entries))
@@ -159,7 +159,7 @@ class ConfigTable(Generic[Entry]):
         self.on_unsaved()
 
     def delete(self, name: str) -> bool:
-        """Forget an entry without telling the name servers, as in RocketMQ; False if there is none."""
+        """Remove an entry without notifying the name servers, as RocketMQ does; return False if unknown."""
         if name not in self._entries:
             return False
         del self._entries[name]
@@ -170,10 +170,10 @@ class ConfigTable(Generic[Entry]):
         return True
 
     def _take_over(self, entries: Mapping[str, Entry], version: DataVersion) -> None:
-        """Have the entries of a master and nothing else, if its version is another.
+        """Replace all entries by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1, there are too many; nothing has changed.
+            RequestError: 1 if there are too many; nothing has changed.
         """
         if version != self.data_version:
             self._check_room(len(entries) - 1)

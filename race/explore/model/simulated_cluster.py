@@ -277,7 +277,7 @@ class SimulatedCluster:
         ends = {_queue(number): store.max_offset(TOPIC, number) for number in range(self.model.queues)}
         if any(offsets.query(GROUP, TOPIC, queue.queue_id) != end for queue, end in ends.items()):
             return False
-        if self.broker.context.long_polling.held_count != self.model.queues:
+        if self.broker.context.long_polling.suspended_count != self.model.queues:
             return False
         return all(node.is_settled(ends) for node in self.consumer_hosts)
 

@@ -107,7 +107,7 @@ async def test_a_failed_flush_is_tried_again(box: Box, caplog: pytest.LogCapture
     box.disk.refuses = True
     await box.workers.finish()
     (line,) = caplog.messages
-    assert line.startswith("consumer offsets not flushed, trying again: ")
+    assert line.startswith("can not flush consumer offsets, will try again: ")
     assert box.points == []
     box.disk.refuses = False
     box.flush.flush()

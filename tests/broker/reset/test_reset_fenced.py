@@ -176,7 +176,7 @@ def test_an_online_broadcasting_group_is_refused(simulate: RunScenario) -> None:
         await peer.heartbeat(model=MessageModel.BROADCASTING)
         response = await peer.reset(0)
         assert response.code == 1
-        assert remark_of(response).startswith("group G is broadcasting: each member keeps its own offsets")
+        assert remark_of(response).startswith("group G is broadcasting: each consumer stores its own offsets")
 
     simulate(scenario, **FENCED)
 
@@ -425,7 +425,7 @@ def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
         assert response.code == FENCED_CODE
         header = response.decode_header(OffsetFencedResponseHeader)
         assert (header.offset, header.epoch) == (0, 2)
-        assert "stands at 0 of epoch 2" in remark_of(response)
+        assert "its offset is 0 of epoch 2" in remark_of(response)
         assert await peer.record() == (0, 2)
         (fenced,) = await listed(peer)
         assert fenced == FencedCommit(
