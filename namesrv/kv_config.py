@@ -1,4 +1,4 @@
-"""Key-value configuration by namespace, the only thing a name server keeps on disk (100 to 102, 219).
+"""Key-value configuration by namespace (PUT_KV_CONFIG, 100, and alike): all that a name server keeps on disk.
 
 File: ``kvConfig.json``, ``{"configTable": {namespace: {key: value}}}`` (docs/spec/store.md 8.7).
 """
@@ -32,13 +32,13 @@ class _KVConfigFile(msgspec.Struct, rename="camel"):
 
 
 class KVConfigManager:
-    """The table, written through to its file on every change.
+    """The key-value table; every change is written to its file at once.
 
     Args:
         path: the file, whose directory is made when needed; None keeps the table in memory only.
 
     Raises:
-        ConfigError: the file exists but cannot be read; starting without it would lose it at the next put.
+        ConfigError: the file exists but cannot be read: the next put would overwrite it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -49,14 +49,14 @@ class KVConfigManager:
         return self._table.get(namespace, _EMPTY).get(key)
 
     def namespace(self, namespace: str) -> Mapping[str, str] | None:
-        """All pairs of a namespace, or None where it has never been written."""
+        """Return all pairs of a namespace, or None if it was never written."""
         return self._table.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
         """Set a value.
 
         Raises:
-            RequestError: code 1, a bound is exceeded or the file cannot be written; nothing changes.
+            RequestError: 1 if a bound is exceeded or the file cannot be written; nothing changes.
         """
         if not (0 < len(namespace) <= MAX_NAME_LENGTH and 0 < len(key) <= MAX_NAME_LENGTH):
             raise _refusal(f"namespace and key must have 1 to {MAX_NAME_LENGTH} characters")
@@ -71,10 +71,10 @@ class KVConfigManager:
         self._replace({**self._table, namespace: {**self._table.get(namespace, _EMPTY), key: value}})
 
     def delete(self, namespace: str, key: str) -> None:
-        """Remove a value; removing what is not there succeeds, and the namespace stays.
+        """Remove a value if it exists; the namespace stays.
 
         Raises:
-            RequestError: code 1, the file cannot be written; nothing changes.
+            RequestError: 1 if the file cannot be written; nothing changes.
         """
         if self.get(namespace, key) is None:
             return

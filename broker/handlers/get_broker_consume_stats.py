@@ -1,8 +1,9 @@
-"""317 GET_BROKER_CONSUME_STATS: the progress of every group in every topic, as brokerConsumeStats lists it.
+"""GET_BROKER_CONSUME_STATS (317): return the progress of every group in every topic (brokerConsumeStats).
 
-Kept from 4.9.7 ``AdminBrokerProcessor#fetchAllConsumeStatsInBroker``: groups with settings, topic by topic,
-write queues, only ordered topics when asked for those; topics unknown here, or not subscribed by an online
-group, are left out. Changed and refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#fetchAllConsumeStatsInBroker``: the response lists the groups that have
+settings, topic by topic, with the write queues. If the request asks for ordered topics, it lists only those.
+It omits topics that the broker does not know, or that an online group does not subscribe to.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""208 GET_CONSUME_STATS: a group's progress, in one topic or in all it has offsets for.
+"""GET_CONSUME_STATS (208): return a group's progress in one topic, or in all topics where it has offsets.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getConsumeStats``: every read queue is listed, a missing offset as 0;
-topics unknown here, or not subscribed by an online group, are left out. Changed: ``topicList`` (5.x) is
-read as well. Refused: nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getConsumeStats``: the response lists every read queue, with 0 for a
+missing offset. It omits topics that the broker does not know, or that an online group does not subscribe to.
+Changed: the broker also reads ``topicList`` (5.x).
+Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far a group has come in a topic, as 208 and 317 tell it."""
+"""Progress of a group in a topic, for GET_CONSUME_STATS (208) and GET_BROKER_CONSUME_STATS (317)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
-    """Whether a group's offsets in a topic still mean something: an online group has to subscribe it."""
+    """Return True if the group is offline, or subscribes to the topic: then its offsets are current."""
     online = context.consumers.find(group)
     return online is None or not online.subscriptions or topic in online.subscriptions
 
@@ -16,9 +16,9 @@ def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
 def add_progress(
     context: BrokerContext, group: str, topic: str, queue_nums: int, stats: ConsumeStats
 ) -> None:
-    """Add the group's progress in a topic's queues; a missing offset counts as 0.
+    """Add the group's progress in a topic's queues to ``stats``; a missing offset counts as 0.
 
-    Pulls are not counted: what is in flight is 0.
+    The broker does not count pulls, so the number of messages in flight is 0.
     """
     store = context.store
     offsets = context.offsets.offsets_of(group, topic)
@@ -28,6 +28,6 @@ def add_progress(
         queue = MessageQueue(topic, context.config.broker_name, queue_id)
         end = store.max_offset(topic, queue_id)
         stats.offset_table[queue] = OffsetWrapper(
-            end, consumed, last_consumed, consumed if context.profile.tells_pull_offset else None
+            end, consumed, last_consumed, consumed if context.profile.reports_pull_offset else None
         )
     stats.consume_tps += context.stats.consume_tps(topic, group)

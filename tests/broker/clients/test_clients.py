@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rewindmq.broker.clients import consumer_manager, producer_manager
+from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables import subscription_group, topic_config
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
@@ -185,6 +186,29 @@ def test_first_heartbeat_makes_group_and_retry_topic(simulate: RunScenario) -> N
         assert '"Fresh":{' in text
 
     simulate(scenario)
+
+
+def test_a_heartbeat_of_many_new_groups_writes_each_table_once(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[str] = []
+    save = ConfigFile.save
+
+    def counting(file: ConfigFile, value: object) -> None:
+        writes.append(file.path.name)
+        save(file, value)
+
+    async def scenario(stage: SimStage) -> None:
+        consumers = [ConsumerData(f"G{number}") for number in range(2_000)]
+        peer = stage.peer()
+        beat = HeartbeatData(peer.client_id, [], consumers)
+        (await peer.ask(RequestCode.HEART_BEAT, body=beat)).require_success()
+        assert len(await members(peer, "G1999")) == 1
+
+    monkeypatch.setattr(ConfigFile, "save", counting)
+    simulate(scenario)
+    assert writes.count("subscriptionGroup.json") <= 2
+    assert writes.count("topics.json") <= 2
 
 
 @pytest.mark.parametrize("group", ["../../x", "", "a@b", "x" * 256])
