@@ -1,1 +1,1 @@
-"""The broker process: one handler per request code over a store in RocketMQ's layout."""
+"""The broker process: request handlers and services over a store in RocketMQ's format."""

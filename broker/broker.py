@@ -1,8 +1,9 @@
-"""The broker: a store, its tables and services behind a listening socket, from start to stop."""
+"""The broker: starts and stops the store, its tables and services, and the listening sockets."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Final
 
@@ -39,14 +40,14 @@ class Broker:
     """One broker process, or one of several inside a simulation: a master or a slave.
 
     Args:
-        disk: where its store is; the operating system's unless given.
+        disk: where the store is; None means the operating system's disk.
     """
 
     def __init__(self, runtime: Runtime, config: BrokerConfig, disk: Disk | None = None) -> None:
         self._runtime = runtime
         self._config = config
         self._disk = disk if disk is not None else OsDisk()
-        # Requests that arrive between binding and the first answer are refused, not taken for unknown.
+        # Requests that arrive before ``start`` has ended get a remark that says so, instead of code 3.
         self._handlers: dict[int, Handler] = dict.fromkeys(HANDLERS, _refuse_early)
         self._server = self._new_server()
         self._vip_server = self._new_server()
@@ -58,28 +59,29 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """``host:port`` as registered: ``brokerIP1``, else the host bound; valid after ``start``."""
+        """``host:port`` as registered: ``brokerIP1``, else the bound host; valid after ``start``."""
         host = self._config.broker_ip1 or self._server.host
         return f"[{host}]:{self._server.port}" if ":" in host else f"{host}:{self._server.port}"
 
     @property
     def context(self) -> BrokerContext:
-        """State and services; there from ``start`` on."""
+        """State and services; valid after ``start``."""
         assert self._services is not None, "not started"
         return self._services.context
 
     async def start(self) -> None:
-        """Bind, open the store, serve, and try once to register.
+        """Bind the ports, open the store, serve, and try once to register.
 
         Raises:
-            ConfigError: the address to register is missing.
-            OSError: the port cannot be bound; the disk has not been touched.
-            StoreError: the store cannot be opened; one line that says why.
+            ConfigError: if there is no address to register.
+            OSError: if the port cannot be bound; the disk is untouched then.
+            StoreError: if the store cannot be opened; one line that says why.
         """
         config = self._config
         if config.broker_ip1 is None and config.bind_address in _ANY_ADDRESS:
             raise ConfigError(
-                f"bindAddress {config.bind_address} is no address for clients to come to: set brokerIP1"
+                f"bindAddress {config.bind_address} is not an address that clients can connect to:"
+                " set brokerIP1"
             )
         await self._open_ports()
         if not config.is_slave:
@@ -95,19 +97,19 @@ class Broker:
             store,
             self._client,
             self.address,
-            self._tell_members,
+            self._notify_consumers,
             self._ha_master,
         )
-        services.context.long_polling.start(services.context.puller.answer_held)
+        services.context.long_polling.start(services.context.puller.answer_suspended)
         self._begin_schedule(services)
         self._handlers.update(bind_handlers(services.context))
         await services.context.registration.start()
 
     async def close(self) -> None:
-        """Unregister, let answers leave, save everything; safe to call at any time, also twice.
+        """Unregister, send the waiting responses, save everything; safe to call at any time, also twice.
 
         Raises:
-            StoreError: the disk refused; the next start will recover as after a crash.
+            StoreError: if the disk fails; the next start recovers as after a crash.
         """
         services, self._services = self._services, None
         store, self._store = self._store, None
@@ -129,22 +131,26 @@ class Broker:
             for service in reversed(services.background):
                 await service.close()
             await services.context.offset_flush.close()
+            await services.context.table_flush.close()
         if store is not None:
-            try:
+            with contextlib.ExitStack() as last:
+                last.callback(store.close)
                 if services is not None:
-                    services.context.offsets.persist()
-            finally:
-                store.close()
+                    context = services.context
+                    # Each, even if the disk refuses another one.
+                    for table in (context.topics, context.groups, context.offsets):
+                        last.callback(table.persist)
 
     def _new_server(self) -> RemotingServer:
         return RemotingServer(self._runtime, self._handlers, on_close=self._connection_closed)
 
     async def _open_ports(self) -> None:
-        """Bind the port and, 2 below it, the VIP port, where clients before 4.5 send.
+        """Bind the port and, 2 below it, the VIP port, to which clients before 4.5 send.
 
         Specification: docs/spec/protocol.md 7.6.
 
-        No broker fails to start for want of a VIP port: beside port 0 it looks for a free pair for a while.
+        Without a free VIP port the broker starts anyway. If ``listenPort`` is 0, it tries several pairs of
+        ports.
         """
         config = self._config
         for tries_left in reversed(range(_VIP_TRIES)):
@@ -163,7 +169,7 @@ class Broker:
             self._server = self._new_server()
 
     async def _open_ha_port(self) -> None:
-        """Where slaves connect: as asked for, else the port after ours (4.9.4 BrokerStartup), or any."""
+        """Bind the slaves' port: haListenPort, else ``listenPort`` + 1 (4.9.4 BrokerStartup), or any."""
         config = self._config
         if config.ha_listen_port is not None:
             await self._ha_master.listen(config.bind_address, config.ha_listen_port)
@@ -176,8 +182,7 @@ class Broker:
     def _begin_schedule(self, services: Services) -> None:
         config, every = self._config, self._schedule.every
         flush = services.background_flush
-        flush_offsets = services.context.offset_flush.flush
-        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, flush_offsets)
+        every(FIRST_OFFSET_FLUSH_SECONDS, config.flush_consumer_offset_interval / 1_000, self._flush_tables)
         every(CHANNEL_SCAN_SECONDS, CHANNEL_SCAN_SECONDS, self._scan_channels)
         every(SAMPLE_SECONDS, SAMPLE_SECONDS, self._sample)
         interval = config.flush_interval_commit_log / 1_000
@@ -186,6 +191,12 @@ class Broker:
         every(thorough, thorough, flush.flush_all)
         for service in services.background:
             service.begin(self._schedule)
+
+    def _flush_tables(self) -> None:
+        context = self.context
+        context.offset_flush.flush()
+        # Where the disk has refused them.
+        context.table_flush.begin()
 
     def _scan_channels(self) -> None:
         now = self._runtime.clock.monotonic()
@@ -207,8 +218,8 @@ class Broker:
             context.fencing.forget(connection)
             context.reset_notifier.forget(connection)
 
-    def _tell_members(self, group: ConsumerGroup) -> None:
-        """40 to every member (``DefaultConsumerIdsChangeListener``)."""
+    def _notify_consumers(self, group: ConsumerGroup) -> None:
+        """Send NOTIFY_CONSUMER_IDS_CHANGED (40) to every consumer (``DefaultConsumerIdsChangeListener``)."""
         if not self._config.notify_consumer_ids_changed_enable:
             return
         header = NotifyConsumerIdsChangedRequestHeader(group.name)
@@ -218,11 +229,15 @@ class Broker:
                     RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header)
                 )
             except ConnectionLostError as error:
-                _log.info("40 for group %s not sent: %s", group.name, error)
+                _log.info("can not send NOTIFY_CONSUMER_IDS_CHANGED (40) for group %s: %s", group.name, error)
 
 
 def _greet_name_server() -> RemotingCommand:
-    """Name servers alone get oneway requests of this client, of new topics; any small answer will do."""
+    """Return a small request that makes a name server show its serialization type.
+
+    The client greets before a oneway request, which has no response. Only name servers get oneway requests
+    from it.
+    """
     return RemotingCommand(RequestCode.GET_NAMESRV_CONFIG)
 
 

@@ -20,8 +20,8 @@ examples:
   rewindmq broker -n 127.0.0.1:9876 -c conf/broker.conf   RocketMQ's own property file
   rewindmq broker -n 127.0.0.1:9876 -p 0 --root /tmp/a    any free port, see the ready line
 
-The command line goes before the file, the file before NAMESRV_ADDR. One line of JSON on standard output says
-when and where it serves:
+The command line overrides the file, the file overrides NAMESRV_ADDR. One line of JSON on standard output
+reports the address when the broker is ready:
   {"ready":"broker","name":"broker-a","address":"127.0.0.1:10911","pid":123}
 Ctrl-C or SIGTERM stops it. Exit codes: 0 stopped, 1 could not start, 2 wrong usage.
 """
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--events",
         type=Path,
         metavar="FILE",
-        help="append every named point the broker passes (a commit received, a pull answered, ...) to a file"
-        " or named pipe, one line of JSON each",
+        help="append every named point that the broker passes (a commit received, a pull answered, ...) to a"
+        " file or named pipe, one line of JSON each",
     )
     add_process_arguments(parser)
 
@@ -66,9 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop.
 
     Raises:
-        ConfigError: the configuration cannot be used.
-        StoreError: the store cannot be opened.
-        OSError: the port cannot be bound, or the file of events not written.
+        ConfigError: if the configuration cannot be used.
+        StoreError: if the store cannot be opened.
+        OSError: if the port cannot be bound, or the file of events cannot be written.
     """
     from rewindmq.broker.broker import Broker
     from rewindmq.broker.config import read_broker_config

@@ -1,4 +1,4 @@
-"""What a broker is told before it starts: RocketMQ's ``broker.conf`` keys, and two of our own."""
+"""The broker's configuration: RocketMQ's ``broker.conf`` keys, and a few of RewindMQ's own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QueueCount = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 
 class BrokerRole(StrEnum):
-    """Who has the messages first, and whether a send waits for the others (RocketMQ ``BrokerRole``)."""
+    """Master or slave, and whether a send waits for a slave (RocketMQ ``BrokerRole``)."""
 
     ASYNC_MASTER = "ASYNC_MASTER"
     SYNC_MASTER = "SYNC_MASTER"
@@ -43,9 +43,10 @@ class BrokerRole(StrEnum):
 
 
 class EmulatedBusy(StrEnum):
-    """What sends are refused as, although the broker could store them: RocketMQ's signs of a busy broker.
+    """The error with which the broker refuses sends that it could store: RocketMQ's signs of a busy broker.
 
-    The first two are what a full page cache gives, the others what becomes of requests that waited too long.
+    REJECTREQUEST and PC_SYNCHRONIZED come from a full page cache, the others from requests that waited too
+    long.
     """
 
     NONE = "NONE"
@@ -56,29 +57,30 @@ class EmulatedBusy(StrEnum):
 
 
 class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """RocketMQ 4.9.4's ``BrokerConfig`` and ``NettyServerConfig``, as far as used here.
+    """RocketMQ 4.9.4's ``BrokerConfig`` and ``NettyServerConfig``: the keys that RewindMQ uses.
 
-    Names on file are the attribute's in camelCase; times are ms, sizes bytes, unless said otherwise.
+    Keys in the file are the attributes in camelCase. Times are ms and sizes bytes unless noted.
 
     Attributes:
         namesrv_addr: ``host:port;host:port``; None runs without a name server.
         listen_port: 0 takes any free port.
-        bind_address: the interface to listen at (5.x key); the default serves this machine only.
-        broker_ip1: the host registered and written into message ids; None means the host bound.
+        bind_address: the interface to listen on (5.x key); the default serves this machine only.
+        broker_ip1: the host to register and to write into message ids; None means the bound host.
         ha_listen_port: where slaves connect; None means the port after ``listen_port``, or any.
-        ha_master_address: where a slave finds the log, for when no name server shall say it.
+        ha_master_address: the HA address of a slave's master; None takes it from the name server.
         slave_timeout: how long a send waits for a slave under SYNC_MASTER.
         file_reserved_time: hours that a file of the log is kept after its last message.
-        delete_when: hours of the day, local time, in which older ones are deleted: ``04`` or ``04;16``.
-        disk_max_used_space_ratio: percent of the disk in use above which they are deleted at any hour.
-        disk_space_clean_forcibly_ratio: percent above which they are deleted whatever their age.
-        disk_space_warning_level_ratio: percent above which messages are refused, too.
-        store_path_commit_log: may only say ``commitlog`` under the root, where the log is.
-        profile: the release imitated where releases differ; ours.
-        reset_mode: ours.
-        emulated_busy: ours; like a few others it can be changed while the broker runs, see ``live_config``.
-        clone_group_offset_of_all_topics: ours; 314 without a topic copies every topic of the group.
-        store: RocketMQ's ``MessageStoreConfig``; its keys stand in the same file.
+        delete_when: hours of the day, local time, in which older files are deleted: ``04`` or ``04;16``.
+        disk_max_used_space_ratio: percent of the disk in use above which older files are deleted at any hour.
+        disk_space_clean_forcibly_ratio: percent above which files of any age are deleted.
+        disk_space_warning_level_ratio: percent above which the broker also refuses messages.
+        store_path_commit_log: must be ``commitlog`` under the root.
+        profile: the release to imitate (RewindMQ's own key).
+        reset_mode: the default mode of resets (RewindMQ's own key).
+        emulated_busy: RewindMQ's own key; it can be changed while the broker runs, see ``live_config``.
+        clone_group_offset_of_all_topics: CLONE_GROUP_OFFSET (314) without a topic copies all
+            (RewindMQ's own key).
+        store: RocketMQ's ``MessageStoreConfig``; its keys are in the same file.
     """
 
     broker_cluster_name: NameText = "DefaultCluster"
@@ -131,7 +133,7 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     clean_resource_interval: Millis = 10_000
     delete_commit_log_files_interval: Millis = 100
     reject_transaction_message: bool = False
-    # None: the release's.
+    # None means the profile's default.
     transaction_check_interval: Millis | None = None
     transaction_time_out: Millis = 6_000
     transaction_check_max: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 15
@@ -152,14 +154,14 @@ class BrokerConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         parse_namesrv_addr(self.namesrv_addr)
         log = self.store_path_commit_log
         if log is not None and Path(log).expanduser() != self.root / "commitlog":
-            # Ignoring it would open an empty store where the user expects a full one.
+            # A broker that ignored the key would open an empty store where the user expects a full one.
             raise ConfigError(
-                f"storePathCommitLog = {log!r}: the commit log has to be {self.root / 'commitlog'}, "
+                f"storePathCommitLog = {log!r}: the commit log must be {self.root / 'commitlog'}, "
                 "under storePathRootDir"
             )
 
     def with_namesrv_addr(self, namesrv_addr: str) -> BrokerConfig:
-        """The same with other name servers. ConfigError when they are malformed."""
+        """Return a copy with other name servers; raise ConfigError if they are malformed."""
         return msgspec.structs.replace(self, namesrv_addr=namesrv_addr)
 
     @property
@@ -188,14 +190,14 @@ def _check_ip(text: str | None) -> None:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        raise ConfigError(f"brokerIP1 {text!r} is no IP address, which message ids hold") from None
+        raise ConfigError(f"brokerIP1 {text!r} is not an IP address, which message ids require") from None
 
 
 def parse_namesrv_addr(text: str | None) -> tuple[str, ...]:
-    """The addresses in ``host:port;host:port``, each once, in their order.
+    """Return the addresses of ``host:port;host:port``, each once, in their order.
 
     Raises:
-        ConfigError: a piece is no ``host:port``.
+        ConfigError: if a part is not ``host:port``.
     """
     addresses: dict[str, None] = {}
     for piece in (text or "").split(";"):
@@ -218,11 +220,11 @@ def read_broker_config(
     fallback_namesrv_addr: str | None = None,
     **overrides: object,
 ) -> BrokerConfig:
-    """The configuration of a file, overlaid by what the command line says.
+    """Read the configuration from a file; options of the command line override it.
 
     Args:
-        is_strict: unknown keys are an error; else they are ignored with a warning, as RocketMQ ignores them.
-        fallback_namesrv_addr: name servers to use when neither names any.
+        is_strict: raise for unknown keys; otherwise warn and ignore them, as RocketMQ does.
+        fallback_namesrv_addr: name servers to use if neither file nor command line has any.
         overrides: checked values by field name; None means not given.
 
     Raises:

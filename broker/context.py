@@ -1,4 +1,4 @@
-"""What the handlers of one broker work on."""
+"""The state and services that the request handlers of a broker share."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from rewindmq.broker.send.batch_sender import BatchSender
 from rewindmq.broker.send.sender import MessageSender
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.end import TransactionEnds
@@ -36,7 +37,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 @dataclass(slots=True)
 class BrokerContext:
-    """The state and rules of one broker, wired by ``wiring.wire``."""
+    """The state, profile and services of one broker, built by ``wiring.wire``."""
 
     config: BrokerConfig
     profile: BrokerProfile
@@ -44,6 +45,7 @@ class BrokerContext:
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
+    table_flush: TableFlush
     offsets: ConsumerOffsetTable
     offset_flush: OffsetFlush
     reset_offsets: ResetOffsetTable

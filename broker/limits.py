@@ -1,4 +1,4 @@
-"""How many entries the broker's tables may hold; RocketMQ has no bounds, and clients choose the names."""
+"""Limits of the broker's tables; RocketMQ has none, and clients choose the names."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Final
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 
-# Loops over a topic's queues (202, 222) stay short.
+# Keeps loops over a topic's queues short (GET_TOPIC_STATS_INFO, INVOKE_BROKER_TO_RESET_OFFSET).
 MAX_QUEUE_NUMS: Final = 65_535
 # Each new topic or group rewrites its table's file; each consumer group has a retry topic.
 MAX_TOPICS: Final = 25_000
 MAX_GROUPS: Final = 10_000
-# What an administrator can still read of them; the total goes on counting.
+# As many as an administrator can read; the total still counts all.
 MAX_FENCED_COMMITS: Final = 1_000
-# Queues of one connection whose deliveries are remembered; a client with more is told its offset again.
+# Queues per connection whose deliveries the broker remembers; beyond that it redirects the client once more.
 MAX_DELIVERIES: Final = 65_536
-# About 100 bytes each in the answer to 321.
+# About 100 bytes each in the response to QUERY_CONSUME_QUEUE (321).
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
-# Queues that orderly consumers hold; a lock is some 300 bytes.
+# About 150 bytes each in the responses to GET_CONSUME_STATS and GET_BROKER_CONSUME_STATS.
+MAX_PROGRESS_QUEUES: Final = 70_000
+# Locks of orderly consumers; a lock takes some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
-# What is kept of a name a client gives itself.
+# The longest stored client id.
 MAX_CLIENT_ID_LENGTH: Final = 1_024
 
 
@@ -31,7 +33,7 @@ def check_room(what: str, count: int, limit: int) -> None:
         what: the entries, for the remark.
 
     Raises:
-        RequestError: code 1.
+        RequestError: 1 if the table is full.
     """
     if count >= limit:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"there are {count} {what} already")

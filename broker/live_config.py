@@ -1,4 +1,7 @@
-"""What can be changed of a broker's configuration while it runs (25), and what it says it is (26)."""
+"""The part of the configuration that can change while the broker runs.
+
+UPDATE_BROKER_CONFIG (25) changes it; GET_BROKER_CONFIG (26) returns it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _LIVE_KEYS: Final = (
 
 
 class LiveConfig:
-    """The configuration that every part of the broker reads.
+    """Changes the configuration object that every part of the broker reads.
 
     Args:
         on_change: called after a change.
@@ -30,10 +33,10 @@ class LiveConfig:
         self._on_change = on_change
 
     def update(self, text: bytes) -> None:
-        """Take over ``key=value`` lines, see ``change_live``."""
+        """Apply ``key=value`` lines, see ``change_live``."""
         change_live(self._config, text, _LIVE_KEYS, server="broker", source="updateBrokerConfig")
         self._on_change()
 
     def text(self) -> bytes:
-        """All keys with their values, as lines of a property file."""
+        """Return all keys with their values, as lines of a property file."""
         return live_text(self._config, self._config.store)

@@ -1,4 +1,4 @@
-"""What differs between releases at the broker, one row per profile.
+"""Differences between the brokers of RocketMQ 4.2.0, 4.9.4 and 5.3.3.
 
 Specification: docs/spec/broker.md B, docs/spec/reset.md D.10.
 """
@@ -18,48 +18,53 @@ from rewindmq.protocol.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class BrokerProfile:
-    """One release's choices.
+    """The behaviour of one release's broker, where releases differ.
+
+    Sections such as B.4 are in docs/spec/broker.md.
 
     Attributes:
-        bad_queue_code: answer to a pull or send whose queue id is out of range (B.4), and to a send to a
-            topic with an impossible name.
-        search_mode: search by time (B.10).
-        commit_is_checked: 15 demands a known group and topic (B.8).
-        absent_entry_is_cached: 14 takes a queue that was never written for one read from its start (B.9).
-        set_zero_if_not_found: 14 knows that request field (B.9).
-        stores_offset_moved: each 21 leaves a message in OFFSET_MOVED_EVENT (B.5).
-        reset_unknown_topic_code: 222 for a topic this broker does not have (D.10).
-        tells_broadcast_on_close: a closed connection is announced to broadcast groups too (B.3).
-        stores_topic_order: 17 keeps the ``order`` it is sent.
-        slave_rejects_pulls: a slave without ``slaveReadEnable`` answers them 2, where 4.x serves them (B.16).
-        slave_commits_pulls: it commits what a pull's commit flag says (B.7).
-        slave_sends_back: it sends consumers that keep up to their master (5.3.3 PullMessageProcessor).
-        slave_wakes_pulls: it answers held pulls as messages arrive, and not in the 5 s loop only.
-        exhausted_queue_ends: a queue without any message left has its minimum at its maximum (B.11).
+        bad_queue_code: code for a pull or send whose queue id is out of range (B.4), and for a send to a
+            topic with an invalid name.
+        search_mode: how a search by time finds the offset (B.10).
+        commit_is_checked: UPDATE_CONSUMER_OFFSET (15) requires a known group and topic (B.8).
+        absent_entry_is_cached: QUERY_CONSUMER_OFFSET (14) returns 0 for a queue that was never written (B.9).
+        set_zero_if_not_found: QUERY_CONSUMER_OFFSET (14) knows that request field (B.9).
+        stores_offset_moved: each pull that fails with 21 leaves a message in OFFSET_MOVED_EVENT (B.5).
+        reset_unknown_topic_code: code of a reset in an unknown topic (D.10).
+        notifies_broadcast_on_close: the broker announces a closed connection to broadcast groups, too (B.3).
+        stores_topic_order: UPDATE_AND_CREATE_TOPIC (17) stores ``order``.
+        slave_rejects_pulls: a slave without ``slaveReadEnable`` fails pulls with 2; in 4.x it serves them
+            (B.16).
+        slave_commits_pulls: a slave stores the commit of a pull (B.7).
+        slave_sends_back: a slave sends consumers that keep up to its master (5.3.3 PullMessageProcessor).
+        slave_wakes_pulls: at a slave, arriving messages wake suspended pulls; otherwise only the 5 s loop
+            does.
+        exhausted_queue_ends: the minimum of a queue without any retained message is its maximum (B.11).
         dead_letter_perm: permission of a new dead-letter topic (B.1).
-        dead_letter_keeps_delay: 36 leaves a dead letter the delay of its last retry (B.13).
+        dead_letter_keeps_delay: a dead letter keeps the delay of its last retry after CONSUMER_SEND_MSG_BACK
+            (B.13).
         retry_send_keeps_delay: so does a send to a retry topic that ends in the dead-letter topic.
-        retry_send_limit_is_exceeded: such a send ends there beyond the limit, not at it.
-        retry_send_of_locked_ends: so does every such send of a group whose members hold locks (5.x): it is an
-            orderly one, whose listener has given up a message.
-        knows_timers: messages may ask for a moment of their own, which this broker refuses.
-        delivery_pause: seconds until a delayed message is tried again that could not be stored (B.12).
+        retry_send_limit_is_exceeded: such a send becomes a dead letter above the limit, not at the limit.
+        retry_send_of_locked_ends: such a send becomes a dead letter at once if consumers of the group hold
+            locks (5.x): it comes from an orderly listener that has given up a message.
+        knows_timers: the release has timer messages, which this broker refuses.
+        delivery_pause: seconds until the next try to store a delayed message (B.12).
         filters_texts: SQL92 knows CONTAINS, STARTSWITH and ENDSWITH.
-        faq_url: where remarks about missing topics and groups point (docs/spec/nameserver.md A.4).
-        half_topic: transaction messages wait in a topic of their own and are asked about; 4.2.0 stores them
-            under their own topic, unseen, and never asks (B.14).
+        faq_url: the link in remarks about missing topics and groups (docs/spec/nameserver.md A.4).
+        half_topic: half messages wait in a topic of their own, and the broker checks their transactions.
+            4.2.0 stores them, hidden, in their own topic and never checks (B.14).
         transaction_check_interval: default of that key, ms (B.14).
         half_names_transaction: half messages get their UNIQ_KEY as transaction id.
-        op_separator: behind each offset in an op record; 5.x puts several into one.
-        tells_pull_offset: 208 and 317 say how far a group has pulled; tools of 5.x count less than nothing in
-            flight without it.
+        op_separator: text after each offset in an op record; 5.x puts several offsets into one record.
+        reports_pull_offset: GET_CONSUME_STATS (208) and GET_BROKER_CONSUME_STATS (317) return a pull offset.
+            Without it the tools of 5.x show a negative number in flight.
         stores_region: messages are stored with MSG_REGION and TRACE_ON.
-        stores_wait: messages are stored with the WAIT that their producer gave them.
-        names_messages: a message sent alone without UNIQ_KEY gets one; answers to sends name it, or a
-            batch's own.
-        tells_active: 28 says whether the broker does what only one of its name does; clusterList shows it.
-        runtime_queues: queues that 28 lists only in that release.
-        late_end_is_refused: 37 that comes after the message's own immunity is left to the check (604).
+        stores_wait: messages are stored with their producer's WAIT property.
+        adds_unique_key: a single message without UNIQ_KEY gets one. The response to a send has the message's
+            or the batch's key.
+        reports_active: GET_BROKER_RUNTIME_INFO (28) has ``brokerActive``, which clusterList shows.
+        runtime_queues: queues that GET_BROKER_RUNTIME_INFO lists only in that release.
+        late_end_is_refused: END_TRANSACTION (37) after the message's own immunity time fails with 604.
     """
 
     bad_queue_code: ResponseCode = ResponseCode.SYSTEM_ERROR
@@ -69,7 +74,7 @@ class BrokerProfile:
     set_zero_if_not_found: bool = False
     stores_offset_moved: bool = True
     reset_unknown_topic_code: ResponseCode = ResponseCode.SYSTEM_ERROR
-    tells_broadcast_on_close: bool = True
+    notifies_broadcast_on_close: bool = True
     stores_topic_order: bool = False
     slave_rejects_pulls: bool = False
     slave_commits_pulls: bool = False
@@ -90,11 +95,11 @@ class BrokerProfile:
     half_names_transaction: bool = False
     op_separator: str = ""
     late_end_is_refused: bool = False
-    tells_pull_offset: bool = False
+    reports_pull_offset: bool = False
     stores_region: bool = False
     stores_wait: bool = False
-    names_messages: bool = False
-    tells_active: bool = False
+    adds_unique_key: bool = False
+    reports_active: bool = False
     runtime_queues: tuple[str, ...] = ()
 
 
@@ -117,7 +122,7 @@ PROFILES: Final = MappingProxyType(
             set_zero_if_not_found=True,
             stores_offset_moved=False,
             reset_unknown_topic_code=ResponseCode.TOPIC_NOT_EXIST,
-            tells_broadcast_on_close=False,
+            notifies_broadcast_on_close=False,
             stores_topic_order=True,
             retry_send_keeps_delay=False,
             knows_timers=True,
@@ -134,11 +139,11 @@ PROFILES: Final = MappingProxyType(
             half_names_transaction=True,
             op_separator=",",
             late_end_is_refused=True,
-            tells_pull_offset=True,
+            reports_pull_offset=True,
             stores_region=True,
             stores_wait=True,
-            names_messages=True,
-            tells_active=True,
+            adds_unique_key=True,
+            reports_active=True,
             runtime_queues=(
                 "ackThreadPoolQueueHeadWaitTimeMills",
                 "ackThreadPoolQueueSize",

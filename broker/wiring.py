@@ -1,4 +1,4 @@
-"""Composition root: builds and connects the broker's services, once its address and its store are known."""
+"""Composition root: builds and connects the broker's services over an open store."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ from rewindmq.broker.store.messages.replica import Arrival
 from rewindmq.broker.store.store import MessageStore
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.broker.transaction.check import CheckParts
@@ -67,18 +68,18 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 _CONFIG_FOLDER: Final = "config"
-# What follows the address in a store host.
+# The port in a packed store host follows the address.
 _PORT_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts ``Broker`` starts and stops.
+    """The services that ``Broker`` starts and stops.
 
     Attributes:
         sync_flush: None under ASYNC_FLUSH.
-        sync_replica: None but for a SYNC_MASTER.
-        background: what goes on by itself while the broker runs, closed in reverse order.
+        sync_replica: None except at a SYNC_MASTER.
+        background: services with periodic work, closed in reverse order.
     """
 
     context: BrokerContext
@@ -98,15 +99,15 @@ def wire(
     notify: Callable[[ConsumerGroup], None],
     ha_master: HaMaster,
 ) -> Services:
-    """Build everything over an open store, its tables loaded.
+    """Build and connect all services over an open store, and load the tables.
 
     Args:
-        address: ``host:port`` as registered and as written into message ids.
-        notify: tells a group's members of a change.
-        ha_master: where slaves connect, bound already where this is a master.
+        address: ``host:port`` as registered and written into message ids.
+        notify: notifies a group's consumers of a change.
+        ha_master: the slaves' server; at a master its port is bound already.
 
     Raises:
-        StoreError: a file under ``config/`` cannot be read.
+        StoreError: if a file under ``config/`` cannot be read.
     """
     clock = runtime.clock
     profile = PROFILES[Profile(config.profile).release]
@@ -123,6 +124,7 @@ def wire(
     topics.on_compacted = store.set_compaction_topics
     for table in (topics, groups, offsets):
         table.load()
+    table_flush = TableFlush(runtime.workers, (topics, groups))
     registration = _registration(runtime, config, client, topics, address, ha_master.port)
     topics.on_change = registration.announce
     store.store_host = pack_host(address)
@@ -136,8 +138,17 @@ def wire(
     sync_replica = None
     if config.broker_role is BrokerRole.SYNC_MASTER:
         sync_replica = SyncReplica(ha_master, runtime.timers, config.slave_timeout / 1_000)
-    appender = MessageAppender(store, stats, long_polling, sync_flush, sync_replica)
-    consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.tells_broadcast_on_close)
+    answers = SendAnswers(config, store.store_host)
+    appender = MessageAppender(
+        store,
+        stats,
+        long_polling,
+        sync_flush,
+        sync_replica,
+        tables_saved=table_flush.saved,
+        refused=answers.refused,
+    )
+    consumers = ConsumerManager(notify, tell_broadcast_on_close=profile.notifies_broadcast_on_close)
     reset_offsets, fencing, fenced_commits = ResetOffsetTable(), Fencing(), FencedCommits()
     reset_notifier = ResetNotifier(config.broker_name)
     committer = OffsetCommitter(runtime, offsets, fencing, fenced_commits, consumers)
@@ -161,13 +172,12 @@ def wire(
         OffsetMovedLog(appender, clock) if keeps_moved else None,
         stats,
         suggester,
-        takes_commits=profile.slave_commits_pulls or not config.is_slave,
+        accepts_commits=profile.slave_commits_pulls or not config.is_slave,
     )
     queue_locks = QueueLocks(clock.monotonic)
     send_validator = SendValidator(
         config, profile, topics, groups, runtime.random, host, queue_locks.is_any_held
     )
-    answers = SendAnswers(config, store.store_host)
     delay_levels = DelayLevels(config.store.message_delay_level, clock.scale)
     delay_service = DelayService(
         runtime,
@@ -179,7 +189,7 @@ def wire(
         save_seconds=config.flush_delay_offset_interval / 1_000,
     )
     delays = DelayHook(delay_levels, delay_service.expect)
-    # In RocketMQ's order: a half message is one before its delay is looked at.
+    # RocketMQ's order: a half message is stored as such before its delay counts.
     half_messages = HalfMessages(config, profile, topics, host)
     timers = (refuse_timers,) if profile.knows_timers else ()
     hooks = PutMessageHooks([half_messages.before_put, refuse_inner_batch, *timers, delays.before_put])
@@ -192,6 +202,7 @@ def wire(
         store=store,
         topics=topics,
         groups=groups,
+        table_flush=table_flush,
         offsets=offsets,
         offset_flush=OffsetFlush(runtime.workers, offsets, runtime.probe),
         reset_offsets=reset_offsets,
@@ -217,10 +228,10 @@ def wire(
             answers,
             hooks,
             stores_wait=profile.stores_wait,
-            unique_ids=_unique_ids(runtime, store.store_host) if profile.names_messages else None,
+            unique_ids=_unique_ids(runtime, store.store_host) if profile.adds_unique_key else None,
         ),
         batch_sender=BatchSender(
-            added, send_validator, appender, answers, names_batch=profile.names_messages
+            added, send_validator, appender, answers, names_batch=profile.adds_unique_key
         ),
         puller=puller,
         registration=registration,
@@ -242,10 +253,10 @@ def wire(
     background: tuple[BackgroundService, ...] = (retention, delay_service, checks)
     if config.is_slave:
         store.become_replica()
-        wake = _wake(long_polling) if profile.slave_wakes_pulls else _wake_nobody
+        wake = _wake(long_polling) if profile.slave_wakes_pulls else _ignore_arrivals
         slave = Slave(runtime, config, store, synchronize, wake)
         registration.on_master = slave.on_master
-        # A master delivers what is delayed and asks for transactions' outcomes.
+        # Only a master delivers delayed messages and checks transactions.
         background = (retention, slave)
     else:
         ha_master.serve(store)
@@ -264,8 +275,8 @@ def _wake(long_polling: LongPolling) -> Callable[[Sequence[Arrival]], None]:
     return wake
 
 
-def _wake_nobody(arrivals: Sequence[Arrival]) -> None:
-    """Held pulls look for themselves, every 5 s."""
+def _ignore_arrivals(arrivals: Sequence[Arrival]) -> None:
+    """Do nothing: suspended pulls are tried again every 5 s."""
 
 
 def _registration(
@@ -282,7 +293,7 @@ def _registration(
         config.broker_name,
         config.broker_id,
         address,
-        # Nobody listens at a slave's, but RocketMQ's slaves name one, too.
+        # A slave does not listen on its HA port, but RocketMQ's slaves register one, too.
         f"{host}:{ha_port or config.ha_listen_port or port}",
     )
     return Registration(

@@ -1,1 +1,1 @@
-"""The name server: which broker serves which topic, kept in memory from what brokers register."""
+"""The name server: holds in memory which broker serves which topic, from the brokers' registrations."""

@@ -21,7 +21,7 @@ examples:
   rewindmq namesrv -p 0 --root /tmp/ns          any free port, see the ready line
   rewindmq namesrv -c conf/namesrv.properties   RocketMQ's own property file
 
-One line of JSON on standard output says when and where it serves:
+One line of JSON on standard output reports the address when the server is ready:
   {"ready":"namesrv","address":"127.0.0.1:9876","pid":123}
 Ctrl-C or SIGTERM stops it. Exit codes: 0 stopped, 1 could not start, 2 wrong usage.
 """
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--root",
         type=Path,
         metavar="DIR",
-        help="home directory, where namesrv/kvConfig.json lies (default: ROCKETMQ_HOME, else ~)",
+        help="home directory, which contains namesrv/kvConfig.json (default: ROCKETMQ_HOME, else ~)",
     )
     parser.add_argument(
         "--profile", choices=[profile.value for profile in RELEASES], help="release to imitate (default: v49)"

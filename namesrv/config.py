@@ -22,10 +22,10 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     Attributes:
         listen_port: 0 lets the system choose.
         bind_address: the interface to listen on (5.x key); the default serves this machine only.
-        rocketmq_home: where ``namesrv/kvConfig.json`` lies unless ``kv_config_path`` says otherwise.
-        kv_config_path: the KV file; empty without a home keeps KV in memory.
-        order_message_enable: route answers carry ORDER_TOPIC_CONFIG.
-        scan_not_active_broker_interval: ms between two looks for silent brokers (5.x key); None takes
+        rocketmq_home: the directory of ``namesrv/kvConfig.json``, unless ``kv_config_path`` is set.
+        kv_config_path: the KV file; without it and without a home the name server keeps KV pairs in memory.
+        order_message_enable: route responses include ORDER_TOPIC_CONFIG.
+        scan_not_active_broker_interval: ms between two scans for silent brokers (5.x key); None takes
             the profile's.
         profile: the release to imitate (RewindMQ's own key).
     """
@@ -48,7 +48,7 @@ class NamesrvConfig(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 def read_namesrv_config(path: Path | None, **overrides: object) -> NamesrvConfig:
-    """The configuration of a file, overlaid by what the command line says.
+    """Read the configuration from a file; options of the command line override it.
 
     Args:
         overrides: checked values by field name; None means not given.

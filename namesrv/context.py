@@ -1,4 +1,4 @@
-"""What the handlers of one name server work on."""
+"""The state that the request handlers of a name server share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindmq.protocol.remoting.runtime import Clock
 
 @dataclass(frozen=True, slots=True)
 class NamesrvContext:
-    """The state and rules of one name server."""
+    """The state and the profile of one name server."""
 
     config: NamesrvConfig
     profile: NamesrvProfile

@@ -1,4 +1,4 @@
-"""Key-value configuration by namespace, the only thing a name server keeps on disk (100 to 102, 219).
+"""Key-value configuration by namespace (PUT_KV_CONFIG, 100, and alike): all that a name server keeps on disk.
 
 File: ``kvConfig.json``, ``{"configTable": {namespace: {key: value}}}`` (docs/spec/store.md 8.7).
 """
@@ -23,6 +23,9 @@ ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 MAX_ENTRIES: Final = 10_000
 MAX_NAME_LENGTH: Final = 255
 MAX_VALUE_LENGTH: Final = 32_767
+# Bytes of all names and values. Every answer to a broker's registration carries ORDER_TOPIC_CONFIG, and must
+# stay below a frame's 16 MiB.
+MAX_TABLE_BYTES: Final = 4 << 20
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -32,13 +35,13 @@ class _KVConfigFile(msgspec.Struct, rename="camel"):
 
 
 class KVConfigManager:
-    """The table, written through to its file on every change.
+    """The key-value table; every change is written to its file at once.
 
     Args:
         path: the file, whose directory is made when needed; None keeps the table in memory only.
 
     Raises:
-        ConfigError: the file exists but cannot be read; starting without it would lose it at the next put.
+        ConfigError: the file exists but cannot be read: the next put would overwrite it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -49,14 +52,14 @@ class KVConfigManager:
         return self._table.get(namespace, _EMPTY).get(key)
 
     def namespace(self, namespace: str) -> Mapping[str, str] | None:
-        """All pairs of a namespace, or None where it has never been written."""
+        """Return all pairs of a namespace, or None if it was never written."""
         return self._table.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
         """Set a value.
 
         Raises:
-            RequestError: code 1, a bound is exceeded or the file cannot be written; nothing changes.
+            RequestError: 1 if a bound is exceeded or the file cannot be written; nothing changes.
         """
         if not (0 < len(namespace) <= MAX_NAME_LENGTH and 0 < len(key) <= MAX_NAME_LENGTH):
             raise _refusal(f"namespace and key must have 1 to {MAX_NAME_LENGTH} characters")
@@ -68,13 +71,16 @@ class KVConfigManager:
             raise _refusal("namespace, key and value must be valid Unicode") from None
         if self.get(namespace, key) is None and sum(map(len, self._table.values())) >= MAX_ENTRIES:
             raise _refusal(f"there are {MAX_ENTRIES} config items already")
-        self._replace({**self._table, namespace: {**self._table.get(namespace, _EMPTY), key: value}})
+        table = {**self._table, namespace: {**self._table.get(namespace, _EMPTY), key: value}}
+        if _size(table) > MAX_TABLE_BYTES:
+            raise _refusal(f"all config items together would have more than {MAX_TABLE_BYTES} bytes")
+        self._replace(table)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Remove a value; removing what is not there succeeds, and the namespace stays.
+        """Remove a value if it exists; the namespace stays.
 
         Raises:
-            RequestError: code 1, the file cannot be written; nothing changes.
+            RequestError: 1 if the file cannot be written; nothing changes.
         """
         if self.get(namespace, key) is None:
             return
@@ -92,6 +98,14 @@ class KVConfigManager:
 
 def _refusal(remark: str) -> RequestError:
     return RequestError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def _size(table: Mapping[str, Mapping[str, str]]) -> int:
+    """Return the bytes of all names and values."""
+    return sum(
+        len(namespace.encode()) + sum(len(key.encode()) + len(value.encode()) for key, value in pairs.items())
+        for namespace, pairs in table.items()
+    )
 
 
 def _load(path: Path) -> dict[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Where the name servers of RocketMQ 4.2.0, 4.9.4 and 5.3.3 differ (docs/spec/nameserver.md A)."""
+"""Differences between the name servers of RocketMQ 4.2.0, 4.9.4 and 5.3.3 (docs/spec/nameserver.md A)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ CONNECTION_IDLE_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class NamesrvProfile:
-    """One release's answers where releases disagree.
+    """The behaviour of one release's name server, where releases differ.
 
     Attributes:
-        first_scan_seconds: from start to the first look for brokers that stopped registering.
-        scan_seconds: between two looks.
-        checks_body_crc: a registration whose body does not match its ``bodyCrc32`` is refused.
-        one_id_per_address: a registration takes its address away from any other id of the broker.
-        refuses_single_topic: a first registration with exactly one topic is refused, because 5.x brokers
-            register further topics one by one and the whole table has to come first.
-        adds_unknown_topics: a registration under the version held already adds the topics that the broker had
-            none of; its brokers may announce two new topics under the version of the second.
+        first_scan_seconds: from the start to the first scan for brokers that stopped registering.
+        scan_seconds: between two scans.
+        checks_body_crc: the name server refuses a registration whose body does not match its ``bodyCrc32``.
+        one_id_per_address: a registration removes its address from every other id of the broker.
+        refuses_single_topic: the name server refuses a first registration with exactly one topic. Brokers of
+            5.x register further topics one by one, so the whole table must come first.
+        adds_unknown_topics: a registration under a known data version still adds topics of which the broker
+            had no queues. Two new topics of a 5.x broker may arrive under the version of the second.
         announced_expiry: the broker's own ``heartbeatTimeoutMillis`` replaces the 120 s.
-        writes_old_routes: 105 is answered in fastjson's own JSON whatever the requester asks for, with
-            ``topicSynFlag``, as queues' flags were called before 4.9.0.
-        faq_url: where the remark about an unknown topic points.
+        writes_old_routes: the response to GET_ROUTEINFO_BY_TOPIC (105) is always fastjson's legacy JSON. It
+            has ``topicSynFlag``, the name of the queues' flag before 4.9.0.
+        faq_url: the link in the remark about an unknown topic.
     """
 
     first_scan_seconds: float
@@ -49,7 +49,7 @@ PROFILES: Final = MappingProxyType(
     {
         Profile.V42: NamesrvProfile(5.0, 10.0, False, False, False, False, False, True, FAQ_URL),
         Profile.V49: NamesrvProfile(5.0, 10.0, True, True, False, False, False, False, FAQ_URL),
-        # The 5 ms is no slip of this table: 5.3.3 gives the initial delay in ms.
+        # 5 ms is correct: 5.3.3 gives the initial delay in ms.
         Profile.V53: NamesrvProfile(0.005, 5.0, True, True, True, True, True, False, FAQ_URL_5),
     }
 )

@@ -1,4 +1,4 @@
-"""The body of 103 in both its forms (docs/spec/protocol.md 5.4)."""
+"""Decodes the body of REGISTER_BROKER (103), plain or compressed (docs/spec/protocol.md 5.4)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_FRAME_BYTES
 
-# A few kilobytes can unpack to gigabytes; nothing honest is larger than an unpacked frame may be.
+# A few compressed kilobytes can unpack to gigabytes; a real registration fits into a frame.
 MAX_UNPACKED_BYTES: Final = MAX_FRAME_BYTES
 
 _LENGTH: Final = struct.Struct(">i")
 
 
 def decode_register_broker_body(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:
-    """What a broker registers; no body at all means no topics and data version 0 (4.9.4).
+    """Return the decoded body; without a body, no topics and data version 0 (4.9.4).
 
     Raises:
         BodyError: the body does not decode, or unpacks to more than ``MAX_UNPACKED_BYTES``.
@@ -39,7 +39,7 @@ def decode_register_broker_body(request: RemotingCommand, *, compressed: bool) -
     assert isinstance(request.body, bytes | memoryview)
     try:
         return _decode_compressed(_unpack(request.body))
-    # msgspec's decoding errors are ValueErrors, but for nesting beyond the interpreter's depth.
+    # msgspec's decoding errors are ValueErrors, except for nesting beyond the interpreter's depth.
     except (zlib.error, struct.error, ValueError, RecursionError) as error:
         raise BodyError(f"compressed registration: {error}") from None
 
@@ -69,7 +69,7 @@ def _decode_compressed(data: bytes) -> RegisterBrokerBody:
 
 
 def _decode_topic(text: str) -> TopicConfig:
-    """``name readQueueNums writeQueueNums perm filterType``; 5.x may append its attributes."""
+    """Decode ``name readQueueNums writeQueueNums perm filterType``; 5.x may append attributes."""
     parts = text.split(" ")
     if len(parts) < 5:
         raise ValueError(f"not a topic: {text[:128]!r}")
@@ -80,7 +80,7 @@ def _decode_topic(text: str) -> TopicConfig:
 
 
 class _Reader:
-    """Length-prefixed blocks, one after the other."""
+    """Reads length-prefixed blocks one after the other."""
 
     __slots__ = ("_data", "_position")
 

@@ -1,7 +1,7 @@
-"""The five route tables and every change to them (RocketMQ ``RouteInfoManager``, docs/spec/nameserver.md A).
+"""The five route tables and their operations (RocketMQ ``RouteInfoManager``, docs/spec/nameserver.md A).
 
-Plain data: no clock, no event loop. ``now`` is in protocol seconds. Brokers are known by what they
-registered, never by where their connection comes from.
+Plain data: no clock, no event loop. ``now`` is in protocol seconds. The tables know a broker by the address
+that it registered, not by its connection's address.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MAX_BROKERS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One 103, decoded and checked.
+    """One decoded and checked REGISTER_BROKER (103) request.
 
     Attributes:
         queues: topic to its queues at this broker.
-        expiry_seconds: what the broker announced, or None.
+        expiry_seconds: the broker's own ``heartbeatTimeoutMillis``, or None.
     """
 
     cluster: str
@@ -49,7 +49,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class RegisterResult:
-    """What a slave learns from its registration; both empty for a master."""
+    """The master's addresses, for a slave that registers; both empty for a master."""
 
     master_address: str = ""
     ha_address: str = ""
@@ -78,15 +78,15 @@ class RouteInfoManager:
         self._filter_servers: dict[str, list[str]] = {}
 
     def register(self, registration: Registration, now: float) -> RegisterResult | None:
-        """Take over what a broker says about itself (docs/spec/nameserver.md A.2, steps 1 to 7).
+        """Store a broker's registration (docs/spec/nameserver.md A.2, steps 1 to 7).
 
-        Topics that the body does not name keep their routes.
+        Topics that are missing in the body keep their routes.
 
         Returns:
-            None when the release refuses the registration; nothing has changed then.
+            None if the release refuses the registration; then nothing has changed.
 
         Raises:
-            RequestError: code 1, a table is full; nothing has changed.
+            RequestError: 1 if a table is full; nothing has changed.
         """
         address = registration.address
         broker = self._brokers.get(registration.broker_name)
@@ -130,7 +130,7 @@ class RouteInfoManager:
                 routes[name] = queue_data
 
     def unregister(self, broker_name: str, broker_id: int, address: str) -> None:
-        """Forget one id of a broker (104); the id goes even when another address holds it by now."""
+        """Remove one id of a broker (UNREGISTER_BROKER, 104), even if another address holds the id by now."""
         self._live.pop(address, None)
         self._filter_servers.pop(address, None)
         broker = self._brokers.get(broker_name)
@@ -139,14 +139,14 @@ class RouteInfoManager:
             self._drop_if_empty(broker)
 
     def remove_connection(self, connection: Hashable) -> list[str]:
-        """Forget every broker that last registered over ``connection``; returns their addresses."""
+        """Remove every broker that last registered over ``connection``; return their addresses."""
         gone = [address for address, live in self._live.items() if live.connection is connection]
         for address in gone:
             self._remove_address(address)
         return gone
 
     def remove_expired(self, now: float) -> list[tuple[str, Hashable]]:
-        """Forget brokers whose last registration is too old; returns (address, connection) of each."""
+        """Remove brokers whose last registration is too old; return (address, connection) of each."""
         gone = [
             (address, live.connection)
             for address, live in self._live.items()
@@ -157,7 +157,7 @@ class RouteInfoManager:
         return gone
 
     def query_data_version(self, address: str, version: DataVersion, now: float) -> DataVersion | None:
-        """The version held for a broker (322), or None; an equal one counts as a sign of life."""
+        """Return a broker's stored data version, or None; an equal ``version`` refreshes the broker."""
         live = self._live.get(address)
         if live is None:
             return None
@@ -166,19 +166,19 @@ class RouteInfoManager:
         return live.data_version
 
     def set_write_permission(self, broker_name: str, writable: bool) -> int:
-        """Flip the write bit of a broker's topics (205, 327); returns how many topics it has."""
+        """Set or clear the write bit of a broker's topics; return how many topics it has."""
         count = 0
         for queues in self._topic_queues.values():
             queue_data = queues.get(broker_name)
             if queue_data is not None:
                 perm = PERM_READ_WRITE if writable else queue_data.perm & ~Perm.WRITE
-                # Not changed in place: answers that have not left yet hold the old one.
+                # Not changed in place: responses that are still being written hold the old object.
                 queues[broker_name] = msgspec.structs.replace(queue_data, perm=perm)
                 count += 1
         return count
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic's queues, at the brokers of one cluster or everywhere (216)."""
+        """Remove a topic's queues, at the brokers of one cluster or everywhere."""
         queues = self._topic_queues.get(topic)
         if queues is None:
             return
@@ -188,11 +188,11 @@ class RouteInfoManager:
             del self._topic_queues[topic]
 
     def is_live(self, address: str) -> bool:
-        """Whether a broker is registered at the address."""
+        """Return True if a broker is registered at the address."""
         return address in self._live
 
     def find_route(self, topic: str) -> TopicRouteData | None:
-        """Where a topic's queues are (105), or None unless at least one of its brokers is known."""
+        """Return a topic's route, or None if none of its brokers is registered."""
         queues = self._topic_queues.get(topic)
         if queues is None:
             return None
@@ -210,23 +210,23 @@ class RouteInfoManager:
         )
 
     def cluster_info(self) -> ClusterInfo:
-        """brokerAddrTable and clusterAddrTable as they are (106)."""
+        """Return copies of brokerAddrTable and clusterAddrTable."""
         return ClusterInfo(
             broker_addr_table={name: _copy(broker) for name, broker in self._brokers.items()},
             cluster_addr_table={cluster: set(names) for cluster, names in self._clusters.items()},
         )
 
     def topics(self) -> list[str]:
-        """Every topic with a queue anywhere (206)."""
+        """Return every topic that has queues."""
         return list(self._topic_queues)
 
     def topics_of_cluster(self, cluster: str) -> list[str]:
-        """Topics with a queue at a broker of the cluster (224); none for an unknown cluster."""
+        """Return the topics with queues at a broker of the cluster; none for an unknown cluster."""
         names = self._clusters.get(cluster, set())
         return [topic for topic, queues in self._topic_queues.items() if not names.isdisjoint(queues)]
 
     def system_topics(self) -> tuple[list[str], str]:
-        """The topics named after clusters and brokers, and the address of some broker or "" (304)."""
+        """Return the topics named after clusters and brokers, and the address of one broker or ""."""
         names = dict.fromkeys([*self._clusters, *self._brokers])
         addresses = (address for broker in self._brokers.values() for address in broker.broker_addrs.values())
         return list(names), next(addresses, "")
@@ -264,7 +264,7 @@ class RouteInfoManager:
                 self._drop_if_empty(broker)
 
     def _drop_if_empty(self, broker: BrokerData) -> None:
-        """A broker name without any address takes its cluster entry and its queues with it."""
+        """Remove a broker that has no address left, with its cluster entry and its queues."""
         if broker.broker_addrs:
             return
         name = broker.broker_name
@@ -289,7 +289,7 @@ def _drop_address(broker: BrokerData, address: str, keep: int | None = None) -> 
 
 
 def _discard(clusters: Iterable[tuple[str, set[str]]], name: str) -> list[str]:
-    """Take a broker name out of every cluster; returns the clusters that are empty now."""
+    """Remove a broker name from every cluster; return the clusters that are empty then."""
     empty = []
     for cluster, names in clusters:
         names.discard(name)

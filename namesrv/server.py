@@ -1,4 +1,4 @@
-"""The name server: its tables behind a listening socket, and the watch over silent brokers."""
+"""The name server: serves its tables on a socket and removes brokers that stop registering."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _log = logging.getLogger(__name__)
 class NameServer:
     """One name server process, or one of several inside a simulation.
 
-    A broker's routes go when it says so (104), when its connection closes or stays silent for 120 s, and
-    when its last registration is older than 120 s at a scan (docs/spec/nameserver.md A.3).
+    The name server removes a broker's routes in three cases (docs/spec/nameserver.md A.3): the broker
+    unregisters (UNREGISTER_BROKER, 104); its connection closes or stays silent for 120 s; or a scan finds its
+    last registration older than 120 s.
 
     Raises:
         ConfigError: the KV file exists but cannot be read.
@@ -47,11 +48,11 @@ class NameServer:
 
     @property
     def address(self) -> str:
-        """``host:port`` as bound; valid after ``start``."""
+        """The bound address, ``host:port``; valid after ``start``."""
         return format_address((self._server.host, self._server.port))
 
     async def start(self) -> None:
-        """Listen and begin to watch.
+        """Listen, and begin to scan for silent brokers.
 
         Raises:
             OSError: the address cannot be bound.

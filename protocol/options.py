@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from rewindmq.protocol.errors import ClientError, RewindMQError, UnknownOptionError
 
 E = TypeVar("E", bound=Enum)
 P = ParamSpec("P")
 
+# Options that earlier versions had, under their present names.
+_RENAMED: Final = MappingProxyType({"switches": "profile", "wire": "serialize_type"})
 _NO_ALIASES: MappingProxyType[str, Any] = MappingProxyType({})
 
 
@@ -68,7 +70,8 @@ def refuse_unknown_options(init: Callable[P, None]) -> Callable[P, None]:
         for name in options:
             if name not in parameters:
                 owner = type(args[0]).__name__
-                raise UnknownOptionError(f"{owner} has no option {name!r}{did_you_mean(name, parameters)}")
+                meant = did_you_mean(_RENAMED.get(name, name), parameters)
+                raise UnknownOptionError(f"{owner} has no option {name!r}{meant}")
         init(*args, **options)
 
     return checked

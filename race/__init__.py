@@ -1,1 +1,1 @@
-"""The race laboratory: the real processes' code under a virtual clock and a seeded schedule."""
+"""The race laboratory: plays, searches, judges and draws the races in which an offset reset is lost."""

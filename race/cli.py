@@ -1,4 +1,4 @@
-"""``rewindmq race``: lose a reset on purpose, see why, and prove that another kind cannot be lost."""
+"""``rewindmq race``: play a race that loses a reset, see why, and check the remedies."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ class _SubCommand(NamedTuple):
 SUB_COMMANDS: Final = MappingProxyType(
     {
         "list": _SubCommand("rewindmq.race.commands.list_races", "the catalogue of races"),
-        "run": _SubCommand("rewindmq.race.commands.run_race", "act out one race and judge it"),
-        "explore": _SubCommand("rewindmq.race.commands.explore", "search the interleavings of a model"),
+        "run": _SubCommand("rewindmq.race.commands.run_race", "play one race and judge its outcome"),
+        "explore": _SubCommand(
+            "rewindmq.race.commands.explore", "search the interleavings of a model for a broken law"
+        ),
         "replay": _SubCommand("rewindmq.race.commands.replay", "run a schedule file again, step for step"),
         "proxy": _SubCommand(
-            "rewindmq.race.commands.proxy", "hold frames between any client and any cluster"
+            "rewindmq.race.commands.proxy", "hold frames between a client and a cluster by hand"
         ),
     }
 )
@@ -57,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a sub-command; returns its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Lines and dots of a picture are no reason to fail where the terminal has none.
+        # A terminal without box-drawing characters gets replacements instead of an error.
         sys.stdout.reconfigure(errors="replace")
     code: int = arguments._race_run(arguments)
     return code

@@ -1,4 +1,4 @@
-"""Errors of the laboratory that are meant for its user."""
+"""Errors that the laboratory reports to its user."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class RaceError(RewindMQError):
-    """Something asked of the laboratory cannot be done; one line that says why and what to do."""
+    """The laboratory cannot do what was asked; the text is one line with the reason and the way out."""

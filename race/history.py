@@ -1,4 +1,4 @@
-"""What happened in a run: one list of events from all processes, in the order of their time."""
+"""The history of a run: the events of all processes, ordered by time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rewindmq.race.errors import RaceError
 class Lab(StrEnum):
     """Events that the laboratory adds to the named points of the code (``protocol/points.py``)."""
 
-    # A frame on its way; details in ``race/proxy``.
+    # Frames that pass a proxy; ``race/proxy`` describes the details.
     FRAME_SENT = "frame.sent"
     FRAME_ARRIVED = "frame.arrived"
     FRAME_HELD = "frame.held"
     FRAME_RELEASED = "frame.released"
     FRAME_DROPPED = "frame.dropped"
-    # What the scenario does.
+    # Steps of the scenario.
     MESSAGE_SENT = "lab.message_sent"
     RESET_STARTED = "lab.reset_started"
     RESET_ACKNOWLEDGED = "lab.reset_acknowledged"
@@ -39,12 +39,12 @@ _KINDS: Final[Mapping[str, Kind]] = {str(kind): kind for kinds in (Point, Lab) f
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened.
+    """One event of a run.
 
     Attributes:
         at: protocol seconds since the run began.
-        process: whose event it is: ``broker-a``, ``consumer-A``, ``admin``, ``lab``.
-        details: plain values (texts, whole numbers, booleans, lists and maps of them), see
+        process: name of the process: ``broker-a``, ``consumer-A``, ``admin``, ``lab``.
+        details: plain values (strings, integers, booleans, lists and maps of them), see
             ``docs/architecture.md``.
     """
 
@@ -54,16 +54,16 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """One line; the same event gives the same bytes."""
+        """Return one line of JSON; the same event gives the same bytes."""
         value = {"at": round(self.at, 6), "process": self.process, "kind": self.kind, "details": self.details}
         return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
     @classmethod
     def from_json(cls, line: str) -> Event:
-        """The reverse.
+        """Parse a line of ``to_json``.
 
         Raises:
-            RaceError: no such line.
+            RaceError: the line is not an event.
         """
         try:
             value = json.loads(line)
@@ -73,7 +73,7 @@ class Event:
 
 
 class History:
-    """Events by time; those of one moment in the order they were added."""
+    """Events ordered by time; events of the same time keep the order in which they were added."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events = sorted(events, key=lambda event: event.at)
@@ -88,7 +88,7 @@ class History:
         return self._events[index]
 
     def add(self, event: Event) -> None:
-        """Add an event that is not older than the last one, or sort it in."""
+        """Insert an event by its time."""
         events = self._events
         if events and event.at < events[-1].at:
             position = len(events)
@@ -99,7 +99,7 @@ class History:
             events.append(event)
 
     def of(self, *kinds: Kind, **wanted: Any) -> list[Event]:
-        """The events of these kinds whose details (or ``process``) have these values."""
+        """Return the events of these kinds whose details (or ``process``) have these values."""
         process = wanted.pop("process", None)
         return [
             event
@@ -110,10 +110,10 @@ class History:
         ]
 
     def to_lines(self) -> str:
-        """One JSON line per event."""
+        """Return one JSON line per event."""
         return "".join(event.to_json() + "\n" for event in self._events)
 
     @classmethod
     def from_lines(cls, text: str) -> History:
-        """The reverse of ``to_lines``. RaceError where a line is no event."""
+        """Parse the text of ``to_lines``; RaceError if a line is not an event."""
         return cls(Event.from_json(line) for line in text.splitlines() if line.strip())

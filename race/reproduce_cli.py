@@ -1,6 +1,6 @@
-"""``scripts/reproduce_race``: lose a reset in front of the user's eyes.
+"""``scripts/reproduce_race``: play three runs that show how a reset is lost.
 
-Exit codes: 0 all three runs went as documented, 1 one did not or could not be played, 130 interrupted.
+Exit codes: 0 all three runs ended as documented, 1 a run did not or could not be played, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ examples:
   scripts/reproduce_race --report lost.html     the same, and a page that shows the three side by side
   scripts/reproduce_race --time-scale 0.1       every wait ten times shorter
 
-exit codes: 0 all three went as documented, 1 one did not or could not be played, 2 wrong usage,
+exit codes: 0 all three runs ended as documented, 1 a run did not or could not be played, 2 wrong usage,
 130 interrupted
 """
 _EXIT_INTERRUPTED: Final = 130
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has left.
+        # The reader of the output has closed the pipe.
         return 1
     except (RewindMQError, OSError) as error:
         print(f"reproduce_race: {error}", file=sys.stderr)
@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         require_writable(arguments.report)
 
-    def tell(script: Script, seconds: float, text: str) -> None:
+    def show_step(script: Script, seconds: float, text: str) -> None:
         if not arguments.json:
             print(f"{seconds:7.1f} s  {script.name:<10}  {text}", flush=True)
 
@@ -85,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
         for script in SCRIPTS:
             print(f"{script.name:<10}  {script.explanation}")
         print()
-    results = run_until_stopped(lambda: reproduce(arguments.time_scale, tell))
+    results = run_until_stopped(lambda: reproduce(arguments.time_scale, show_step))
     if arguments.report is not None:
         _write_report(arguments.report, results)
     if arguments.json:
@@ -124,7 +124,7 @@ def _section(result: Reproduction) -> list[str]:
 
 
 def _chart(result: Reproduction) -> list[str]:
-    """A bar per value, as long as the offset is large."""
+    """Draw a bar for each stored offset."""
     changes = result.stored()
     top = max(offset for _, offset in changes) or 1
     width = _WIDTH - 20
@@ -185,7 +185,8 @@ def _write_report(path: Path, results: Sequence[Reproduction]) -> None:
     ]
     text = (
         "Name server, broker and consumer as separate processes over real sockets. After the reset the"
-        " consumer is killed and another one started: where that one begins is what the reset was worth."
+        " consumer is killed and another one starts. The offset at which it starts shows whether the reset"
+        " was lost."
     )
     write_report(path, render_comparison("How a reset is lost", runs, text))
 

@@ -1,1 +1,1 @@
-"""What a broker does on a schedule: flush, registration, retention, statistics."""
+"""The broker's periodic work: flush, registration, retention, statistics."""

@@ -1,4 +1,4 @@
-"""Flushes the log, the consume queues and the checkpoint in the background.
+"""Flushes the log, the ConsumeQueues and the checkpoint in the background.
 
 Specification: docs/spec/store.md 10.1; RocketMQ 4.9.4 ``FlushRealTimeService``.
 """
@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 class BackgroundFlush:
     """Runs flushes on a worker thread, each kind at most once at a time.
 
-    Changed from 4.9.4: the log is flushed whenever anything is dirty (there: from four pages on), and consume
-    queues together with the checkpoint only (there: also every second from two pages on); a crash of the
-    machine rebuilds their entries from the log.
+    Changed from 4.9.4: this broker flushes the log if any byte is unflushed; 4.9.4 waits for four pages. It
+    flushes ConsumeQueues only together with the checkpoint; 4.9.4 also does so every second from two pages
+    on. After a crash of the machine, recovery rebuilds their entries from the log.
     """
 
     def __init__(self, workers: Workers, store: MessageStore) -> None:
@@ -29,16 +29,16 @@ class BackgroundFlush:
         self._running: dict[str, asyncio.Future[object]] = {}
 
     def flush_log(self) -> None:
-        """Make the log durable unless it is."""
+        """Flush the log unless it is durable already."""
         if self._store.flushed_offset < self._store.max_commit_log_offset:
             self._run("commit log", self._store.flush)
 
     def flush_all(self) -> None:
-        """Make log, consume queues and checkpoint durable."""
+        """Flush the log, the ConsumeQueues and the checkpoint."""
         self._run("store", self._store.flush_all)
 
     async def close(self) -> None:
-        """Wait for what runs."""
+        """Wait for the running flushes."""
         if self._running:
             await asyncio.wait(list(self._running.values()))
 
@@ -51,4 +51,4 @@ class BackgroundFlush:
     def _finished(self, what: str, done: asyncio.Future[object]) -> None:
         del self._running[what]
         if not done.cancelled() and (error := done.exception()) is not None:
-            _log.error("%s not flushed, trying again: %s", what, error)
+            _log.error("%s not flushed, will try again: %s", what, error)

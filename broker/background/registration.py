@@ -1,8 +1,10 @@
-"""The broker at the name servers: 103 at start, on a schedule and on topic changes, 104 at the end.
+"""Registers the broker at the name servers (docs/spec/nameserver.md A.2).
 
-docs/spec/nameserver.md A.2; RocketMQ 4.9.4 ``BrokerOuterAPI`` and ``BrokerController#registerBrokerAll``.
-Kept: all name servers in parallel, the full table each time (``forceRegister``). Changed: none of 322, which
-only saves traffic; the body is not compressed.
+The broker sends REGISTER_BROKER (103) at its start, on a schedule and when a topic changes, and
+UNREGISTER_BROKER (104) when it stops. Source: RocketMQ 4.9.4 ``BrokerOuterAPI`` and
+``BrokerController#registerBrokerAll``.
+Kept: all name servers in parallel, the full table each time (``forceRegister``).
+Changed: the broker sends no QUERY_DATA_VERSION (322), which only saves traffic; the body is not compressed.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ MAX_PERIOD_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """What a broker registers itself as; ``address`` is ``host:port``."""
+    """A broker's names and addresses at the name servers; ``address`` is ``host:port``."""
 
     cluster_name: str
     broker_name: str
@@ -47,11 +49,11 @@ class BrokerIdentity:
 
 
 class _Answer(NamedTuple):
-    """What a name server says to a registration.
+    """A name server's response to a registration.
 
     Attributes:
-        ordered: its ORDER_TOPIC_CONFIG table, None where nobody ever wrote one.
-        master_address, ha_address: told to slaves whose master is there.
+        ordered: its ORDER_TOPIC_CONFIG table; None if it was never written.
+        master_address, ha_address: present for a slave whose master is registered.
     """
 
     ordered: dict[str, str] | None
@@ -60,18 +62,17 @@ class _Answer(NamedTuple):
 
 
 class Registration:
-    """Keeps the name servers told.
+    """Keeps the broker registered at all name servers.
 
     Args:
-        topics: gives the table to register.
-        on_order_topics: receives the topics of the ORDER_TOPIC_CONFIG table in a name server's answer, if
-            there is such a table.
-        period_ms: clamped to 10 000 .. 60 000, as RocketMQ does.
-        timeout_seconds: bound on each name server's answer.
+        topics: returns the table to register.
+        on_order_topics: called with the topics of the ORDER_TOPIC_CONFIG table, if a name server has one.
+        period_ms: clamped to 10 000 .. 60 000, as in RocketMQ.
+        timeout_seconds: for each name server's response.
 
     Attributes:
-        on_master: given the master's address and that of its log with each answer; both None while the name
-            server knows no master, and to a master.
+        on_master: called after each registration with the master's address and its HA address; both None at a
+            master, or if the name server knows no master.
     """
 
     def __init__(
@@ -94,25 +95,28 @@ class Registration:
         self._on_order_topics = on_order_topics
         self._period_seconds = min(max(period_ms, MIN_PERIOD_MS), MAX_PERIOD_MS) / 1_000
         self._timeout_seconds = timeout_seconds
-        # Name servers whose last attempt failed: one line when that changes, not one every 30 s.
+        # Name servers whose last attempt failed: the log has one line per change, not one every 30 s.
         self._failing: set[str] = set()
-        self.on_master: Callable[[str | None, str | None], None] = _nobody_follows
+        self.on_master: Callable[[str | None, str | None], None] = _ignore_master
         self._timer: Cancellable | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        # Whether a topic has changed since an announcement was begun, and whether one runs.
+        self._is_unannounced = False
+        self._is_announcing = False
 
     @property
     def address(self) -> str:
-        """``host:port`` that clients are told."""
+        """The registered address, ``host:port``, which clients use."""
         return self._identity.address
 
     async def start(self) -> None:
-        """Register once and wait for the answers; a name server that is not there is tried again later."""
-        # First, so that topics made while the answers are awaited are announced.
+        """Register once and wait for the responses; repeat later at name servers that failed."""
+        # The timer first, so that ``announce`` registers topics that are created during the wait.
         self._timer = self._timers.call_later(FIRST_DELAY_SECONDS, self._tick)
         await self.register()
 
     async def close(self) -> None:
-        """Stop the schedule and tell every name server that this broker leaves."""
+        """Stop the schedule and unregister at every name server."""
         if self._timer is None:
             return
         self._timer.cancel()
@@ -121,10 +125,10 @@ class Registration:
         await asyncio.gather(*(self._unregister(address) for address in self._addresses))
 
     async def register(self) -> None:
-        """Send 103 to every name server and wait for the answers; failures are logged."""
+        """Register at every name server and wait for the responses; log failures."""
         body = RegisterBrokerBody(self._topics())
         answers = await asyncio.gather(*(self._register_at(address, body) for address in self._addresses))
-        # Name servers may disagree; as in RocketMQ the first answer counts.
+        # Name servers may disagree; as in RocketMQ the first response counts.
         answer = next((answer for answer in answers if answer is not None), None)
         if answer is None:
             return
@@ -134,16 +138,29 @@ class Registration:
             try:
                 self._on_order_topics(ordered)
             except RewindMQError as error:
-                _log.error("order of topics not stored: %s", error)
+                _log.error("can not store the order of topics: %s", error)
 
     def announce(self) -> None:
-        """Send 103 to every name server now, oneway, after a topic changed."""
-        if self._timer is not None and self._addresses:
-            self._run(self._announce())
+        """Register at every name server now, oneway, because a topic changed.
+
+        Changes during one announcement share the next one: each announcement has every topic.
+        """
+        self._is_unannounced = True
+        if self._timer is not None and self._addresses and not self._is_announcing:
+            self._is_announcing = True
+            self._run(self._announce_all())
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(self._period_seconds, self._tick)
         self._run(self.register())
+
+    async def _announce_all(self) -> None:
+        try:
+            while self._is_unannounced:
+                self._is_unannounced = False
+                await self._announce()
+        finally:
+            self._is_announcing = False
 
     async def _announce(self) -> None:
         body = RegisterBrokerBody(self._topics())
@@ -154,7 +171,7 @@ class Registration:
                 self._note_failure(address, error)
 
     async def _register_at(self, address: str, body: RegisterBrokerBody) -> _Answer | None:
-        """What the name server says, None when that is nothing."""
+        """Register at one name server; return None if that fails."""
         try:
             response = await self._client.invoke(address, self._command(body), self._timeout_seconds)
             response.require_success()
@@ -198,7 +215,7 @@ class Registration:
     def _note_failure(self, address: str, error: RewindMQError) -> None:
         if address not in self._failing:
             self._failing.add(address)
-            _log.warning("not registered at name server %s, trying on: %s", address, error)
+            _log.warning("not registered at name server %s, will try again: %s", address, error)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -206,5 +223,5 @@ class Registration:
         task.add_done_callback(self._tasks.discard)
 
 
-def _nobody_follows(address: str | None, ha_address: str | None) -> None:
-    """At a master."""
+def _ignore_master(address: str | None, ha_address: str | None) -> None:
+    """Do nothing: a master follows no other broker."""

@@ -1,9 +1,8 @@
-"""Deleting what is too old, or what the disk has no room for.
+"""Deletes log files that are too old, or for which the disk has no room.
 
-Specification: docs/spec/broker.md B.11, docs/spec/store.md 11.
-
-RocketMQ 4.9.4 ``DefaultMessageStore``, its ``CleanCommitLogService`` and ``CleanConsumeQueueService``.
-Changed: a file in use needs no second attempt, since reads copy; log and queues are on one disk, so there is
+Specification: docs/spec/broker.md B.11, docs/spec/store.md 11. Source: RocketMQ 4.9.4 ``DefaultMessageStore``
+with its ``CleanCommitLogService`` and ``CleanConsumeQueueService``.
+Changed: a file in use needs no second attempt, because reads copy. Log and queues share a disk, so there is
 one ratio.
 """
 
@@ -25,14 +24,14 @@ _log = logging.getLogger(__name__)
 
 FIRST_SECONDS: Final = 60.0
 _FILES_PER_RUN: Final = 10
-# Runs that delete at any hour after an administrator asked for it.
+# How many runs delete at any hour after DELETE_EXPIRED_COMMITLOG (329).
 _MANUAL_RUNS: Final = 20
 _HOUR_MS: Final = 3_600_000
 _MIN_RATIO, _MAX_RATIO = 10, 95
 
 
 class Retention:
-    """A ``BackgroundService``; one run at a time.
+    """Deletes expired files; one run at a time.
 
     Args:
         ends_idle: see ``ConsumeQueue.expire``.
@@ -61,12 +60,12 @@ class Retention:
         schedule.every(FIRST_SECONDS, self._period, self._begin_run)
 
     async def close(self) -> None:
-        """Stop where it is; every file is there or gone as a whole."""
+        """Stop the running deletion; no file is deleted in part."""
         if self._running is not None:
             await end_tasks((self._running,))
 
     def delete_soon(self) -> None:
-        """Have the next 20 runs delete what is too old, whatever the hour."""
+        """Make the next 20 runs delete expired files at any hour."""
         self._manual_runs = _MANUAL_RUNS
 
     def _begin_run(self) -> None:
@@ -78,7 +77,7 @@ class Retention:
             await self._delete_segments()
             self._store.cleaner.expire_queues(ends_idle=self._ends_idle)
         except StoreError as error:
-            _log.error("not cleaned up, trying again: %s", error)
+            _log.error("can not delete expired files, will try again: %s", error)
 
     async def _delete_segments(self) -> None:
         ratio = self._disk_ratio()
@@ -100,17 +99,17 @@ class Retention:
         return self._store.cleaner.drop_segment(expired_before)
 
     def _disk_ratio(self) -> float | None:
-        """How much of the disk is in use, None where nobody knows; says whether messages are still taken."""
+        """Return the used part of the disk, or None if unknown; set whether the store accepts messages."""
         try:
             ratio = self._store.disk_used_ratio()
         except OSError as error:
-            _log.error("cannot see how full the disk is: %s", error.strerror)
+            _log.error("can not read the disk usage: %s", error.strerror)
             return None
-        # Between the two marks what was decided stays, as in 4.9.4.
+        # Between the two limits the last decision stays, as in 4.9.4.
         if ratio > self._full and not self._store.is_disk_full:
-            _log.error("disk used %.2f, messages are refused", ratio)
+            _log.error("disk used %.2f, the broker refuses messages", ratio)
             self._store.is_disk_full = True
         elif ratio <= self._forced and self._store.is_disk_full:
-            _log.info("disk used %.2f, messages are taken again", ratio)
+            _log.info("disk used %.2f, the broker accepts messages again", ratio)
             self._store.is_disk_full = False
         return ratio

@@ -1,4 +1,4 @@
-"""What a broker does every so often (docs/spec/broker.md B.17)."""
+"""Timers for the broker's periodic tasks (docs/spec/broker.md B.17)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class Schedule:
-    """Tasks that repeat at a fixed delay until ``close``; one that fails is logged and tried again."""
+    """Tasks that repeat at a fixed delay until ``close``; a task that fails is logged and repeated."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -25,7 +25,7 @@ class Schedule:
         self._set(self._count, first, period, task)
 
     def close(self) -> None:
-        """Cancel everything."""
+        """Cancel all tasks."""
         for timer in self._pending.values():
             timer.cancel()
         self._pending.clear()
@@ -42,10 +42,10 @@ class Schedule:
 
 
 class BackgroundService(Protocol):
-    """Begun when the broker can serve, closed before its store is."""
+    """A service that begins when the broker can serve and closes before the store."""
 
     def begin(self, schedule: Schedule) -> None:
-        """Register what repeats (``schedule.every``); called once."""
+        """Register the periodic tasks (``schedule.every``); called once."""
 
     async def close(self) -> None:
-        """Stop the running work and save what is not saved yet. Called after the schedule has ended."""
+        """Stop the running work and save unsaved state; called after the schedule has ended."""

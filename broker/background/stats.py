@@ -1,4 +1,4 @@
-"""How many messages came and went, and how fast (RocketMQ 4.9.4 ``StoreStatsService``, ``BrokerStats``)."""
+"""Counters and rates of stored and pulled messages (4.9.4 ``StoreStatsService``, ``BrokerStats``)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class BrokerStats:
 
     Attributes:
         put_total: messages stored since the start.
-        put_bytes: what their records take.
-        get_total: messages handed out by pulls since the start.
-        found_total, missed_total: pulls that found messages, and looks for some that found none.
-        put_at_midnight, get_at_midnight: the same at the beginnings of yesterday and today, local time.
+        put_bytes: size of their records in bytes.
+        get_total: messages returned by pulls since the start.
+        found_total, missed_total: reads by pulls that found messages, and reads that found none.
+        put_at_midnight, get_at_midnight: the totals at the beginnings of yesterday and today, local time.
     """
 
     def __init__(self, now_ms: int, now: float) -> None:
@@ -49,14 +49,14 @@ class BrokerStats:
         self._samples = deque([_Sample(now, 0, 0, 0, 0)], maxlen=samples)
 
     def count_get(self, topic: str, group: str, count: int) -> None:
-        """Messages handed out to a group."""
+        """Count the messages that one pull returned to a group."""
         self.get_total += count
         self.found_total += 1
         key = (topic, group)
         self._group_gets[key] = self._group_gets.get(key, 0) + count
 
     def sample(self, now_ms: int, now: float) -> None:
-        """Take note of the counters; called every ``SAMPLE_SECONDS``."""
+        """Record the counters; called every ``SAMPLE_SECONDS``."""
         self._samples.append(self._now(now))
         self._group_samples.append((now, dict(self._group_gets)))
         day = datetime.fromtimestamp(now_ms / 1_000).astimezone().date()
@@ -66,27 +66,27 @@ class BrokerStats:
             self.get_at_midnight = (self.get_at_midnight[1], self.get_total)
 
     def put_tps(self) -> str:
-        """Messages stored per second over the last 10, 60 and 600 s, as the tools read it."""
+        """Return the messages stored per second over the last 10, 60 and 600 s, for the tools."""
         return self._rates(lambda sample: sample.put_total)
 
     def get_tps(self) -> str:
-        """Messages handed out per second over the same windows."""
+        """Return the messages pulled per second over the same windows."""
         return self._rates(lambda sample: sample.get_total)
 
     def found_tps(self) -> str:
-        """Pulls per second that found something, over the same windows."""
+        """Return the reads per second that found messages, over the same windows."""
         return self._rates(lambda sample: sample.found_total)
 
     def missed_tps(self) -> str:
-        """Looks for messages per second that found none, over the same windows."""
+        """Return the reads per second that found none, over the same windows."""
         return self._rates(lambda sample: sample.missed_total)
 
     def looked_tps(self) -> str:
-        """Both together."""
+        """Return all reads per second, over the same windows."""
         return self._rates(lambda sample: sample.found_total + sample.missed_total)
 
     def consume_tps(self, topic: str, group: str) -> float:
-        """Messages handed out to a group per second over the last minute."""
+        """Return the messages that a group pulled per second over the last minute."""
         key = (topic, group)
         began, first = self._group_samples[0]
         ended, last = self._group_samples[-1]

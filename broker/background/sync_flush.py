@@ -1,6 +1,6 @@
-"""Sends that are answered once they are on disk (docs/spec/store.md 10.2).
+"""Holds the responses to sends until the messages are on disk (docs/spec/store.md 10.2).
 
-RocketMQ 4.9.4 ``GroupCommitService``.
+Source: RocketMQ 4.9.4 ``GroupCommitService``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class _Waiter:
 
 
 class SyncFlush:
-    """Group commit: all sends that wait while one flush runs share the next.
+    """Group commit: all sends that arrive during one flush share the next.
 
     Args:
-        flush: makes the log durable and returns the position reached; runs on a worker thread.
+        flush: flushes the log and returns the flushed position; runs on a worker thread.
         timeout_seconds: how long a send waits (``syncFlushTimeout``), real seconds.
     """
 
@@ -42,7 +42,7 @@ class SyncFlush:
         self._flushing: asyncio.Future[int] | None = None
 
     def wait(self, position: int, done: Callable[[bool], None]) -> None:
-        """Call ``done(True)`` once everything before ``position`` is durable, or ``done(False)`` too late."""
+        """Call ``done(True)`` when the log is durable up to ``position``, ``done(False)`` at the timeout."""
         waiter = _Waiter(position, done, self._timers.call_timeout(self._timeout_seconds, self._on_timeout))
         self._waiting.append(waiter)
         self.begin()
@@ -54,13 +54,13 @@ class SyncFlush:
             self._flushing.add_done_callback(self._on_flushed)
 
     async def drain(self) -> None:
-        """Let the sends that wait now get their answers: two flushes, as the second covers what came late."""
+        """Wait until the waiting sends have their responses: at most two flushes."""
         for _ in range(2):
             if self._flushing is not None:
                 await asyncio.wait((self._flushing,))
 
     async def close(self) -> None:
-        """Let the running flush end; the sends it does not cover stay unanswered."""
+        """Wait for the running flush; the sends that still wait get no response."""
         for waiter in self._waiting:
             waiter.timeout.cancel()
         self._waiting.clear()
@@ -73,11 +73,11 @@ class SyncFlush:
             return
         error = flushing.exception()
         if error is not None:
-            # The sends that wait time out; trying again at once would only spin on a broken disk.
+            # The waiting sends time out; a retry at once would only spin on a broken disk.
             _log.error("flush failed: %s", error)
             return
         durable = flushing.result()
-        # Waiters stand in the order of their positions.
+        # Waiters are in the order of their positions.
         while self._waiting and self._waiting[0].position <= durable:
             waiter = self._waiting.popleft()
             waiter.timeout.cancel()
@@ -86,5 +86,5 @@ class SyncFlush:
             self.begin()
 
     def _on_timeout(self) -> None:
-        # All wait equally long, so the one that is late is the first.
+        # All waiters have the same timeout, so the first one is due.
         self._waiting.popleft().done(False)

@@ -1,1 +1,1 @@
-"""The clients that are connected: producers and consumers by group, and the queues they lock."""
+"""Connected clients: producers and consumers by group, and the queue locks of consumers."""

@@ -1,4 +1,4 @@
-"""One client as the broker's registries know it: a connection, and what its heartbeats said."""
+"""A client's connection to the broker, with the data of its last heartbeat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewindmq.protocol.version import LanguageCode
 
 # ConsumerManager and ProducerManager.CHANNEL_EXPIRED_TIMEOUT of RocketMQ 4.9.4, seconds.
 CHANNEL_EXPIRED_SECONDS = 120.0
-# pyrocketmq always says so; it is not as old as that (docs/spec/protocol.md T23).
+# pyrocketmq always announces this version, although it is newer (docs/spec/protocol.md T23).
 _PYROCKETMQ_VERSION: Final = 1
 
 
@@ -20,7 +20,7 @@ class ClientChannel:
     """RocketMQ's ``ClientChannelInfo``.
 
     Attributes:
-        connection: the key of every registry; two clients with one id are two channels.
+        connection: the key of every table; two clients with the same id are two channels.
         language, version: of the frame that carried the latest heartbeat.
         last_update: protocol seconds of that heartbeat.
     """
@@ -35,12 +35,12 @@ class ClientChannel:
         return now - self.last_update > CHANNEL_EXPIRED_SECONDS
 
     def described(self) -> bodies.Connection:
-        """As the lists of a group's members show it."""
+        """Return the channel as the connection lists of a group show it."""
         language = LanguageCode.parse(self.language).name
         return bodies.Connection(self.client_id, self.connection.remote_address, language, self.version)
 
     def is_older_than(self, version: int) -> bool:
-        """Whether it lacks what came with a release, by what it announces."""
+        """Return True if the client announces a version before ``version``."""
         if self.language == LanguageCode.PYTHON and self.version == _PYROCKETMQ_VERSION:
             return False
         return self.version < version

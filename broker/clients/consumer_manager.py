@@ -1,6 +1,6 @@
-"""Which connections consume for which group, and what the group subscribes (docs/spec/broker.md B.3).
+"""Online consumer groups: their connections and subscriptions (docs/spec/broker.md B.3).
 
-RocketMQ 4.9.4 ``ConsumerManager`` and ``ConsumerGroupInfo``. The connection, not the client id, is the key.
+Source: RocketMQ 4.9.4 ``ConsumerManager`` and ``ConsumerGroupInfo``. The key is the connection.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ConsumerGroup:
     """A group with at least one channel.
 
     Attributes:
-        consume_type, message_model, consume_from_where: of the latest heartbeat of any member, so members
-            that disagree flip the whole group.
-        subscriptions: topic to subscription, merged over the members.
+        consume_type, message_model, consume_from_where: from the latest heartbeat of any consumer. Consumers
+            that disagree therefore change the whole group with every heartbeat.
+        subscriptions: topic to subscription, merged over the consumers.
         channels: in order of registration.
     """
 
@@ -39,14 +39,14 @@ class ConsumerGroup:
     channels: dict[Connection, ClientChannel] = field(default_factory=dict)
 
     def client_ids(self) -> list[str]:
-        """Ids of the members; a client with two connections is listed once."""
+        """Return the consumers' client ids; a client with two connections is listed once."""
         return list(dict.fromkeys(channel.client_id for channel in self.channels.values()))
 
     def merge(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Take over one heartbeat's subscriptions; True when a topic appeared or vanished.
+        """Merge one heartbeat's subscriptions; return True if a topic was added or removed.
 
-        The newer version of a topic's subscription wins; topics not listed are removed, although
-        another member may still subscribe them (RocketMQ demands equal subscriptions in a group).
+        The newer version of a topic's subscription wins. Topics that the heartbeat does not list are removed,
+        even if another consumer subscribes to them: RocketMQ demands equal subscriptions in a group.
         """
         changed = False
         listed = set()
@@ -65,12 +65,12 @@ class ConsumerGroup:
 
 
 class ConsumerManager:
-    """Consumer groups that are online; a group whose last channel goes is gone.
+    """The online consumer groups; a group is removed with its last channel.
 
     Args:
-        on_change: called with a group whose members have to be told (code 40).
-        tell_broadcast_on_close: False keeps a closed connection from being announced to a broadcast
-            group, as 5.x does.
+        on_change: called with a group whose consumers must be notified (NOTIFY_CONSUMER_IDS_CHANGED, 40).
+        tell_broadcast_on_close: False if a closed connection is not announced to a broadcast group, as in
+            5.x.
     """
 
     def __init__(
@@ -81,33 +81,33 @@ class ConsumerManager:
         self._tell_broadcast_on_close = tell_broadcast_on_close
 
     def find(self, group: str) -> ConsumerGroup | None:
-        """The group when it is online."""
+        """Return the group if it is online."""
         return self._groups.get(group)
 
-    def find_member(self, group: str, client_id: str) -> ClientChannel | None:
-        """The member of that id, the one that came last where several go by it."""
+    def find_consumer(self, group: str, client_id: str) -> ClientChannel | None:
+        """Return the consumer with that client id; the newest connection if there are several."""
         info = self._groups.get(group)
         channels = [] if info is None else list(info.channels.values())
         return next((channel for channel in reversed(channels) if channel.client_id == client_id), None)
 
     def subscribers_of(self, topic: str) -> list[str]:
-        """The online groups that subscribe a topic."""
+        """Return the online groups that subscribe to a topic."""
         return [name for name, group in self._groups.items() if topic in group.subscriptions]
 
     def register(
         self, data: ConsumerData, channel: ClientChannel, *, notify: bool = True, without_sub: bool = False
     ) -> bool:
-        """Take over one group of a heartbeat.
+        """Register one consumer group of a heartbeat.
 
         Args:
-            notify: False keeps a change from being announced (the group's configuration says so).
-            without_sub: the heartbeat left the subscriptions out (5.x): they stay as they are.
+            notify: False if the group's configuration turns notifications off.
+            without_sub: True if the heartbeat omits the subscriptions (5.x); they stay as they are.
 
         Returns:
-            Whether the channel was new, or a topic appeared or vanished.
+            True if the channel is new, or a topic was added or removed.
 
         Raises:
-            RequestError: 1, the group is new and there are ``MAX_GROUPS``.
+            RequestError: 1 if the group is new and there are ``MAX_GROUPS``.
         """
         info = self._groups.get(data.group_name)
         if info is None:
@@ -126,13 +126,13 @@ class ConsumerManager:
         return changed
 
     def unregister(self, group: str, connection: Connection, *, notify: bool = True) -> None:
-        """Remove one member (35); the others are told."""
+        """Remove one consumer (UNREGISTER_CLIENT, 35) and notify the others."""
         info = self._remove(group, connection)
         if info is not None and notify:
             self._on_change(info)
 
     def on_close(self, connection: Connection) -> None:
-        """Remove a connection from every group; the remaining members are told at once."""
+        """Remove a connection from every group and notify the remaining consumers at once."""
         for group in list(self._groups):
             info = self._remove(group, connection)
             if info is not None and (
@@ -141,9 +141,9 @@ class ConsumerManager:
                 self._on_change(info)
 
     def expire(self, now: float) -> list[ClientChannel]:
-        """Remove the channels without heartbeat for 120 s, telling nobody.
+        """Remove and return the channels without heartbeat for 120 s; notify no consumer.
 
-        The caller closes their connections. Remaining members notice at their own next rebalance.
+        The caller closes their connections. The remaining consumers notice at their own next rebalance.
         """
         expired = [
             (info.name, channel)
@@ -156,7 +156,7 @@ class ConsumerManager:
         return [channel for _, channel in expired]
 
     def _remove(self, group: str, connection: Connection) -> ConsumerGroup | None:
-        """The group when it held the connection and has other members left."""
+        """Remove the connection; return the group if it had it and has other consumers left."""
         info = self._groups.get(group)
         if info is None or info.channels.pop(connection, None) is None:
             return None

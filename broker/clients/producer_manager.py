@@ -1,4 +1,4 @@
-"""Which connections produce for which group (RocketMQ 4.9.4 ``ProducerManager``)."""
+"""Online producer groups and their connections (RocketMQ 4.9.4 ``ProducerManager``)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from rewindmq.broker.clients.channel import ClientChannel
 from rewindmq.broker.limits import MAX_GROUPS, check_room
 from rewindmq.protocol.remoting.connection import Connection
 
-# Tries to find a live one (``GET_AVAILABLE_CHANNEL_RETRY_COUNT``).
+# How many channels to try (``GET_AVAILABLE_CHANNEL_RETRY_COUNT``).
 _AVAILABLE_TRIES: Final = 3
 
 
 class ProducerManager:
-    """Producer groups and their channels; kept in memory only."""
+    """Producer groups and their channels; in memory only."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Connection, ClientChannel]] = {}
         self._turn = 0
 
     def register(self, group: str, channel: ClientChannel) -> None:
-        """Add a channel to a group, or refresh it.
+        """Add a channel to a group, or replace the connection's old one.
 
         Raises:
-            RequestError: 1, the group is new and there are ``MAX_GROUPS``.
+            RequestError: 1 if the group is new and there are ``MAX_GROUPS``.
         """
         channels = self._groups.get(group)
         if channels is None:
@@ -33,7 +33,7 @@ class ProducerManager:
         channels[channel.connection] = channel
 
     def unregister(self, group: str, connection: Connection) -> None:
-        """Forget one channel; a group without channels goes too."""
+        """Remove one channel, and the group if it was the last."""
         channels = self._groups.get(group)
         if channels is not None:
             channels.pop(connection, None)
@@ -41,12 +41,12 @@ class ProducerManager:
                 del self._groups[group]
 
     def on_close(self, connection: Connection) -> None:
-        """Forget a connection in every group."""
+        """Remove a connection from every group."""
         for group in list(self._groups):
             self.unregister(group, connection)
 
     def expire(self, now: float) -> list[ClientChannel]:
-        """Forget the channels without heartbeat for 120 s; the caller closes their connections."""
+        """Remove and return the channels without heartbeat for 120 s; the caller closes their connections."""
         expired = [
             (group, channel)
             for group, channels in self._groups.items()
@@ -58,15 +58,15 @@ class ProducerManager:
         return [channel for _, channel in expired]
 
     def channels(self, group: str) -> Collection[ClientChannel]:
-        """The group's channels in order of registration; empty when nobody produces for it."""
+        """Return the group's channels in order of registration; empty for an unknown group."""
         return self._groups.get(group, {}).values()
 
     def groups(self) -> Collection[str]:
-        """Names of the groups that have a channel."""
+        """Return the names of the online groups."""
         return self._groups.keys()
 
     def available(self, group: str) -> Connection | None:
-        """A live connection of the group, another one each time; None when none of three tried is."""
+        """Return an open connection of the group, in turn; None if three in a row are closed."""
         channels = list(self.channels(group))
         if not channels:
             return None

@@ -1,7 +1,7 @@
-"""Which client of an orderly group holds which queue (docs/spec/broker.md B.15).
+"""Locks of orderly consumers on queues (docs/spec/broker.md B.15).
 
-Source: RocketMQ 4.9.4 ``RebalanceLockManager``. In memory only: a restart forgets all locks. Nothing at the
-broker asks for a lock before it answers a pull or takes a commit; the clients do.
+Source: RocketMQ 4.9.4 ``RebalanceLockManager``. The locks are in memory only: a restart removes all. The
+broker serves pulls and commits without a lock; only the clients look at it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class _Lock:
 
 
 class QueueLocks:
-    """Group to queue to holder.
+    """The locks: group to queue to holder.
 
-    A queue is whatever the client names: RocketMQ does not look whether topic and queue exist, and neither
-    does it look whether the client is a member. RocketMQ's table grows for ever; this one holds
-    ``MAX_QUEUE_LOCKS`` and forgets expired locks, which nobody can tell from none.
+    As in RocketMQ, the broker does not check that topic and queue exist, or that the client belongs to the
+    group. RocketMQ's table grows for ever. This one holds at most ``MAX_QUEUE_LOCKS`` and removes expired
+    locks; for a client, an expired lock is the same as none.
 
     Args:
-        now: protocol seconds.
+        now: returns protocol seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -46,11 +46,11 @@ class QueueLocks:
         self._next_sweep = 0.0
 
     def lock(self, group: str, client_id: str, queues: Collection[MessageQueue]) -> set[MessageQueue]:
-        """Take or refresh locks.
+        """Acquire or refresh locks.
 
         Returns:
-            The queues of those asked for that the client holds now: they were free, its own, or not
-            refreshed for more than 60 s by whoever held them.
+            The requested queues that the client holds now: they were free, locked by the client, or not
+            refreshed for more than 60 s.
         """
         now = self._now()
         if now >= self._next_sweep:
@@ -78,7 +78,7 @@ class QueueLocks:
         return True
 
     def unlock(self, group: str, client_id: str, queues: Collection[MessageQueue]) -> None:
-        """Let go of those queues that the client holds."""
+        """Release the locks that the client holds on ``queues``."""
         locks = self._groups.get(group)
         if locks is None:
             return
@@ -91,7 +91,7 @@ class QueueLocks:
             del self._groups[group]
 
     def is_any_held(self, group: str) -> bool:
-        """Whether a member of the group holds a queue, that is, consumes in order."""
+        """Return True if a consumer of the group holds a lock, that is, consumes in order."""
         now = self._now()
         return any(not held.is_expired(now) for held in self._groups.get(group, {}).values())
 

@@ -1,1 +1,1 @@
-"""Delayed messages: into the schedule topic, and out of it when they are due (docs/spec/broker.md B.12)."""
+"""Delayed messages: the hook that stores them first, and their delivery (docs/spec/broker.md B.12)."""

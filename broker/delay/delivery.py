@@ -1,9 +1,10 @@
-"""Delayed messages are stored again, in their real topic, when they are due (docs/spec/broker.md B.12).
+"""Delivers delayed messages: stores them in their real topic when due (docs/spec/broker.md B.12).
 
-RocketMQ 4.9.4 ``ScheduleMessageService``. Every level is looked at 1 s after the start and then on a grid of
-100 ms, as there; but only while it has messages, and not before its first one is due. Changed: a message that
-can never be delivered is passed over with a line in the log (4.9.4 tries it for ever, and nothing behind it);
-progress is saved only when the log is durable up to it, so that not even a power failure loses a message.
+Source: RocketMQ 4.9.4 ``ScheduleMessageService``. As there, the service reads every level 1 s after the start
+and then every 100 ms; it skips levels without messages, and waits for a level's first message.
+Changed: the service logs and skips a message that can never be delivered; 4.9.4 retries it for ever and
+delivers nothing behind it. The service saves progress only when the log is durable up to it, so that not even
+a power failure loses a message.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 FIRST_LOOK_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.1
 FIRST_SAVE_SECONDS: Final = 10.0
-# After a failure nobody foresaw.
+# The pause after an unexpected error.
 _ERROR_SECONDS: Final = 10.0
-# The wall clock may be set meanwhile, so no wait for a message is longer.
+# The wall clock may change meanwhile, so no wait for a message is longer.
 _LONGEST_WAIT_SECONDS: Final = 10.0
-# Messages delivered before others have a turn of the event loop.
+# Messages delivered in one turn of the event loop.
 _MESSAGES_PER_TURN: Final = 128
 
 _log = logging.getLogger(__name__)
 
 
 class DelayService:
-    """Delivers what is due, level by level, each in the order it was stored.
+    """Delivers due messages, level by level, each level in the order of storing.
 
     Args:
-        pause: seconds until a message is tried again that could not be stored.
-        save_seconds: how often progress is saved.
+        pause: seconds until the next try if a message can not be stored.
+        save_seconds: the period of saving progress.
     """
 
     def __init__(
@@ -71,13 +72,13 @@ class DelayService:
         self._pause = pause
         self._save_seconds = save_seconds
         self._first_look = 0.0
-        # Of the levels that wait for something; the others have nothing to deliver.
+        # Timers of the levels that have messages.
         self._looks: dict[int, Cancellable] = {}
         self._failing: set[int] = set()
         self._is_running = False
         self._saving: asyncio.Future[None] | None = None
 
-    # Life.
+    # Start and stop.
 
     def begin(self, schedule: Schedule) -> None:
         """See ``BackgroundService``."""
@@ -88,7 +89,7 @@ class DelayService:
         schedule.every(FIRST_SAVE_SECONDS, self._save_seconds, self._save)
 
     async def close(self) -> None:
-        """Deliver nothing more, and save how far it came."""
+        """Stop delivering and save the progress."""
         self._is_running = False
         for look in self._looks.values():
             look.cancel()
@@ -99,20 +100,20 @@ class DelayService:
             try:
                 self._write(dict(self._offsets.table))
             except StoreError as error:
-                _log.error("delay offsets not saved, some messages will be delivered again: %s", error)
+                _log.error("can not save delay offsets, some messages will be delivered again: %s", error)
 
     def expect(self, level: int) -> None:
-        """A message of this level is about to be stored."""
+        """Start to watch a level in which a message will be stored."""
         if self._is_running and level not in self._looks:
             self._look_in(level, self._until_tick(0.0))
 
-    # Looking.
+    # Reading.
 
     def _look_in(self, level: int, seconds: float) -> None:
         self._looks[level] = self._timers.call_later(seconds, self._look, level)
 
     def _until_tick(self, seconds: float) -> float:
-        """Seconds until the first moment of the grid that is at least ``seconds`` away."""
+        """Return the seconds until the first 100 ms tick that is at least ``seconds`` away."""
         now = self._clock.monotonic()
         ticks = math.ceil((now + seconds - self._first_look) / LOOK_SECONDS)
         return max(0.0, self._first_look + max(0, ticks) * LOOK_SECONDS - now)
@@ -122,25 +123,25 @@ class DelayService:
         try:
             wait = self._deliver_due(level)
         except Exception:
-            _log.exception("delay level %d stands still for %g s", level, _ERROR_SECONDS)
+            _log.exception("delay level %d failed, will try again in %g s", level, _ERROR_SECONDS)
             wait = _ERROR_SECONDS
         if wait is not None:
             self._look_in(level, self._until_tick(wait) if wait else 0.0)
 
     def _deliver_due(self, level: int) -> float | None:
-        """Deliver up to one turn's messages.
+        """Deliver at most one turn's messages.
 
         Returns:
-            Seconds to wait, 0 for the next turn of the event loop; None when the level has no more messages.
+            Seconds to wait, 0 for the next turn of the event loop; None if the level has no more messages.
         """
         offset = self._corrected_offset(level)
         for _ in range(_MESSAGES_PER_TURN):
-            unit = self._store.unit(SCHEDULE_TOPIC, level - 1, offset)
-            if unit is None:
+            entry = self._store.unit(SCHEDULE_TOPIC, level - 1, offset)
+            if entry is None:
                 return None
-            position, _, due = unit
+            position, _, due = entry
             left = due - self._clock.now_ms()
-            # Further away than its delay: the wall clock has been set back, so it counts as due.
+            # A wait longer than the delay means that the wall clock was set back: the message counts as due.
             if 0 < left <= self._levels.delay_ms(level):
                 return min(left / 1_000 / self._levels.scale, _LONGEST_WAIT_SECONDS)
             if not self._deliver(level, position):
@@ -150,19 +151,19 @@ class DelayService:
         return 0.0
 
     def _corrected_offset(self, level: int) -> int:
-        """Where to go on; messages may have been deleted, or lost in a crash."""
+        """Return the level's offset, moved into the queue if messages were deleted or lost in a crash."""
         offset = self._offsets.table.get(level, 0)
         first = self._store.min_offset(SCHEDULE_TOPIC, level - 1)
         last = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
         corrected = min(max(offset, first), last)
         while corrected < last and self._store.unit(SCHEDULE_TOPIC, level - 1, corrected) is None:
-            # Its file is gone, and yet 4.x leaves the minimum of a queue without messages where it was.
+            # Its file is deleted, but 4.x does not raise the minimum of a queue without messages.
             found = self._store.get_message(SCHEDULE_TOPIC, level - 1, corrected, 1, None)
             corrected = min(found.next_begin_offset, last)
         if corrected == offset:
             return offset
         _log.error(
-            "delay level %d: offset %d is not in [%d, %d], going on at %d",
+            "delay level %d: offset %d is not in [%d, %d], continuing at %d",
             level,
             offset,
             first,
@@ -175,7 +176,7 @@ class DelayService:
     # Delivering.
 
     def _deliver(self, level: int, position: int) -> bool:
-        """Store the message again where it was sent; False when that has to be tried again."""
+        """Store the message in its real topic; return False if the caller must try again."""
         message = self._real_message(position)
         if message is None:
             return True
@@ -187,20 +188,20 @@ class DelayService:
                 return True
             if level not in self._failing:
                 self._failing.add(level)
-                _log.error("delay level %d: a message is due but cannot be stored: %s", level, error.remark)
+                _log.error("delay level %d: can not store a message that is due: %s", level, error.remark)
             return False
         self._failing.discard(level)
         return True
 
     def _real_message(self, position: int) -> StoredMessage | None:
-        """The message of a record of the schedule topic; None, logged, when it makes none."""
+        """Decode a record of the schedule topic; log and return None if it holds no message."""
         record = self._store.look_message(position)
         try:
             delayed = None if record is None else decode_record(record)
         except RecordError:
             delayed = None
         if delayed is None:
-            _log.error("delayed message at log position %d is gone, passed over", position)
+            _log.error("delayed message at log position %d is missing, skipped", position)
             return None
         topic = delayed.properties.get(REAL_TOPIC)
         queue_id = delayed.properties.get(REAL_QID, "")
@@ -217,18 +218,18 @@ class DelayService:
             self._saving.add_done_callback(self._saved)
 
     def _write(self, table: dict[int, int]) -> None:
-        # What was delivered has to be durable before the file says that it was.
+        # The delivered messages must be durable before the file says that they are delivered.
         self._store.flush()
         self._offsets.save(table)
 
     def _saved(self, saving: asyncio.Future[None]) -> None:
         self._saving = None
         if not saving.cancelled() and (error := saving.exception()) is not None:
-            _log.error("delay offsets not saved, trying again: %s", error)
+            _log.error("can not save delay offsets, will try again: %s", error)
 
 
 def _delivered(delayed: MessageExt, topic: str, queue_id: int) -> StoredMessage:
-    """As it was sent, for a new store time and offset; its properties stay (docs/spec/store.md 3.5)."""
+    """Return the message as it was sent; it keeps its properties (docs/spec/store.md 3.5)."""
     properties = delayed.packed_properties
     return StoredMessage(
         topic,

@@ -1,9 +1,9 @@
-"""A message with a delay level goes to the schedule topic first.
+"""Put-message hook for delay levels: redirects a delayed message to the schedule topic.
 
-RocketMQ 4.9.4 ``CommitLog#asyncPutMessage``; 5.3.3 ``HookUtils#transformDelayLevelMessage``. Changed: a level
-that is no number is refused with 13 (there: 1 and an exception's name); so is a topic too long to be stored
-later (there: the level stands still for ever); the level of a half message is not looked at (there: it is
-thrown away when it is due).
+Source: RocketMQ 4.9.4 ``CommitLog#asyncPutMessage``; 5.3.3 ``HookUtils#transformDelayLevelMessage``.
+Changed: a level that is not a number is refused with 13; RocketMQ returns 1 and an exception's name. A topic
+whose name is too long to be stored later is refused with 13; in RocketMQ it blocks the level for ever. The
+hook ignores the level of a half message; RocketMQ discards such a message when it is due.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from rewindmq.protocol.message.properties import (
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 
-# Java's int has no more digits.
+# As many digits as Java's int.
 _MAX_LEVEL_DIGITS: Final = 10
 _DELAYABLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
 
 
 class DelayHook:
-    """The step of ``PutMessageHooks`` for delay levels; also for what the broker stores by itself.
+    """The put-message hook for delay levels; also used for messages that the broker itself stores.
 
     Args:
-        expect: told the level a message is about to be stored for.
+        expect: called with the level before a message is stored in it.
     """
 
     def __init__(self, levels: DelayLevels, expect: Callable[[int], None]) -> None:
@@ -47,10 +47,10 @@ class DelayHook:
         self._expect = expect
 
     def before_put(self, message: StoredMessage, text: str) -> StoredMessage:
-        """The message as the schedule topic keeps it, or the same one when it is not to be delayed.
+        """Return the message rewritten for the schedule topic, or unchanged if it has no delay.
 
         Raises:
-            RequestError: 13, the level is no number, or the message could not be delivered later.
+            RequestError: 13 if the level is not a number, or the message could not be delivered later.
         """
         value = find_property(text, DELAY)
         level = 0 if value is None else _level_of(value)
@@ -59,7 +59,7 @@ class DelayHook:
             return message
         if len(message.topic.encode()) > MAX_TOPIC_LENGTH:
             raise RequestError(
-                ResponseCode.MESSAGE_ILLEGAL, f"topic[{message.topic}] is too long to be delayed to"
+                ResponseCode.MESSAGE_ILLEGAL, f"topic[{message.topic}] is too long for delayed messages"
             )
         level = min(level, self._levels.highest)
         properties = readable_properties(message.properties)
@@ -76,7 +76,7 @@ class DelayHook:
 
 
 def readable_properties(text: bytes) -> dict[str, str]:
-    """The properties of a message that can be written again; as in Java, others are lost."""
+    """Return the properties that can be written again; the others are lost, as in Java."""
     properties = parse_properties(text.decode("utf-8", "replace"))
     return {name: value for name, value in properties.items() if NAME_VALUE_SEPARATOR not in value}
 
@@ -85,6 +85,6 @@ def _level_of(value: str) -> int:
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_LEVEL_DIGITS):
         raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL, f"DELAY {value!r} is no delay level; nothing was stored"
+            ResponseCode.MESSAGE_ILLEGAL, f"DELAY {value!r} is not a delay level; nothing was stored"
         )
     return int(value)

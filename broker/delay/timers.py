@@ -1,7 +1,8 @@
-"""Messages for a moment of their own, 5.x: refused.
+"""Put-message hook that refuses 5.x's timer messages, which ask for delivery at any moment.
 
-RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker does not have. It acts
-as a 5.3.3 broker with ``timerWheelEnable=false``, but by 13 (there: 1). As there, a delay level goes first.
+RocketMQ 5.3.3 keeps them in a timer wheel (``TimerMessageStore``), which this broker does not have. It
+behaves like a 5.3.3 broker with ``timerWheelEnable=false``, except that it returns 13 instead of 1. A delay
+level takes precedence.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 
 
 def refuse_timers(message: StoredMessage, text: str) -> StoredMessage:
-    """The step of ``PutMessageHooks`` for timers.
+    """Return the message unchanged, or refuse it if it has a timer property.
 
     Raises:
-        RequestError: 13, the message would have been delivered at once.
+        RequestError: 13, because the message would be delivered at once.
     """
     if (find_property(text, DELAY) or "0").startswith(("0", "-")):
         for name in _TIMERS:

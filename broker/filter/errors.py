@@ -1,4 +1,4 @@
-"""What can be wrong with a filter expression, and with a message it is asked about."""
+"""Errors of filter expressions, in their text and in their evaluation."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class FilterError(RewindMQError):
-    """A text that is no filter expression; one line that says where and why."""
+    """A text is not a filter expression; one line that says where and why."""
 
 
 class EvaluationError(Exception):
-    """A property that cannot be compared as the expression asks; the message does not match."""
+    """A property cannot be compared as the expression requires; the message does not match."""

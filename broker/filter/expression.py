@@ -1,9 +1,9 @@
-"""What a filter expression is made of, and what it says of a message.
+"""The nodes of a filter expression and their evaluation.
 
 RocketMQ 4.9.4 ``org.apache.rocketmq.filter.expression``.
 
-The logic has three values: ``None`` is unknown, and only True lets a message pass. ``str`` writes an
-expression so that it can be read again.
+The logic has three values: ``None`` is unknown, and a message passes only with True. ``str`` returns an
+expression as text that parses to the same expression.
 """
 
 from __future__ import annotations
@@ -19,28 +19,30 @@ Properties = Mapping[str, str]
 
 
 class Expression:
-    """Base of all parts.
+    """Base of all nodes.
 
     Attributes:
-        operands: the parts it is made of.
-        depth: how deep those are nested, 1 without any.
-        is_boolean: it has a truth value, known or not.
+        operands: the child nodes.
+        depth: nesting depth, 1 without children.
+        size: number of nodes, this one included.
+        is_boolean: True if the node has a truth value, known or unknown.
     """
 
-    __slots__ = ("depth", "operands")
+    __slots__ = ("depth", "operands", "size")
     is_boolean = True
 
     def __init__(self, *operands: Expression) -> None:
         self.operands = operands
         self.depth: int = 1 + max((operand.depth for operand in operands), default=0)
+        self.size: int = 1 + sum(operand.size for operand in operands)
 
     def evaluate(self, properties: Properties) -> Value:
-        """Its value for a message. EvaluationError where Java would throw."""
+        """Return the value for a message; raise EvaluationError where Java throws."""
         raise NotImplementedError
 
 
 class Constant(Expression):
-    """A text, number or truth value written down, or NULL."""
+    """A literal text, number or truth value, or NULL."""
 
     __slots__ = ("value",)
 
@@ -65,7 +67,7 @@ class Constant(Expression):
 
 
 class Property(Expression):
-    """A property of the message by its name, a text; unknown when it has none."""
+    """A property of the message, a text; unknown if the message does not have it."""
 
     __slots__ = ("name",)
     is_boolean = False
@@ -82,7 +84,7 @@ class Property(Expression):
 
 
 class Truth(Expression):
-    """A property where a truth value is wanted: no text is one, so it is false, or unknown without it."""
+    """A property used as a truth value: false, because it is a text; unknown without it."""
 
     __slots__ = ()
 
@@ -94,7 +96,7 @@ class Truth(Expression):
 
 
 class Negate(Expression):
-    """The opposite of a number; unknown for anything else, so also for a property."""
+    """The negative of a number; unknown for anything else, including a property."""
 
     __slots__ = ()
     is_boolean = False
@@ -212,7 +214,7 @@ class Ordered(Expression):
 
 
 class In(Expression):
-    """Whether a property is one of some texts, or none of them; unknown without the property."""
+    """True if a property is one of the texts (or none, if negated); unknown without the property."""
 
     __slots__ = ("is_negated", "texts")
 
@@ -239,7 +241,7 @@ _TEXT_TESTS: Final[Mapping[str, Callable[[str, str], bool]]] = MappingProxyType(
 
 
 class TextTest(Expression):
-    """CONTAINS, STARTSWITH, ENDSWITH (5.3.3); false, also when negated, for no text or the empty part."""
+    """CONTAINS, STARTSWITH, ENDSWITH (5.3.3); false, also negated, for a non-text and an empty part."""
 
     __slots__ = ("_holds", "is_negated", "part", "word")
 
@@ -265,12 +267,12 @@ def _negation(is_negated: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as it is written in an expression."""
+    """Return a text as a literal of an expression."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def matches(expression: Expression, properties: Properties) -> bool:
-    """Whether a message passes; what cannot be compared does not."""
+    """Return True if a message passes; it does not if a comparison fails."""
     try:
         return expression.evaluate(properties) is True
     except EvaluationError:

@@ -1,4 +1,4 @@
-"""The words of a filter expression (RocketMQ 4.9.4 ``SelectorParser.jj``, the tokens)."""
+"""Splits a filter expression into tokens (RocketMQ 4.9.4 ``SelectorParser.jj``)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Token(NamedTuple):
 
 
 class Lexer:
-    """Tokens one after another, read no further than they are asked for.
+    """Returns one token after another; it reads no further than requested.
 
     Args:
         text_tests: CONTAINS, STARTSWITH and ENDSWITH are reserved words.
@@ -60,10 +60,10 @@ class Lexer:
         self._reserved = RESERVED_WORDS | TEXT_TESTS if text_tests else RESERVED_WORDS
 
     def next(self) -> Token:
-        """The next token; END for ever at the end.
+        """Return the next token; at the end, END for every call.
 
         Raises:
-            FilterError: characters that begin no token.
+            FilterError: if no token begins with the next character.
         """
         skipped = _SKIPPED.match(self._text, self._at)
         start = self._at if skipped is None else skipped.end()
@@ -71,7 +71,7 @@ class Lexer:
             return Token(END, "", start)
         match = _TOKEN.match(self._text, start)
         if match is None or match.lastgroup is None:
-            raise FilterError(f"character {start + 1}: {self._text[start]!r} begins nothing known")
+            raise FilterError(f"character {start + 1}: {self._text[start]!r} does not begin a token")
         self._at = match.end()
         text = match.group()
         if match.lastgroup == "string":

@@ -1,9 +1,10 @@
-"""From the text of a filter to its expression (RocketMQ 4.9.4 ``SelectorParser.jj``, the grammar).
+"""Parses the text of a filter (RocketMQ 4.9.4 ``SelectorParser.jj``).
 
-Kept, because expressions in use rely on it: NOT binds closer than any comparison (``NOT a = 1`` compares
-the truth value ``NOT a`` with 1); numbers have a type by their size, and 0.0 is refused; BETWEEN wants its
-bounds in order; IN knows texts only, of a property; and the expression ends where the grammar does: the text
-that follows is not looked at, but for one token. Changed: nesting and length are bounded, as Java's stack is.
+Kept, because expressions in use rely on it: NOT binds closer than any comparison (``NOT a = 1`` compares the
+truth value ``NOT a`` with 1). The size of a number decides its type, and 0.0 is refused. BETWEEN requires its
+bounds in order. IN accepts only texts, and only a property. The expression ends where the grammar does; the
+parser ignores the text that follows, except for one token.
+Changed: nesting and length are limited; Java's stack limits them there.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ORDERS: Final = ("<", "<=", ">", ">=")
 
 class Parsed(NamedTuple):
     """Attributes:
-    rest: what follows the expression and has no meaning; "" as a rule.
+    rest: the ignored text after the expression, usually empty.
     """
 
     expression: Expression
@@ -48,13 +49,13 @@ class Parsed(NamedTuple):
 
 
 def parse(text: str, *, text_tests: bool) -> Parsed:
-    """Read an expression.
+    """Parse an expression.
 
     Args:
         text_tests: CONTAINS, STARTSWITH and ENDSWITH are known.
 
     Raises:
-        FilterError: the text does not begin with an expression, or with one that has no truth value.
+        FilterError: if the text does not begin with an expression that has a truth value.
     """
     if len(text) > MAX_EXPRESSION_LENGTH:
         raise FilterError(f"the expression is longer than {MAX_EXPRESSION_LENGTH} characters")
@@ -64,7 +65,7 @@ def parse(text: str, *, text_tests: bool) -> Parsed:
 
 
 class _Parser:
-    """One method a rule of the grammar, each raising FilterError."""
+    """A method for each rule of the grammar; each may raise FilterError."""
 
     def __init__(self, text: str, *, text_tests: bool) -> None:
         self._lexer = Lexer(text, text_tests=text_tests)
@@ -147,7 +148,7 @@ class _Parser:
             texts.append(self._expect(STRING).text)
         self._expect(")")
         if not isinstance(of, Property):
-            raise FilterError(f"IN is asked of a property only, not of {of}")
+            raise FilterError(f"IN needs a property, not {of}")
         return In(of, tuple(texts), is_negated=is_negated)
 
     def _unary(self) -> Expression:
@@ -183,7 +184,7 @@ class _Parser:
             return inner
         raise self._unexpected(token, "a property, a value or (")
 
-    # What an operator can be applied to.
+    # Checks of an operator's operands.
 
     def as_boolean(self, value: Expression) -> Expression:
         if isinstance(value, Property):

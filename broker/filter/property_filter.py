@@ -1,4 +1,4 @@
-"""A compiled filter as pulls carry it, and the memory of those compiled before."""
+"""Compiled filters of pulls, and their cache."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ from rewindmq.protocol.message.record import RecordError, decode_record
 
 _log = logging.getLogger(__name__)
 
-# Expressions remembered: many of the usual length, few long ones.
+# Size of the cache: many expressions of usual length, or few long ones.
 _SHORT: Final = 1_024
+# What one read may cost, in evaluated parts of an expression: some 20 ms. A record costs as much as a few
+# parts, and more the longer it is.
+_SCAN_BUDGET: Final = 40_000
+_RECORD_COST: Final = 20
+_BYTES_PER_UNIT: Final = 1_024
 
 
 class PropertyFilter:
-    """Says which messages pass, by their properties."""
+    """Decides by its properties whether a message passes."""
 
     __slots__ = ("expression",)
 
@@ -29,25 +34,49 @@ class PropertyFilter:
         self.expression = expression
 
     def accepts(self, properties: bytes) -> bool:
-        """Whether a message with this properties text passes."""
+        """Return True if a message with this properties text passes."""
         return matches(self.expression, parse_properties(properties.decode("utf-8", "replace")))
 
-    def accepts_record(self, record: bytes) -> bool:
-        """Whether a stored message passes; a damaged one does not."""
+    def scan(self) -> FilterScan:
+        """Return the filter for the records of one read."""
+        return FilterScan(self.expression)
+
+
+class FilterScan:
+    """Filters the records of one read, with a limit on its work.
+
+    Attributes:
+        is_exhausted: True if the read must stop; the next read begins at the following record.
+    """
+
+    __slots__ = ("_cost", "_expression", "_left")
+
+    def __init__(self, expression: Expression) -> None:
+        self._expression = expression
+        self._cost = _RECORD_COST + expression.size
+        self._left = _SCAN_BUDGET
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._left <= 0
+
+    def accepts(self, record: bytes) -> bool:
+        """Return True if a stored message passes; a damaged message does not."""
+        self._left -= self._cost + len(record) // _BYTES_PER_UNIT
         try:
-            return matches(self.expression, decode_record(record).properties)
+            return matches(self._expression, decode_record(record).properties)
         except RecordError:
             return False
 
 
 def compile_filter(text: str, *, text_tests: bool) -> PropertyFilter:
-    """The filter of an SQL92 expression; the same text gives the same one.
+    """Return the filter of an SQL92 expression; equal texts return the same object.
 
     Args:
         text_tests: CONTAINS, STARTSWITH and ENDSWITH are known (5.x).
 
     Raises:
-        RequestError: 23, the text is no filter expression; the remark says why.
+        RequestError: 23 if the text is not a filter expression; the remark says why.
     """
     compiled = _compile_short if len(text) <= _SHORT else _compile_long
     return compiled(text, text_tests)
@@ -62,7 +91,7 @@ def _compile(text: str, text_tests: bool) -> PropertyFilter:
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. : {error}"
         ) from None
     if rest:
-        _log.warning("filter %s: as in RocketMQ, this is ignored behind its end: %.80r", expression, rest)
+        _log.warning("filter %s: the text after its end is ignored, as in RocketMQ: %.80r", expression, rest)
     return PropertyFilter(expression)
 
 

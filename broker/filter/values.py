@@ -1,13 +1,14 @@
 """Values of a filter expression, compared as Java compares them.
 
 RocketMQ 4.9.4 ``ComparisonExpression#__compare``: of two types one is converted to the other, a property's
-text to the number it meets. A text that is no such number is an error, and the message does not match.
+text to the type of the number. A text that is not such a number is an error: the message does not match.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 from rewindmq.broker.filter.errors import EvaluationError
@@ -15,17 +16,19 @@ from rewindmq.broker.filter.errors import EvaluationError
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-# What a digit can be is never tried twice: a text of 32,767 digits and a letter would take a minute.
+# The pattern matches without backtracking: a text of 32,767 digits and a letter would take a minute with it.
 _DECIMAL: Final = re.compile(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?=[fFdD]?\Z)|[+-]?(?:NaN|Infinity)\Z"
 )
 _HEXADECIMAL: Final = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+(?=[fFdD]?\Z)"
 )
-# Java's String#trim takes away everything up to the space.
+# Java's String#trim removes every character up to the space.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
-# Digits of the longest text that can be a number Java's integers hold, leading zeros aside.
+# Most digits of a number in Java's integers, without leading zeros.
 _MAX_NUMBER_LENGTH: Final = 1_000
+# An expression may ask for the same property thousands of times: longer texts are read once, 64 at a time.
+_SHORT: Final = 64
 
 
 class Long(int):
@@ -38,7 +41,7 @@ Value = None | bool | str | int | float
 
 
 def integer_constant(text: str) -> int:
-    """The constant that digits stand for, an Integer if it fits; OverflowError beyond a Long."""
+    """Return the constant, an Integer if it fits; raise OverflowError beyond a Long."""
     value = int(text)
     if value in _INT32:
         return value
@@ -48,17 +51,17 @@ def integer_constant(text: str) -> int:
 
 
 def negate(value: Value) -> Value:
-    """The number's opposite in its own type; None for what is no number."""
+    """Return the negative of a number in its own type; None for other values."""
     if type(value) is Long:
         return Long(-value)
     return -value if type(value) is int or type(value) is float else None
 
 
 def compare(left: Value, right: Value) -> int:
-    """Below 0, 0, or above 0, as ``compareTo``; -1 for types that have nothing in common.
+    """Return a number below 0, 0, or above 0, as ``compareTo``; -1 for types that cannot be compared.
 
     Raises:
-        EvaluationError: a text is no number where one is needed, or Java fails for another reason.
+        EvaluationError: if a text is not the required number, or Java fails for another reason.
     """
     if type(left) is not type(right):
         if type(left) is str:
@@ -81,7 +84,7 @@ def compare(left: Value, right: Value) -> int:
 
 
 def compare_as_doubles(left: str, right: str) -> int:
-    """Two texts under < <= > >=, which know numbers only. EvaluationError where one is none."""
+    """Compare two texts as numbers; raise EvaluationError if one is not a number."""
     return _compare_doubles(java_double(left), java_double(right))
 
 
@@ -109,22 +112,32 @@ def _double_key(value: float) -> tuple[bool, float, float]:
 
 
 def java_integer(text: str, bounds: range) -> int:
-    """``Integer#valueOf`` or ``Long#valueOf``. EvaluationError for any other text or range."""
+    """``Integer#valueOf`` or ``Long#valueOf``. Raise EvaluationError for another text or range."""
     if len(text) > _MAX_NUMBER_LENGTH or not _INTEGER.fullmatch(text) or (value := int(text)) not in bounds:
-        raise EvaluationError(f"{text!r} is no such integer")
+        raise EvaluationError(f"{text!r} is not such an integer")
     return value
 
 
 def java_double(text: str) -> float:
     """``Double#valueOf``: also surrounded by blanks, hexadecimal, or with the suffix f or d."""
+    value = _read_double(text) if len(text) <= _SHORT else _read_long_double(text)
+    if value is None:
+        raise EvaluationError(f"{text!r} is no number")
+    return value
+
+
+def _read_double(text: str) -> float | None:
     trimmed = text.strip(_TRIMMED)
     match = _DECIMAL.match(trimmed)
     if match is not None:
         return float(match.group())
     match = _HEXADECIMAL.match(trimmed)
     if match is None:
-        raise EvaluationError(f"{text!r} is no number")
+        return None
     try:
         return float.fromhex(match.group())
     except OverflowError:
         return -math.inf if trimmed.startswith("-") else math.inf
+
+
+_read_long_double = lru_cache(maxsize=64)(_read_double)

@@ -1,1 +1,1 @@
-"""Master and slave: the log over RocketMQ's HA protocol, the tables by requests every 10 s."""
+"""Replication: the log over RocketMQ's HA protocol, the tables by requests every 10 s."""

@@ -1,7 +1,7 @@
-"""One slave, as its master sees it (4.9.4 ``HAConnection``).
+"""A slave's connection at its master (4.9.4 ``HAConnection``).
 
-Changed: a slave that asks for what the log does not hold, any more or yet, is refused in one line; 4.9.4
-keeps it waiting or, once its own log has grown as far, sends it what cannot follow.
+Changed: the master refuses a slave that asks for a position outside the log, with one log line. 4.9.4 keeps
+such a slave waiting or, once its own log has grown as far, sends data that does not follow the slave's.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rewindmq.protocol.remoting.runtime import Cancellable, Runtime
 
 _log = logging.getLogger(__name__)
 
-# How often 4.9.4 looks for more when there was nothing, seconds.
+# How often 4.9.4 looks for new data, seconds.
 _LOOK_SECONDS: Final = 0.1
 _UNSENT_BYTES: Final = 1 << 18
-# What one turn of the event loop may send to one slave.
+# Bytes sent to one slave in one turn of the event loop.
 _TRANSFERS_PER_TURN: Final = 16
 
 
 class ReplicationMaster(Protocol):
-    """What a slave's connection asks of the master."""
+    """The interface of the master for a slave's connection."""
 
     runtime: Runtime
     config: BrokerConfig
@@ -36,18 +36,18 @@ class ReplicationMaster(Protocol):
         """Return the store to send the log of; None when the connection must be closed."""
 
     def note(self, position: int) -> None:
-        """Note that a slave has everything up to this log position."""
+        """Record that a slave has the log up to this position."""
 
     def forget(self, slave: SlaveConnection) -> None:
-        """Note that a connection is gone."""
+        """Remove a closed connection."""
 
 
 class SlaveConnection(asyncio.Protocol):
-    """Sends the log from where the first report says, and notes the reports that follow.
+    """Sends the log from the slave's first reported position on, and records its later reports.
 
     Attributes:
         address: of the slave, ``host:port``.
-        is_following: it has said where its log ends, and is being sent what it lacks.
+        is_following: True after the slave's first report.
     """
 
     def __init__(self, master: ReplicationMaster) -> None:
@@ -101,7 +101,7 @@ class SlaveConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._store is not None:
-            _log.info("slave %s is gone", self.address)
+            _log.info("slave %s disconnected", self.address)
         self._let_go()
 
     def pause_writing(self) -> None:
@@ -114,7 +114,7 @@ class SlaveConnection(asyncio.Protocol):
     # Called by the master.
 
     def pump(self) -> None:
-        """Send what the slave lacks, as much as it takes now."""
+        """Send the missing part of the log, as much as the slave accepts now."""
         store, transport = self._store, self._transport
         if store is None or transport is None or not self.is_following:
             return
@@ -134,7 +134,7 @@ class SlaveConnection(asyncio.Protocol):
         self._look_later(0.0)
 
     def close(self, reason: str) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._store is not None:
             _log.warning("slave %s: connection closed: %s", self.address, reason)
         self._let_go()
@@ -142,12 +142,10 @@ class SlaveConnection(asyncio.Protocol):
             self._transport.close()
 
     def _begin(self, store: MessageStore, position: int) -> None:
-        # A slave without a log is given the newest segment and what follows.
+        # A slave without a log gets the newest segment and what follows.
         self._next = position or store.last_segment_base
         self.is_following = True
-        _log.info(
-            "slave %s has the log up to %d and is sent it from %d on", self.address, position, self._next
-        )
+        _log.info("slave %s has the log up to %d and gets it from %d on", self.address, position, self._next)
         self._master.note(position)
         self.pump()
 

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Follower(asyncio.Protocol):
-    """Puts what comes into the store, and reports how far that is.
+    """Appends the received log to the store, and reports the position.
 
-    Changed from 4.9.4: it reports as soon as it is connected (there after 5 s), and gives up a master that
-    has been silent for ``haHousekeepingInterval`` (there by when it last reported itself).
+    Changed from 4.9.4: the slave reports as soon as it is connected; 4.9.4 does after 5 s. It closes the
+    connection if the master was silent for ``haHousekeepingInterval``; 4.9.4 measures from the slave's own
+    last report.
 
     Args:
-        on_arrivals: given the messages that can be read now.
+        on_arrivals: called with the messages that became readable.
 
     Attributes:
-        ended: done when the connection is gone, with the reason in a few words, or with an unexpected
-            exception.
+        ended: done when the connection is closed, with the reason in a few words or an unexpected exception.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Follower(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         if self.ended.done():
-            # Closed while it was connecting.
+            # ``close`` was called while connecting.
             self._transport.close()
             return
         try:
@@ -84,7 +84,7 @@ class Follower(asyncio.Protocol):
         self.close("the master closed the connection" if exc is None else str(exc))
 
     def close(self, reason: str) -> None:
-        """End the connection, or the attempt to make one."""
+        """Close the connection, or stop connecting."""
         if not self.ended.done():
             self.ended.set_result(reason)
         self._let_go()

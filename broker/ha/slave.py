@@ -1,4 +1,4 @@
-"""A slave while it runs: it finds its master, follows the log and copies the tables."""
+"""The slave's service: finds its master, follows the log and copies the tables."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _COPY_SECONDS: Final = 10.0
 
 
 class Slave:
-    """A ``BackgroundService``.
+    """Follows a master.
 
-    Changed from 4.9.4: a new address of the master's log ends what is done about the old one, connecting and
-    pausing included; there the old connection is kept for as long as it lasts.
+    Changed from 4.9.4: when the address of the master's log changes, the slave stops following the old
+    address at once, also while it connects or pauses. 4.9.4 keeps the old connection as long as it lasts.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class Slave:
         self._ha_address = config.ha_master_address or ""
         self._known = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        # Follows one address until it is cancelled, by a new address or together with the task above.
+        # Follows one address until a new address or the task above cancels it.
         self._following_one: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
-        # The last reason told, so that trying again every 5 s does not fill the log.
-        self._told = ""
+        # The last logged reason, so that a retry every 5 s does not fill the log.
+        self._logged = ""
 
     def on_master(self, address: str | None, ha_address: str | None) -> None:
-        """What a name server says of the master; None for both while there is none.
+        """Handle the master's addresses from a name server; both are None if it knows no master.
 
-        The log's address stays as it was, for the master may still be there (4.9.4 likewise).
+        Then the slave keeps the log's address, because the master may still be there (as in 4.9.4).
         """
         self._synchronize.master_address = address
         if ha_address and not self._config.ha_master_address and ha_address != self._ha_address:
@@ -72,14 +72,14 @@ class Slave:
             self._known.set()
 
     def begin(self, schedule: Schedule) -> None:
-        """Begin to follow, and to copy the tables."""
+        """Begin to follow the log and to copy the tables."""
         if self._ha_address:
             self._known.set()
         self._following = asyncio.get_running_loop().create_task(self._follow())
         schedule.every(_FIRST_COPY_SECONDS, _COPY_SECONDS, self._copy)
 
     async def close(self) -> None:
-        """Let go of the master."""
+        """Disconnect from the master."""
         tasks = [task for task in (self._following, self._copying) if task is not None]
         for task in tasks:
             task.cancel()
@@ -105,27 +105,27 @@ class Slave:
     async def _follow_at(self, address: str) -> None:
         while True:
             try:
-                self._tell(address, await self._follow_once(address))
+                self._log_failure(address, await self._follow_once(address))
             except (OSError, ValueError, RewindMQError) as error:
-                self._tell(address, str(error))
+                self._log_failure(address, str(error))
             except Exception as error:
-                self._tell(address, repr(error), error)
+                self._log_failure(address, repr(error), error)
             await self._runtime.timers.sleep(_RETRY_SECONDS)
 
-    def _tell(self, address: str, reason: str, unexpected: Exception | None = None) -> None:
-        if reason != self._told:
+    def _log_failure(self, address: str, reason: str, unexpected: Exception | None = None) -> None:
+        if reason != self._logged:
             _log.error("not following the log of %s: %s", address, reason, exc_info=unexpected)
-            self._told = reason
+            self._logged = reason
 
     async def _follow_once(self, address: str) -> str:
-        """Follow until that ends, and say why."""
+        """Follow until the connection ends; return the reason."""
         follower = self._new_follower()
         try:
             await self._check_master()
             host, port = parse_address(address)
             await connect_within(self._runtime, lambda: follower, host, port, _CONNECT_SECONDS)
             _log.info("following the log of %s from %d on", address, self._store.max_commit_log_offset)
-            self._told = ""
+            self._logged = ""
             return await follower.ended
         finally:
             follower.close("the broker stops, or the master is elsewhere")
@@ -134,12 +134,12 @@ class Slave:
         return Follower(self._runtime, self._config, self._store, self._on_arrivals)
 
     async def _check_master(self) -> None:
-        """Refuse a master with a shorter log; 4.9.4 goes on once it has grown as far, whatever it holds."""
+        """Refuse a master with a shorter log; 4.9.4 continues once that log is long enough."""
         end = self._store.max_commit_log_offset
         master_end = await self._synchronize.master_log_end()
         if master_end is not None and end > master_end:
             raise RewindMQError(
-                f"the log here goes to {end}, that of the master not as far: it has lost messages that are"
-                " still here. Nothing is copied and nothing is cut. Start this broker as the master,"
-                " or remove its store to begin anew"
+                f"this broker's log ends at {end}, the master's ends before: it has lost messages that"
+                " are still here. Nothing is copied and nothing is cut. Start this broker as the master,"
+                " or remove its store to begin again"
             )

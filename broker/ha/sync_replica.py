@@ -1,4 +1,4 @@
-"""Sends that are answered once a slave has them (SYNC_MASTER; 4.9.4 ``GroupTransferService``)."""
+"""Holds the responses to sends until a slave has them (SYNC_MASTER; 4.9.4 ``GroupTransferService``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewindmq.broker.ha.master import HaMaster
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.remoting.runtime import Cancellable, Timers
 
-# None when a slave has it, else what the sender is told.
+# None if a slave has the message, else the code for the sender.
 Replicated = Callable[[ResponseCode | None], None]
 
 
@@ -22,7 +22,7 @@ class _Waiter:
 
 
 class SyncReplica:
-    """Those who wait, in the order of their positions.
+    """The waiting sends, in the order of their positions.
 
     Args:
         timeout_seconds: how long a send waits (``slaveTimeout``), real seconds.
@@ -36,7 +36,7 @@ class SyncReplica:
         master.on_acknowledged = self._on_acknowledged
 
     def wait(self, position: int, done: Replicated) -> None:
-        """Call ``done`` once a slave has everything before ``position``; at once where none follows."""
+        """Call ``done`` when a slave has the log up to ``position``; at once if there is no slave."""
         if not self._master.is_slave_ok(position):
             done(ResponseCode.SLAVE_NOT_AVAILABLE)
             return
@@ -45,7 +45,7 @@ class SyncReplica:
         self._master.wake()
 
     def close(self) -> None:
-        """Forget who waits; they stay unanswered."""
+        """Drop the waiting sends; they get no response."""
         for waiter in self._waiting:
             waiter.timeout.cancel()
         self._waiting.clear()
@@ -57,5 +57,5 @@ class SyncReplica:
             waiter.done(None)
 
     def _on_timeout(self) -> None:
-        # All wait equally long, so the one that is late is the first.
+        # All waiters have the same timeout, so the first one is due.
         self._waiting.popleft().done(ResponseCode.FLUSH_SLAVE_TIMEOUT)

@@ -1,8 +1,8 @@
-"""The tables that a slave copies from its master (4.9.4 ``SlaveSynchronize``).
+"""Copies the master's tables to a slave (4.9.4 ``SlaveSynchronize``).
 
-Topics and groups become what the master has, when its version is another; offsets lie over those here; the
-delay levels' progress is written to the file that a master reads when it starts. Changed: epochs of fenced
-resets come with the offsets.
+The master's topics and groups replace the slave's if their data version differs. The master's offsets are
+merged into the slave's. The progress of the delay levels goes to the file that a master reads at its start.
+Changed: epochs of fenced resets come with the offsets.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _TIMEOUT_SECONDS: Final = 3.0
 
 
 class SlaveSynchronize:
-    """Asks the master and lays its answers over this broker's tables.
+    """Reads the master's tables and stores them in this broker's.
 
     Attributes:
-        master_address: where to ask, None while no name server knows a master.
+        master_address: the master's address, None if no name server knows a master.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class SlaveSynchronize:
         self._offsets = offsets
         self._delay_offsets = delay_offsets
         self.master_address: str | None = None
-        # What failed last time, so that each is told once.
+        # Tables whose last copy failed, so that each failure is logged once.
         self._failing: set[str] = set()
 
     async def copy_all(self) -> None:
-        """All four tables; one that cannot be had leaves the others alone."""
+        """Copy all four tables; a failure of one does not affect the others."""
         address = self.master_address
         if address is None or address == self._own_address:
             return
@@ -79,7 +79,7 @@ class SlaveSynchronize:
                 if what not in self._failing:
                     unexpected = None if isinstance(error, RewindMQError | OSError) else error
                     _log.error(
-                        "%s of master %s not copied, trying again: %s",
+                        "can not copy %s of master %s, will try again: %s",
                         *(what, address, error),
                         exc_info=unexpected,
                     )
@@ -88,10 +88,10 @@ class SlaveSynchronize:
                 self._failing.discard(what)
 
     async def master_log_end(self) -> int | None:
-        """Where the master's log ends, None where it does not say.
+        """Return the end of the master's log, or None if the response does not have it.
 
         Raises:
-            RewindMQError: it does not answer.
+            RewindMQError: if the master does not respond.
         """
         address = self.master_address
         if address is None:

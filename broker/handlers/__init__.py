@@ -1,4 +1,7 @@
-"""One module per request, its ``CODE``; each docstring says what of RocketMQ is kept, changed or refused."""
+"""Request handlers, one module per request code.
+
+Each module's docstring says which behaviour of RocketMQ its ``handle`` keeps, changes or refuses.
+"""
 
 from __future__ import annotations
 
@@ -18,5 +21,5 @@ HANDLERS: Final[Mapping[RequestCode, BrokerHandler]] = load_handlers(__name__, _
 
 
 def bind_handlers(context: BrokerContext) -> dict[int, Handler]:
-    """The table a server dispatches by; codes outside it are answered 3."""
+    """Return the server's dispatch table; the server answers a code outside it with 3."""
     return {code: partial(handler, context) for code, handler in HANDLERS.items()}

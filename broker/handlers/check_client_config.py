@@ -1,8 +1,10 @@
-"""46 CHECK_CLIENT_CONFIG: would this broker filter by a subscription's expression?
+"""CHECK_CLIENT_CONFIG (46): check that the broker can filter by a subscription's expression.
 
-Kept from 4.9.4 ``ClientManageProcessor#checkClientConfig``: tags are always fine, SQL92 is refused with 1
-unless enablePropertyFilter is on, and with 23 if the expression cannot be read. Changed: 23 says what is
-wrong with it; a type other than these is refused with 1 (RocketMQ: 23 without words). Refused: nothing else.
+Kept from 4.9.4 ``ClientManageProcessor#checkClientConfig``: tags always pass. SQL92 fails with 1 unless
+enablePropertyFilter is on, and with 23 if the expression does not parse.
+Changed: the remark of 23 says what is wrong. An unknown expression type fails with 1; RocketMQ returns 23
+without a remark.
+Refused: nothing else.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""306 CLEAN_EXPIRED_CONSUMEQUEUE: remove the queues that have no message left.
+"""CLEAN_EXPIRED_CONSUMEQUEUE (306): remove the queues whose messages have all expired.
 
-Kept from 4.9.4 ``DefaultMessageStore#cleanExpiredConsumerQueue``: the next message of such a queue gets
-offset 0, whatever its groups have stored; the schedule topic stays. Changed: so do the topics of half
-messages and their op records (there: half messages that come later lie before the progress of the check, and
-nobody is asked about them). Refused with 1: where the disk refuses.
+Kept from 4.9.4 ``DefaultMessageStore#cleanExpiredConsumerQueue``: the next message of a removed queue gets
+offset 0, whatever offsets its groups have stored. The queues of delayed messages stay.
+Changed: the queues of half messages and of op records stay, too. RocketMQ removes them; later half messages
+then lie before the stored progress of the check, so the broker never checks their transactions.
+Refused with 1: a request during which the disk fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""316 CLEAN_UNUSED_TOPIC: remove the queues of topics that are not configured any more.
+"""CLEAN_UNUSED_TOPIC (316): remove the queues of topics that no longer have a configuration.
 
 Kept from 4.9.4 ``DefaultMessageStore#cleanUnusedTopic``: the messages stay in the log until they expire.
-Changed: nothing. Refused with 1: where the disk refuses.
+Changed: nothing.
+Refused with 1: a request during which the disk fails.
 """
 
 from __future__ import annotations

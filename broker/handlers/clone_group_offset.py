@@ -1,13 +1,19 @@
-"""314 CLONE_GROUP_OFFSET: give one group the stored offsets of another.
+"""CLONE_GROUP_OFFSET (314): copy the stored offsets of one group to another.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#cloneGroupOffset``: the topic's queues of the destination are replaced
-as a whole, whatever it had there; success also where the source has nothing; a topic that is not here, or
-that the online source does not subscribe to (unless ``offline``), is passed over; members of the destination
-are not told, and overwrite it with their next commit. Marks of a server reset are neither copied nor taken
-away (5.3.3 as well). Without a topic nothing is copied, in all releases: RocketMQ goes through the topics of
-the source, but copies the one of the request each time. Changed: with ``cloneGroupOffsetOfAllTopics`` every
-topic of the source is copied then. Refused with 1, before anything is copied: a destination that was reset in
-fenced mode in the topic; a group name that none can have; more offsets than there may be.
+Kept from 4.9.4 ``AdminBrokerProcessor#cloneGroupOffset``:
+
+- The copy replaces all offsets that the destination has in the topic.
+- The request succeeds even if the source has no offsets.
+- The broker skips an unknown topic. It also skips a topic that the online source does not subscribe to,
+  unless ``offline`` is set.
+- The broker does not notify the destination's consumers, and their next commit overwrites the copy.
+- Marks of server-side resets stay as they are, as in 5.3.3.
+- A request without a topic copies nothing, in every release: RocketMQ iterates over the topics of the source,
+  but copies the request's topic each time.
+
+Changed: with ``cloneGroupOffsetOfAllTopics``, a request without a topic copies every topic of the source.
+Refused with 1, before anything is copied: a destination that was reset in fenced mode in the topic; an
+invalid group name; more offsets than the table can hold.
 """
 
 from __future__ import annotations
@@ -38,8 +44,9 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         if context.offsets.has_epochs(header.dest_group, topic):
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,
-                f"group {header.dest_group} was reset in fenced mode in topic {topic}, and is moved there by"
-                f" 222 with resetMode={ResetMode.FENCED} only; nothing is copied",
+                f"group {header.dest_group} was reset in fenced mode in topic {topic}; only"
+                f" INVOKE_BROKER_TO_RESET_OFFSET (222) with resetMode={ResetMode.FENCED} moves it there;"
+                " nothing is copied",
             )
     try:
         context.offsets.replace(header.dest_group, clones)
@@ -49,7 +56,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
 
 
 def _topics(context: BrokerContext, header: CloneGroupOffsetRequestHeader) -> list[str]:
-    """The topics to copy."""
+    """Return the topics to copy."""
     name = (header.topic or "").strip()
     if name:
         topics = [name]

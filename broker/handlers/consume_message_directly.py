@@ -1,10 +1,12 @@
-"""309 CONSUME_MESSAGE_DIRECTLY: have one consumer's listener take one message now.
+"""CONSUME_MESSAGE_DIRECTLY (309): hand one message to the listener of one consumer, at once.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#consumeMessageDirectly``: the record that the offset id names goes to
-the client, with this broker's name; the group's offsets stay as they are; 1 for a client that is not
-connected or older than 3.1.8, 207 after 10 s, though its listener may go on. Changed: an id that names no
-record is 1 (RocketMQ: a null pointer, also 1); asked on the client's newest connection; an answer in another
-codec than the asker's is translated. Refused: an answer that cannot be read, with 1.
+Kept from 4.9.4 ``AdminBrokerProcessor#consumeMessageDirectly``: the broker forwards the record that the
+offset id names, with the broker's name, to the client. The group's offsets stay as they are. The request
+fails with 1 if the client is not connected or older than 3.1.8, and with 207 after 10 s, although the
+listener may go on.
+Changed: an id that names no record fails with 1 (RocketMQ: a null pointer, also 1). The broker uses the
+client's newest connection. It translates a response whose serialization type differs from the request's.
+Refused with 1: a response of the client that does not decode.
 """
 
 from __future__ import annotations

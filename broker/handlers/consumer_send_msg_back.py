@@ -1,13 +1,19 @@
-"""36 CONSUMER_SEND_MSG_BACK: a group wants a message again later, or wants it among the dead letters.
+"""CONSUMER_SEND_MSG_BACK (36): store a message for retry, or among the dead letters of its group.
 
-Kept from 4.9.4 ``SendMessageProcessor#asyncConsumerSendMsgBack``: the message is read from the log again and
-stored for %RETRY%group with RETRY_TOPIC, ORIGIN_MESSAGE_ID, WAIT=false, one more reconsumeTimes and the delay
-level asked for (0: 3 + reconsumeTimes); for %DLQ%group when it was retried often enough or the level is
-negative; both topics are created and registered. No retry queues: success, and nothing is stored. Errors
-26, 16, and 1 ``look message by offset failed, <n>``. By release: 4.2.0 leaves a dead letter the delay of its
-last retry. Changed: a missing ``maxReconsumeTimes`` means the group's limit in 4.2.0 too (there: an error);
-a position inside a record is answered like one without a message (there: what follows is taken for a record).
-Refused: the position of a half message, which no consumer was given, as not found.
+Kept from 4.9.4 ``SendMessageProcessor#asyncConsumerSendMsgBack``:
+
+- The broker reads the message from the log and stores a copy in ``%RETRY%<group>``. The copy has RETRY_TOPIC,
+  ORIGIN_MESSAGE_ID, WAIT=false, one more reconsumeTimes, and the requested delay level (0 means
+  3 + reconsumeTimes).
+- The copy goes to ``%DLQ%<group>`` after the last retry, or if the level is negative.
+- The broker creates and registers both topics.
+- If the group has no retry queues, the request succeeds and the broker stores nothing.
+- Errors: 26, 16, and 1 ``look message by offset failed, <n>``.
+
+By release: in 4.2.0 a dead letter keeps the delay of its last retry.
+Changed: a missing ``maxReconsumeTimes`` means the group's limit in 4.2.0, too; RocketMQ fails there. A
+position inside a record fails like a position without a message; RocketMQ parses the bytes there as a record.
+Refused as not found: the position of a half message, because no consumer ever received it.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ from rewindmq.protocol.message.properties import (
 from rewindmq.protocol.message.record import RecordError, decode_record
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag, Perm, TopicSysFlag
 from rewindmq.protocol.names import TRANS_HALF_TOPIC, dlq_topic, faq_suffix, retry_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.text import java_hash
 from rewindmq.protocol.version import MQVersion
 
@@ -46,7 +52,7 @@ _FIRST_LEVEL: Final = 3
 _VISIBLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     header = request.decode_header(ConsumerSendMsgBackRequestHeader)
     group = _check(context, header)
     if group.retry_queue_nums <= 0:
@@ -70,11 +76,11 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         properties[DELAY] = str(header.delay_level or _FIRST_LEVEL + message.reconsume_times)
         target, queue_id = retry, context.runtime.random.randrange(group.retry_queue_nums)
     _put(context, message, target.topic_name, queue_id, properties)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))
 
 
 def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> SubscriptionGroupConfig:
-    """The group's settings, if it may send back here."""
+    """Return the group's settings, or raise if the group may not send messages back here."""
     group = context.groups.find(header.group)
     if group is None:
         raise RequestError(
@@ -97,7 +103,7 @@ def _dead_letter_topic(context: BrokerContext, group: str) -> TopicConfig:
 
 
 def _look(context: BrokerContext, offset: int) -> MessageExt:
-    """The message at a log position that somebody may have consumed."""
+    """Return the message at a log position, if a consumer may have received it."""
     record = context.store.look_message(offset)
     try:
         message = None if record is None else decode_record(record)
@@ -123,10 +129,10 @@ def _properties_of_copy(message: MessageExt) -> dict[str, str]:
 def _put(
     context: BrokerContext, message: MessageExt, topic: str, queue_id: int, properties: dict[str, str]
 ) -> None:
-    """Store the copy, delayed if its properties say so.
+    """Store the copy, delayed if its properties ask for it.
 
     Raises:
-        RequestError: 1, nothing was stored.
+        RequestError: 1 if the copy was not stored.
     """
     text = format_properties(properties)
     copy = StoredMessage(

@@ -1,7 +1,8 @@
-"""329 DELETE_EXPIRED_COMMITLOG: delete what is older than fileReservedTime without waiting for the hour.
+"""DELETE_EXPIRED_COMMITLOG (329): delete files older than fileReservedTime before the hour of deleteWhen.
 
 Kept from 4.9.4 ``DefaultMessageStore#executeDeleteFilesManually``: the next 20 runs of the clean task, 10 s
-apart, do it. Changed and refused: nothing.
+apart, delete the files.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

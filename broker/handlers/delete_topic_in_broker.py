@@ -1,8 +1,9 @@
-"""215 DELETE_TOPIC_IN_BROKER: forget a topic and remove its queues.
+"""DELETE_TOPIC_IN_BROKER (215): remove a topic's configuration and its queues.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#deleteTopic``: a topic that is not there succeeds; the name servers are
-not told, and what groups have consumed of it stays stored; the messages stay in the log until they expire.
-Changed: nothing. Refused with 1: names no topic can have, system topics, a slave, and where the disk refuses.
+Kept from 4.9.4 ``AdminBrokerProcessor#deleteTopic``: the request succeeds for an unknown topic. The broker
+does not tell the name servers, and keeps the groups' offsets. The messages stay in the log until they expire.
+Changed: nothing.
+Refused with 1: an invalid name, a system topic, a request to a slave, or one during which the disk fails.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.admin import DeleteTopicRequestHeader
 from rewindmq.protocol.names import check_not_system_topic, check_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
     name = request.decode_header(DeleteTopicRequestHeader).topic
     check_topic(name)
@@ -34,4 +35,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         context.store.cleaner.remove_unused_topics(context.topics.names)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))

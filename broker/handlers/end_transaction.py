@@ -1,13 +1,18 @@
-"""37 END_TRANSACTION: a producer says what became of its transaction.
+"""END_TRANSACTION (37): commit or roll back a producer's transaction.
 
-Kept from 4.9.4 ``EndTransactionProcessor``: commit writes the message under its own topic with a new offset
-and then an op record, rollback the op record alone; UNKNOW is not even answered, any other number is answered
-1 (``EndTransactionRequestHeader#checkFields``); codes and remarks; a second commit of the same half message
-writes it again. From 5.3.3 under v53: 604 after the message's own immunity, unless the producer was asked.
-From 4.2.0 under v42: the second record of a prepared one, in the same topic. Changed: a position where no
-half message starts is answered 1 ``Find prepared transaction message failed``, where RocketMQ takes
-whatever it finds there; v53 writes each op record at once and not up to 3 s later, so that a crash in between
-asks nobody again.
+Kept from 4.9.4 ``EndTransactionProcessor``:
+
+- A commit writes the message to its own topic, with a new offset, and then an op record. A rollback writes
+  the op record alone.
+- UNKNOW gets no response. Any other number fails with 1 (``EndTransactionRequestHeader#checkFields``).
+- A second commit of the same half message writes the message again.
+- Codes and remarks are RocketMQ's.
+
+Kept from 5.3.3 under v53: 604 after the immunity time that the message itself sets, unless the broker asked
+the producer. Kept from 4.2.0 under v42: the second record of a prepared message goes to the same topic.
+Changed: a position where no half message starts fails with 1 ``Find prepared transaction message failed``;
+RocketMQ uses any record there. v53 writes each op record at once; RocketMQ waits up to 3 s, and after a crash
+in that time it asks the producer again.
 Refused: nothing.
 """
 

@@ -1,7 +1,8 @@
-"""43 GET_ALL_CONSUMER_OFFSET: every stored offset, as a slave copies them.
+"""GET_ALL_CONSUMER_OFFSET (43): return every stored offset, for a slave to copy.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getAllConsumerOffset``: the table of consumerOffset.json. Changed: the
-epochs of fenced resets stand beside it, under a name that RocketMQ passes over. Refused: nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllConsumerOffset``: the table of consumerOffset.json.
+Changed: the response adds the epochs of fenced resets, in a field that RocketMQ ignores.
+Refused: nothing.
 """
 
 from __future__ import annotations

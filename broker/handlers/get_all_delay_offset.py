@@ -1,7 +1,7 @@
-"""45 GET_ALL_DELAY_OFFSET: how far each delay level has been delivered, as a slave copies it.
+"""GET_ALL_DELAY_OFFSET (45): return the progress of each delay level, for a slave to copy.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getAllDelayOffset``: the table as it is in memory. Changed and refused:
-nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllDelayOffset``: the table as it is in memory.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

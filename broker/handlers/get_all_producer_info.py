@@ -1,7 +1,7 @@
-"""328 GET_ALL_PRODUCER_INFO: every producer group with its members, as ``mqadmin producer`` lists them.
+"""GET_ALL_PRODUCER_INFO (328): return every producer group with its producers, for ``mqadmin producer``.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getAllProducerInfo`` and ``ProducerManager#getProducerTable``. Changed
-and refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#getAllProducerInfo`` and ``ProducerManager#getProducerTable``.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

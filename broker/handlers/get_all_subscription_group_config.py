@@ -1,6 +1,7 @@
-"""201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG: every consumer group's settings, as slaves and tools read them.
+"""GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201): return every consumer group's settings.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getAllSubscriptionGroup``: the groups with the version of their table.
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllSubscriptionGroup``: the response has the groups and the data
+version of their table.
 Changed and refused: nothing.
 """
 

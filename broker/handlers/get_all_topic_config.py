@@ -1,7 +1,8 @@
-"""21 GET_ALL_TOPIC_CONFIG: every topic and the version of the table, as a slave copies them.
+"""GET_ALL_TOPIC_CONFIG (21): return every topic and the table's data version, for a slave to copy.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getAllTopicConfig``: the topics as they are, whatever the broker's own
-permission. Changed and refused: nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getAllTopicConfig``: the broker's own permission does not limit the
+topics'.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

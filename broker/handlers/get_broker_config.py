@@ -1,8 +1,10 @@
-"""26 GET_BROKER_CONFIG: the configuration as it counts now, as lines of a property file.
+"""GET_BROKER_CONFIG (26): return the configuration in effect, as lines of a property file.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getBrokerConfig``: every key with its value, and the version as JSON
-text. Changed: keys that this broker does not have are not listed; the version is that of the topics, which
-every change renews. Refused: nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getBrokerConfig``: every key with its value, and the data version as
+JSON.
+Changed: the response has only the keys of this broker. The data version is that of the topics, which every
+change of the configuration renews.
+Refused: nothing.
 """
 
 from __future__ import annotations

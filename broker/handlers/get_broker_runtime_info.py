@@ -1,9 +1,11 @@
-"""28 GET_BROKER_RUNTIME_INFO: counters and rates, as clusterList and brokerStatus read them.
+"""GET_BROKER_RUNTIME_INFO (28): return counters and rates, for clusterList and brokerStatus.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys the tools read (docs/spec/protocol.md
-5.9), under both spellings of getTransferedTps. Changed: there are no thread pools, so queue sizes and waiting
-times are 0, and capacities are not listed; nor are latencies, which nothing measures; the earliest message's
-time is told at once, not from 8 MiB on (4.x). Refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#getBrokerRuntimeInfo``: the keys that the tools read
+(docs/spec/protocol.md 5.9), with both spellings of getTransferedTps.
+Changed: this broker has no thread pools, so queue sizes and waiting times are 0 and capacities are missing.
+It does not measure latencies, so they are missing, too. It reports the earliest message's time at once; 4.x
+does from 8 MiB on.
+Refused: nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         **_store(context),
         **dict.fromkeys((*_QUEUES, *context.profile.runtime_queues), 0),
     }
-    if context.profile.tells_active:
+    if context.profile.reports_active:
         table["brokerActive"] = "false" if context.config.is_slave else "true"
     body = KVTable({key: str(table[key]) for key in sorted(table)})
     return RemotingCommand(ResponseCode.SUCCESS, body=body)
@@ -94,13 +96,13 @@ def _store(context: BrokerContext) -> dict[str, object]:
 
 
 def _size(count: int) -> str:
-    """Bytes as ``MixAll#humanReadableByteCount`` words them."""
+    """Return a number of bytes in the format of ``MixAll#humanReadableByteCount``."""
     power = (max(count, 1).bit_length() - 1) // 10
     return f"{count / 1_024**power:.1f} {_UNITS[power]}" if power else f"{count} B"
 
 
 def _duration(milliseconds: int) -> str:
-    """As ``StoreStatsService#getFormatRuntime`` words it."""
+    """Return a duration in the format of ``StoreStatsService#getFormatRuntime``."""
     seconds = milliseconds // 1_000
     days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
     return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]"

@@ -1,6 +1,6 @@
-"""203 GET_CONSUMER_CONNECTION_LIST: a group's members and subscriptions.
+"""GET_CONSUMER_CONNECTION_LIST (203): return the consumers and the subscriptions of a group.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerConnectionList``: 206 for a group without members.
+Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerConnectionList``: 206 for a group without consumers.
 Changed and refused: nothing.
 """
 

@@ -1,7 +1,7 @@
-"""38 GET_CONSUMER_LIST_BY_GROUP: client ids of a group's members.
+"""GET_CONSUMER_LIST_BY_GROUP (38): return the client ids of a group's consumers.
 
-Kept from 4.9.4 ``ConsumerManageProcessor#getConsumerListByGroup``: 1 for a group without members. Changed and
-refused: nothing.
+Kept from 4.9.4 ``ConsumerManageProcessor#getConsumerListByGroup``: 1 for a group without consumers.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

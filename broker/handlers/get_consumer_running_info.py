@@ -1,9 +1,11 @@
-"""307 GET_CONSUMER_RUNNING_INFO: what one consumer is doing, asked of itself.
+"""GET_CONSUMER_RUNNING_INFO (307): return what one consumer reports about itself.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerRunningInfo``: the request goes on to the client as it came,
-its answer comes back as it is; 1 for a client that is not connected or older than 3.1.8, 207 after 10 s.
-Changed: asked on the client's newest connection; an answer in another codec than the asker's is translated.
-Refused: an answer that cannot be read, with 1.
+Kept from 4.9.4 ``AdminBrokerProcessor#getConsumerRunningInfo``: the broker forwards the request to the
+client, and the client's response to the sender, both unchanged. The request fails with 1 if the client is not
+connected or older than 3.1.8, and with 207 after 10 s.
+Changed: the broker uses the client's newest connection. It translates a response whose serialization type
+differs from the request's.
+Refused with 1: a response of the client that does not decode.
 """
 
 from __future__ import annotations

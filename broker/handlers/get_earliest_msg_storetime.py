@@ -1,7 +1,7 @@
-"""32 GET_EARLIEST_MSG_STORETIME: when the first message still kept of a queue was stored.
+"""GET_EARLIEST_MSG_STORETIME (32): return the store time of a queue's first retained message.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getEarliestMsgStoretime``: -1 where there is none. Changed and refused:
-nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getEarliestMsgStoretime``: -1 for an empty queue.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

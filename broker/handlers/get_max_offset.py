@@ -1,7 +1,8 @@
-"""30 GET_MAX_OFFSET: one past the last message of a queue.
+"""GET_MAX_OFFSET (30): return the offset after a queue's last message.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getMaxOffset``: 0 for an empty or unknown queue. Changed and
-refused: nothing; ``committed`` (5.x) makes no difference here, since every message in the queue is.
+Kept from 4.9.4 ``AdminBrokerProcessor#getMaxOffset``: 0 for an empty or unknown queue.
+Changed and refused: nothing. ``committed`` (5.x) has no effect, because every message in a queue is committed
+here.
 """
 
 from __future__ import annotations

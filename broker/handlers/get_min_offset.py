@@ -1,7 +1,7 @@
-"""31 GET_MIN_OFFSET: the first message of a queue that is still kept.
+"""GET_MIN_OFFSET (31): return the offset of a queue's first retained message.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#getMinOffset``: 0 for an empty or unknown queue. Changed and refused:
-nothing.
+Kept from 4.9.4 ``AdminBrokerProcessor#getMinOffset``: 0 for an empty or unknown queue.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

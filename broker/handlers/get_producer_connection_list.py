@@ -1,7 +1,7 @@
-"""204 GET_PRODUCER_CONNECTION_LIST: a producer group's members.
+"""GET_PRODUCER_CONNECTION_LIST (204): return the producers of a group.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getProducerConnectionList``: 1 for a group without members. Changed and
-refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#getProducerConnectionList``: 1 for a group without producers.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""352 GET_SUBSCRIPTIONGROUP_CONFIG: the settings of one consumer group.
+"""GET_SUBSCRIPTIONGROUP_CONFIG (352): return the settings of one consumer group.
 
-Kept from 5.5.0 ``AdminBrokerProcessor#getSubscriptionGroup``: a group that is not there is created where the
-broker may create groups; 26 where it may not. Changed: served whatever the release imitated, where 4.x
-answers 3. Refused: nothing.
+Kept from 5.5.0 ``AdminBrokerProcessor#getSubscriptionGroup``: the broker creates an unknown group if it may
+create groups. Otherwise the request fails with 26.
+Changed: every profile serves the request; 4.x returns 3.
+Refused: nothing.
 """
 
 from __future__ import annotations

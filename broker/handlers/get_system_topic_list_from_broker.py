@@ -1,7 +1,8 @@
-"""305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER: the names that no application may use for a topic.
+"""GET_SYSTEM_TOPIC_LIST_FROM_BROKER (305): return the names that applications must not use for topics.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#getSystemTopicListFromBroker``: the topics need not be there. Changed:
-sorted. Refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#getSystemTopicListFromBroker``: the topics need not exist.
+Changed: the names are sorted.
+Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""351 GET_TOPIC_CONFIG: the settings of one topic.
+"""GET_TOPIC_CONFIG (351): return the settings of one topic.
 
-Kept from 5.5.0 ``AdminBrokerProcessor#getTopicConfig``: 17 for a topic that is not here. Its tools ask so in
-topicStatus and consumerProgress, the Dashboard before every message it sends. Changed: served whatever the
-release imitated, where 4.x answers 3; ``lo`` is ignored, as there are no logical queues. Refused: nothing.
+Kept from 5.5.0 ``AdminBrokerProcessor#getTopicConfig``: 17 for an unknown topic. The tools of 5.5.0 send this
+request in topicStatus and consumerProgress; its Dashboard sends one before every message.
+Changed: every profile serves the request; 4.x returns 3. ``lo`` has no effect, because there are no logical
+queues.
+Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""202 GET_TOPIC_STATS_INFO: bounds and last store time of each of a topic's write queues.
+"""GET_TOPIC_STATS_INFO (202): return the bounds and the last store time of each write queue of a topic.
 
 Kept from 4.9.4 ``AdminBrokerProcessor#getTopicStatsInfo``: 17 for an unknown topic, time 0 for an empty
-queue. Changed and refused: nothing.
+queue.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

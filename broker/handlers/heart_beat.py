@@ -1,10 +1,12 @@
-"""34 HEART_BEAT: a client says which groups it produces and consumes for.
+"""HEART_BEAT (34): register the groups for which a client produces and consumes.
 
-Kept from 4.9.4 ``ClientManageProcessor#heartBeat``: creates group and %RETRY% topic, registers both under the
-connection, announces a change (40) to every member, the new one included. Changed: requests to this client
-travel in the codec of its heartbeat from now on; ``withoutSub`` (5.x) keeps the subscriptions; a client that
-tells its time scale is told the broker's. Refused: a group outside RocketMQ's character table, with 1 and
-without registering anything; one group too many, with 1.
+Kept from 4.9.4 ``ClientManageProcessor#heartBeat``: the broker creates the group and its %RETRY% topic, and
+registers both under the connection. It sends a change to every consumer of the group, the new one included
+(NOTIFY_CONSUMER_IDS_CHANGED, 40).
+Changed: later requests to this client use the serialization type of the heartbeat. ``withoutSub`` (5.x) keeps
+the subscriptions. If the client sends its time scale, the response has the broker's.
+Refused with 1: a group name outside RocketMQ's character table, before anything is registered; one group more
+than the table can hold.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.client import TIME_SCALE
 from rewindmq.protocol.message.sysflag import TopicSysFlag
 from rewindmq.protocol.names import check_group, retry_topic
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.HEART_BEAT
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     heartbeat = decode_body(request, HeartbeatData)
     for consumer in heartbeat.consumer_data_set:
         check_group(consumer.group_name)
@@ -47,11 +49,11 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     response = RemotingCommand(ResponseCode.SUCCESS)
     if TIME_SCALE in request.ext:
         response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))
-    return response
+    return context.table_flush.answer(response)
 
 
 def _prepare_group(context: BrokerContext, consumer: ConsumerData) -> bool:
-    """See to the group's settings and retry topic; True when its changes are to be announced."""
+    """Create the group and its retry topic if needed; return True if the broker announces its changes."""
     group = context.groups.find(consumer.group_name)
     if group is None:
         return True

@@ -1,11 +1,12 @@
-"""223 INVOKE_BROKER_TO_GET_CONSUMER_STATUS: the offsets that a group's consumers have in memory.
+"""INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223): return the offsets that a group's consumers have in memory.
 
-Kept from 4.9.4 ``Broker2Client#getConsumeStatus``: 1 for a group without members, and for one with a member
-older than 3.0.7; each member is asked (221) with 5 s to answer; who does not answer is left out. Changed: the
-members are asked at the same time, so that one that hangs does not use up the patience of whoever asks;
-``clientAddr``, which RocketMQ compares with client ids only, may be a client's address too. Refused with 1,
-where RocketMQ answers an empty table: a ``clientAddr`` that nobody has, and (207 after 5 s) when nobody has
-answered.
+Kept from 4.9.4 ``Broker2Client#getConsumeStatus``: the request fails with 1 for a group without consumers,
+and for a group with a consumer older than 3.0.7. The broker sends GET_CONSUMER_STATUS_FROM_CLIENT (221) to
+each consumer, which has 5 s to respond. The result omits consumers that do not respond.
+Changed: the broker asks all consumers at the same time, so one that hangs does not delay the response.
+``clientAddr``, which RocketMQ compares with client ids only, may also be a client's address.
+Refused, where RocketMQ returns an empty table: a ``clientAddr`` that matches no consumer (1), and a request
+to which no consumer responds (1, or 207 after 5 s).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CODE: Final = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
 
 _log = logging.getLogger(__name__)
 
-# Broker2Client's bound, seconds; not scaled.
+# Broker2Client's timeout, seconds; not scaled.
 _TIMEOUT: Final = 5.0
 
 
@@ -39,11 +40,11 @@ def handle(
     context: BrokerContext, connection: Connection, request: RemotingCommand
 ) -> Awaitable[RemotingCommand]:
     header = request.decode_header(GetConsumerStatusRequestHeader)
-    return _ask_all(_members(context, header), header)
+    return _ask_all(_consumers(context, header), header)
 
 
-def _members(context: BrokerContext, header: GetConsumerStatusRequestHeader) -> list[ClientChannel]:
-    """Who is to be asked."""
+def _consumers(context: BrokerContext, header: GetConsumerStatusRequestHeader) -> list[ClientChannel]:
+    """Return the consumers to ask."""
     group = context.consumers.find(header.group)
     if group is None:
         raise RequestError(
@@ -66,30 +67,37 @@ def _members(context: BrokerContext, header: GetConsumerStatusRequestHeader) -> 
 
 
 async def _ask_all(
-    members: Sequence[ClientChannel], header: GetConsumerStatusRequestHeader
+    consumers: Sequence[ClientChannel], header: GetConsumerStatusRequestHeader
 ) -> RemotingCommand:
-    outcomes = await asyncio.gather(*(_ask(member, header) for member in members), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(_ask(consumer, header) for consumer in consumers), return_exceptions=True
+    )
     table: dict[str, dict[MessageQueue, int]] = {}
     failure: RewindMQError | None = None
-    for member, outcome in zip(members, outcomes, strict=True):
+    for consumer, outcome in zip(consumers, outcomes, strict=True):
         if isinstance(outcome, RewindMQError):
-            _log.warning("221 to %s of group %s: %s", member.client_id, header.group, outcome)
+            _log.warning(
+                "GET_CONSUMER_STATUS_FROM_CLIENT (221) to %s of group %s failed: %s",
+                consumer.client_id,
+                header.group,
+                outcome,
+            )
             failure = outcome
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
-            table[member.client_id] = outcome
+            table[consumer.client_id] = outcome
     if not table and failure is not None:
         is_late = isinstance(failure, RequestTimeoutError)
         raise RequestError(
             ResponseCode.CONSUME_MSG_TIMEOUT if is_late else ResponseCode.SYSTEM_ERROR,
-            f"no consumer of group <{header.group}> has told its offsets: {failure}",
+            f"no consumer of group <{header.group}> has sent its offsets: {failure}",
         )
     return RemotingCommand(ResponseCode.SUCCESS, body=GetConsumerStatusBody(consumer_table=table))
 
 
-async def _ask(member: ClientChannel, header: GetConsumerStatusRequestHeader) -> dict[MessageQueue, int]:
+async def _ask(consumer: ClientChannel, header: GetConsumerStatusRequestHeader) -> dict[MessageQueue, int]:
     question = GetConsumerStatusRequestHeader(header.topic, header.group)
     command = RemotingCommand(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, question)
-    answer = (await member.connection.invoke(command, _TIMEOUT)).require_success()
+    answer = (await consumer.connection.invoke(command, _TIMEOUT)).require_success()
     return decode_body(answer, GetConsumerStatusBody).message_queue_table

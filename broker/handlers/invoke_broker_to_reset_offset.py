@@ -1,13 +1,19 @@
-"""222 INVOKE_BROKER_TO_RESET_OFFSET: rewind (or move on) a group in a topic.
+"""INVOKE_BROKER_TO_RESET_OFFSET (222): move a group to another offset in a topic, back or forth.
 
-Kept from 4.9.4 ``Broker2Client#resetOffset`` under mode ``classic`` (docs/spec/reset.md D.2, D.3): the order
-topic, offsets, online members; one queue without a stored offset fails all; 220 goes oneway to each member in
-order of registration, and those before a member that is too old have it when the request fails; the offsets
-stored here stay as they are. Kept from 5.3.3 under mode ``server``: D.9, as a whole. Changed: the mode is the
-broker's ``resetMode``, or the request's own, and the answer names it; under v53 an unknown topic is 17; mode
-``fenced`` is ours. Refused with 1: all but ``classic`` at a slave; a mode that there is not; ``queueId`` >= 0
-in classic mode, which 4.9.4 would take for a reset of the whole topic; ``classic`` and ``server`` for a group
-that was reset in fenced mode.
+Kept from 4.9.4 ``Broker2Client#resetOffset`` in mode ``classic`` (docs/spec/reset.md D.2, D.3):
+
+- The broker checks the topic, then the offsets, then the online consumers. One queue without a stored offset
+  fails the whole request.
+- RESET_CONSUMER_CLIENT_OFFSET (220) goes oneway to each consumer in order of registration. If a consumer is
+  too old, the request fails, but the consumers before it have received their notification.
+- The broker's stored offsets stay as they are.
+
+Kept from 5.3.3 in mode ``server``: D.9, as a whole.
+Changed: the mode is the broker's ``resetMode`` or the request's own, and the response names it. Under v53 an
+unknown topic fails with 17. Mode ``fenced`` is RewindMQ's own.
+Refused with 1: every mode except ``classic`` at a slave; an unknown mode; ``queueId`` >= 0 in classic mode,
+which 4.9.4 would take for a reset of the whole topic; ``classic`` and ``server`` for a group that was reset
+in fenced mode.
 """
 
 from __future__ import annotations

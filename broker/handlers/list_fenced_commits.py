@@ -1,7 +1,7 @@
-"""190001 LIST_FENCED_COMMITS: the commits that fenced resets have overtaken, which were not stored.
+"""LIST_FENCED_COMMITS (190001): return the commits that the broker refused because of a fenced reset.
 
-RewindMQ's own, far from RocketMQ's codes. Kept in memory: the newest 1,000, with the total since the broker
-started. Refused: nothing.
+RewindMQ's own request; its number is far from RocketMQ's. Kept in memory: the newest 1,000 commits, and their
+total since the broker started. Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""361 LITE_PULL_MESSAGE: what lite pull consumers of 5.x send instead of 11.
+"""LITE_PULL_MESSAGE (361): the pull request of 5.x's lite pull consumers.
 
-Kept from 5.3.3 ``PullMessageProcessor``: handled as 11, see ``pull_message``; ``litePullMessageEnable`` false
-refuses it with 16. Changed: served in every profile, while brokers before 5.0.0 answer 3. Refused: as 11.
+Kept from 5.3.3 ``PullMessageProcessor``: handled as PULL_MESSAGE (11), see ``pull_message``. It fails with 16
+if ``litePullMessageEnable`` is false.
+Changed: every profile serves the request; brokers before 5.0.0 return 3.
+Refused: what PULL_MESSAGE refuses.
 """
 
 from __future__ import annotations

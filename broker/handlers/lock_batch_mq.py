@@ -1,13 +1,15 @@
-"""41 LOCK_BATCH_MQ: an orderly consumer takes queues for itself, or refreshes its locks.
+"""LOCK_BATCH_MQ (41): lock queues for an orderly consumer, or refresh its locks.
 
 Kept (docs/spec/broker.md B.15) from 4.9.4 ``AdminBrokerProcessor#lockBatchMQ`` and ``RebalanceLockManager``:
-a queue is granted when it is free, the client's own, or was not refreshed for more than 60 s; the answer
-names what the client holds now; the broker does not check that the client belongs to the group, or that topic
-and queue exist. Kept from 5.3.3: ``onlyThisBroker`` makes no difference while ``lockInStrictMode`` is off,
-which is the default; the strict mode, which asks the replicas too, is left out with them. Changed: at most
-``MAX_QUEUE_LOCKS`` locks, then none is granted to a queue that has none; expired ones are forgotten.
-Refused: names outside RocketMQ's character table, and client ids and broker names over
-``MAX_CLIENT_ID_LENGTH`` characters, with 1, since they would be kept.
+the broker grants a queue that is free, that the client holds already, or whose lock was not refreshed for
+more than 60 s. The response lists what the client holds now. The broker does not check that the client
+belongs to the group, or that topic and queue exist. Kept from 5.3.3: ``onlyThisBroker`` has no effect while
+``lockInStrictMode`` is off, which is the default. RewindMQ has no strict mode, in which 5.3.3 also asks the
+replicas.
+Changed: the broker holds at most ``MAX_QUEUE_LOCKS`` locks; beyond that it locks no further queue. It removes
+expired locks.
+Refused with 1, because the broker would store them: names outside RocketMQ's character table; client ids and
+broker names over ``MAX_CLIENT_ID_LENGTH`` characters.
 """
 
 from __future__ import annotations

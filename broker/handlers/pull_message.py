@@ -1,12 +1,14 @@
-"""11 PULL_MESSAGE: messages of one queue from an offset on, held when there are none yet.
+"""PULL_MESSAGE (11): return a queue's messages from an offset on; suspend the pull if there are none yet.
 
-Kept from 4.9.4 ``PullMessageProcessor``: order of the gates, status to code, the four reply fields on 0, 19,
-20 and 21, the piggy-backed commit on the first pass only, the OFFSET_MOVED_EVENT message (not under v53);
-from 5.3.3 that the first pull after a server reset is answered 21 (docs/spec/reset.md D.9). Changed: pulls
-woken by an arrival run after all messages of that read are stored; a pull of another epoch than the queue's
-is answered 21, its commit fenced; a bad SQL92 expression in the pull itself is refused with 23. Refused:
-SQL92 filters with 1 unless enablePropertyFilter is on; class filters with 1; ``maxMsgBytes`` (5.x) is not
-looked at.
+Kept from 4.9.4 ``PullMessageProcessor``: the order of the checks; the mapping of status to code; the four
+response fields on 0, 19, 20 and 21; the commit in the pull, on its first pass only; the OFFSET_MOVED_EVENT
+message (not under v53). Kept from 5.3.3: the first pull after a server-side reset fails with 21
+(docs/spec/reset.md D.9).
+Changed: messages that arrive in one read from the network wake suspended pulls after all of them are stored.
+A pull of another epoch than the queue's fails with 21, and its commit is fenced. A bad SQL92 expression in
+the pull itself fails with 23.
+Refused with 1: SQL92 filters unless enablePropertyFilter is on; class filters. The broker ignores
+``maxMsgBytes`` (5.x).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""321 QUERY_CONSUME_QUEUE: entries of a consume queue as they are stored.
+"""QUERY_CONSUME_QUEUE (321): return the stored entries of a ConsumeQueue.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeQueue``: 1 for a queue that never had a message, the remark
-of a success, the subscription of the group named, and what filters for it. Changed: an index outside the
-queue is answered 1, where RocketMQ answers success without a body, on which its own tool breaks; one answer
-has at most ``MAX_CONSUME_QUEUE_ENTRIES``. Refused: nothing; there are no extended entries to evaluate.
+Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeQueue``: 1 for a queue that never had a message; the remark
+of a success; the subscription of the named group and its filter.
+Changed: an index outside the queue fails with 1; RocketMQ succeeds without a body, which breaks its own tool.
+A response has at most ``MAX_CONSUME_QUEUE_ENTRIES`` entries.
+Refused: nothing; there are no extended entries to evaluate.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         text = f"Index {index} of {queue_id}@{topic} is not exist!"
         raise RequestError(ResponseCode.SYSTEM_ERROR, text)
     count = min(max(header.count, 0), MAX_CONSUME_QUEUE_ENTRIES)
-    units = (store.unit(topic, queue_id, at) for at in range(index, min(end, index + count)))
-    body = QueryConsumeQueueResponseBody([ConsumeQueueData(*unit) for unit in units if unit], first, end)
+    entries = (store.unit(topic, queue_id, at) for at in range(index, min(end, index + count)))
+    body = QueryConsumeQueueResponseBody([ConsumeQueueData(*entry) for entry in entries if entry], first, end)
     if header.consumer_group is not None:
         _add_subscription(context, header.consumer_group, topic, body)
     return RemotingCommand(ResponseCode.SUCCESS, body=body, remark=_REMARK)
@@ -57,7 +58,7 @@ def _add_subscription(
 
 
 def _filter_of(group: str, subscription: SubscriptionData) -> dict[str, object] | None:
-    # Nothing is kept for tags.
+    # RocketMQ keeps no filter data for tags.
     if subscription.expression_type in (None, EXPRESSION_TAG):
         return None
     return {

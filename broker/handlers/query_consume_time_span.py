@@ -1,8 +1,10 @@
-"""303 QUERY_CONSUME_TIME_SPAN: the store times a topic's queues span, and the one a group has come to.
+"""QUERY_CONSUME_TIME_SPAN (303): return the store times that a topic's queues span, and a group's position.
 
-Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeTimeSpan``: every write queue, 17 for an unknown topic, -1
-where there is no message, the delay counted from the next message to consume. Changed: a group without an
-offset is as late as the queue's first message, where RocketMQ counts from 1970. Refused: nothing.
+Kept from 4.9.7 ``AdminBrokerProcessor#queryConsumeTimeSpan``: every write queue; 17 for an unknown topic; -1
+for an empty queue. The delay counts from the next message to consume.
+Changed: for a group without an offset the delay counts from the queue's first message; RocketMQ counts from
+1970.
+Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""14 QUERY_CONSUMER_OFFSET: where a group stands in a queue.
+"""QUERY_CONSUMER_OFFSET (14): return a group's stored offset in a queue.
 
-Kept (docs/spec/broker.md B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset,
-0 while the queue's first message is there and still in memory, else 22; while a mark of a server reset waits,
-its offset (docs/spec/reset.md D.9). Changed: after a fenced reset the answer has its epoch, and the
-connection may go on from there; where the disk fails, the connection is closed, since clients of 4.x take any
-refusal for "no offset" and may go on at the end. Refused: nothing.
+Kept (docs/spec/broker.md B.9; ``ConsumerManageProcessor`` of the profile's release): without a stored offset
+the response is 0 if the queue's first message is retained and still in memory, otherwise 22. Until a pull
+consumes the mark of a server-side reset, the response is the mark's offset (docs/spec/reset.md D.9).
+Changed: after a fenced reset the response has the queue's epoch, and the connection may commit in it. If the
+disk fails, the broker closes the connection: clients of 4.x take any error for "no offset" and may start at
+the end.
+Refused: nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def handle(
         try:
             offset = _offset_of_new_group(context, header)
         except OSError as error:
-            _log.error("offset of group %s not read: %s", header.consumer_group, error)
+            _log.error("can not read the offset of group %s: %s", header.consumer_group, error)
             connection.close("its request failed on the disk")
             return None
     if context.runtime.probe is not None:

@@ -1,9 +1,10 @@
-"""12 QUERY_MESSAGE: messages by key and store time.
+"""QUERY_MESSAGE (12): return messages by key and store time.
 
-Kept from 4.9.4 ``QueryMessageProcessor#queryMessage``: at most 64 records, 32 with the unique-key flag; other
-keys of the same hash come along, and 22 says that there is nothing. Changed: the index is written when it is
-asked for (``index_service``), so the first query after many messages takes its time, in small steps between
-which other requests are served; a record posted twice is sent once; what a frame cannot carry is left out.
+Kept from 4.9.4 ``QueryMessageProcessor#queryMessage``: at most 64 records, or 32 with the unique-key flag.
+Records of other keys with the same hash are included. 22 means that there are none.
+Changed: the broker writes the index when a query needs it (``index.service``). The first query after many
+messages therefore takes long, but in small steps, between which the broker serves other requests. The
+response has a record once even if it is indexed twice, and omits records that do not fit into a frame.
 Refused: nothing.
 """
 
@@ -21,7 +22,7 @@ CODE: Final = RequestCode.QUERY_MESSAGE
 
 # BrokerConfig.defaultQueryMaxNum, MessageStoreConfig.defaultQueryMaxNum.
 _UNIQUE_KEY_MAX_NUM: Final = 32
-# Messages posted to the index in one turn of the event loop: some milliseconds.
+# Messages indexed in one turn of the event loop: some milliseconds.
 _STEP: Final = 256
 
 

@@ -1,7 +1,9 @@
-"""300 QUERY_TOPIC_CONSUME_BY_WHO: the groups that consume a topic.
+"""QUERY_TOPIC_CONSUME_BY_WHO (300): return the groups that consume a topic.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#queryTopicConsumeByWho``: groups online that subscribe it, and groups
-that have offsets for it. Changed: sorted. Refused: nothing; an unknown topic has no groups.
+Kept from 4.9.4 ``AdminBrokerProcessor#queryTopicConsumeByWho``: online groups that subscribe to the topic,
+and groups that have offsets in it.
+Changed: the names are sorted.
+Refused: nothing; an unknown topic has no groups.
 """
 
 from __future__ import annotations

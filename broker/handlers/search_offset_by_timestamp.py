@@ -1,7 +1,8 @@
-"""29 SEARCH_OFFSET_BY_TIMESTAMP: the offset of the message stored at a time.
+"""SEARCH_OFFSET_BY_TIMESTAMP (29): return the offset of the message stored at a time.
 
 Kept (docs/spec/broker.md B.10): the nearest message up to 5.1.0, ``boundaryType`` LOWER or UPPER under v53; 0
-for an empty or unknown queue. Changed and refused: nothing.
+for an empty or unknown queue.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CODE: Final = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(SearchOffsetRequestHeader)
-    # Whatever is not UPPER is LOWER, as BoundaryType#getType reads it.
+    # Every value except UPPER means LOWER, as in BoundaryType#getType.
     is_upper = (header.boundary_type or "").lower() == Boundary.UPPER.value
     offset = context.store.search_offset(
         header.topic,

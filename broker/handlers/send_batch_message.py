@@ -1,9 +1,11 @@
-"""320 SEND_BATCH_MESSAGE: store several messages of one topic, all or none.
+"""SEND_BATCH_MESSAGE (320): store several messages of one topic, all or none.
 
-Kept from 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``: a record and an id for each message, 13 for
-retry topics. Changed: a message's own property wins over the batch's of the same name; it is a batch without
-the header's flag, too. Refused with 13: half messages, DELAY levels, inner batches (5.x), a body whose
-lengths do not add up, an empty batch.
+Kept from 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``: a record and an id for each message; 13 for
+retry topics.
+Changed: a message's own property wins over the batch's property of the same name. The request is a batch even
+without the header's flag.
+Refused with 13: half messages, DELAY levels, inner batches (5.x), a body whose lengths do not add up, an
+empty batch.
 """
 
 from __future__ import annotations
@@ -15,12 +17,10 @@ from rewindmq.broker.handlers.shared.send_request import answer_send
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.SEND_BATCH_MESSAGE
 
 
-def handle(
-    context: BrokerContext, connection: Connection, request: RemotingCommand
-) -> RemotingCommand | None:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     return answer_send(context, connection, request, SendMessageRequestHeaderV2, is_batch=True)

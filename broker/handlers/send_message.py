@@ -1,11 +1,12 @@
-"""10 SEND_MESSAGE: store one message; header with long names.
+"""SEND_MESSAGE (10): store one message; the header has long field names.
 
-Kept from 4.9.4 ``SendMessageProcessor``: order of the checks, auto-creation from TBW102, WAIT dropped and
-CLUSTER added, answers 10 when the disk is late; ``batch`` = true makes it a 320. From 5.3.3: WAIT stays,
-MSG_REGION and TRACE_ON are added, and a UNIQ_KEY where there is none, which the answer names. Changed: the
-consume queue has the message before the answer; one without body is stored, at which 5.3.3 fails. Half
-messages and delays: ``transaction/half``, ``delay/hook``. Refused with 13: inner batches (5.x);
-transaction bits without TRAN_MSG=true (v49, v53).
+Kept from 4.9.4 ``SendMessageProcessor``: the order of the checks; auto-creation from TBW102; WAIT is removed
+and CLUSTER added; 10 if the disk is late; ``batch`` = true makes the request a SEND_BATCH_MESSAGE (320). Kept
+from 5.3.3: WAIT stays. The broker adds MSG_REGION and TRACE_ON, and a UNIQ_KEY if there is none, which the
+response names.
+Changed: the message is in the ConsumeQueue before the response. The broker stores a message without body;
+5.3.3 fails. Half messages and delays: ``transaction.half``, ``delay.hook``.
+Refused with 13: inner batches (5.x); transaction bits without TRAN_MSG=true (v49, v53).
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ from rewindmq.broker.handlers.shared.send_request import answer_send
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.SEND_MESSAGE
 
 
-def handle(
-    context: BrokerContext, connection: Connection, request: RemotingCommand
-) -> RemotingCommand | None:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     return answer_send(context, connection, request, SendMessageRequestHeader)

@@ -1,6 +1,6 @@
-"""310 SEND_MESSAGE_V2: store one message; header with one-letter names, as Java clients send it.
+"""SEND_MESSAGE_V2 (310): store one message; the header has one-letter field names, as Java clients send it.
 
-Kept, changed and refused: as 10, see ``send_message``.
+Kept, changed and refused: as for SEND_MESSAGE (10), see ``send_message``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from rewindmq.broker.handlers.shared.send_request import answer_send
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.header.send import SendMessageRequestHeaderV2
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.SEND_MESSAGE_V2
 
 
-def handle(
-    context: BrokerContext, connection: Connection, request: RemotingCommand
-) -> RemotingCommand | None:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     return answer_send(context, connection, request, SendMessageRequestHeaderV2)

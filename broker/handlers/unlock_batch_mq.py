@@ -1,8 +1,8 @@
-"""42 UNLOCK_BATCH_MQ: an orderly consumer lets go of queues.
+"""UNLOCK_BATCH_MQ (42): release an orderly consumer's locks.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#unlockBatchMQ``: only the holder's own locks go, anything else is
-passed over in silence, and the answer is success; it comes as a oneway request where a queue moves, and
-with an answer when a consumer stops. 5.3.3's ``onlyThisBroker`` makes no difference, see ``lock_batch_mq``.
+Kept from 4.9.4 ``AdminBrokerProcessor#unlockBatchMQ``: the broker releases only the client's own locks,
+ignores all other queues, and succeeds. Clients send the request oneway when a queue moves, and wait for the
+response when a consumer stops. 5.3.3's ``onlyThisBroker`` has no effect, see ``lock_batch_mq``.
 Changed and refused: nothing.
 """
 

@@ -1,7 +1,8 @@
-"""35 UNREGISTER_CLIENT: a client leaves a producer or consumer group.
+"""UNREGISTER_CLIENT (35): remove a client from a producer or consumer group.
 
-Kept from 4.9.4 ``ClientManageProcessor#unregisterClient``: the connection leaves the group, the other members
-are told (40); unknown groups are no error. Changed and refused: nothing.
+Kept from 4.9.4 ``ClientManageProcessor#unregisterClient``: the connection leaves the group, and the broker
+tells the other consumers (NOTIFY_CONSUMER_IDS_CHANGED, 40). Unknown groups are no error.
+Changed and refused: nothing.
 """
 
 from __future__ import annotations

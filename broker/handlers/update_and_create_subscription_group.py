@@ -1,8 +1,10 @@
-"""200 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: create a consumer group, or overwrite all its settings.
+"""UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200): create a consumer group, or replace all its settings.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateSubscriptionGroup``: saved at once; the topics that the
-group has already stay as they are. Changed: members that only 5.x knows are dropped.
-Refused with 1: a name no group can have, more retry queues than a topic may have, a group too many, a slave.
+Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateSubscriptionGroup``: the broker saves the group at once.
+The group's existing topics stay as they are.
+Changed: the broker drops fields that only 5.x knows.
+Refused with 1: an invalid name; more retry queues than a topic may have; one group more than the table can
+hold; a request to a slave.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from rewindmq.protocol.codec.body import decode_body
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.names import check_group
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
     group = decode_body(request, SubscriptionGroupConfig)
     check_group(group.group_name)
@@ -32,4 +34,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
             ResponseCode.SYSTEM_ERROR, f"retryQueueNums {group.retry_queue_nums} is over {MAX_QUEUE_NUMS}"
         )
     context.groups.update(group)
-    return RemotingCommand(ResponseCode.SUCCESS)
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))

@@ -1,10 +1,12 @@
-"""17 UPDATE_AND_CREATE_TOPIC: create a topic, or change its queues and permission.
+"""UPDATE_AND_CREATE_TOPIC (17): create a topic, or change its queues and permission.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateTopic``: refusal of reserved names, topics.json on disk
-and the name servers told before the answer; ``order`` is stored by v53 only. Changed: all topics are
-registered, not the new one alone; attributes (5.x) are taken under any profile, of them ``cleanup.policy``
-alone. Refused with 1: at a slave, as in 4.9.4. Refused with 1 (v53: 29): numbers out of range, an unknown
-filter type, which 4.9.4 takes; other attributes, and another ``cleanup.policy`` than the topic was made with.
+Kept from 4.9.4 ``AdminBrokerProcessor#updateAndCreateTopic``: the broker refuses reserved names. It writes
+topics.json and registers with the name servers before it responds. Only v53 stores ``order``.
+Changed: the broker registers all topics, not only the new one. Every profile accepts attributes (5.x), but
+only ``cleanup.policy``.
+Refused with 1: a request to a slave, as in 4.9.4.
+Refused with 1 (29 under v53): numbers out of range; an unknown filter type, which 4.9.4 accepts; other
+attributes; a ``cleanup.policy`` that differs from the topic's.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ async def handle(context: BrokerContext, connection: Connection, request: Remoti
     except RequestError as error:
         raise RequestError(context.profile.bad_queue_code, error.remark) from None
     context.topics.update(topic, announce=False)
+    await context.table_flush.saved()
     await context.registration.register()
     return RemotingCommand(ResponseCode.SUCCESS)
 

@@ -1,9 +1,11 @@
-"""25 UPDATE_BROKER_CONFIG: change the configuration while the broker runs.
+"""UPDATE_BROKER_CONFIG (25): change the configuration while the broker runs.
 
-Kept from 4.9.4 ``AdminBrokerProcessor#updateBrokerConfig``: the body is lines of a property file; a broker
-whose permission changed registers at once. Changed: only keys that count at once are taken (``live_config``),
-and nothing is written to a file, so a restart undoes it. Refused: any other key, and a bad value, with 1;
-then nothing changes (there: unknown keys are left out, bad values too).
+Kept from 4.9.4 ``AdminBrokerProcessor#updateBrokerConfig``: the body has the lines of a property file. If the
+broker's permission changes, the broker registers at once.
+Changed: the broker accepts only keys that take effect at once (``live_config``). It writes no file, so a
+restart undoes the change.
+Refused with 1: any other key, and a bad value; then nothing changes. RocketMQ ignores unknown keys and bad
+values.
 """
 
 from __future__ import annotations

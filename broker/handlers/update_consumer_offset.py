@@ -1,11 +1,12 @@
-"""15 UPDATE_CONSUMER_OFFSET: a consumer's progress.
+"""UPDATE_CONSUMER_OFFSET (15): store a consumer's progress.
 
-Kept (docs/spec/broker.md B.8): a plain put, smaller offsets included, that is how mqadmin rolls back; up to
-5.0 no check that group and topic exist, under v53 26 and 17; while a mark of a server reset waits, success
-and nothing stored (docs/spec/reset.md D.9). Changed: a commit that a fenced reset has overtaken is answered
-OFFSET_FENCED with what is stored. Refused: names outside RocketMQ's character table and negative numbers,
-with 1 (v53: 29), since they would end up in consumerOffset.json; more offsets than fit into that file, with
-1.
+Kept (docs/spec/broker.md B.8): the broker stores any offset, also a smaller one; mqadmin relies on it to roll
+back. Up to 5.0 the broker does not check that group and topic exist; v53 fails with 26 and 17. Until a pull
+consumes the mark of a server-side reset, the request succeeds and stores nothing (docs/spec/reset.md D.9).
+Changed: a commit from before a fenced reset fails with OFFSET_FENCED, and the response has the stored offset.
+Refused with 1 (29 under v53), because consumerOffset.json would store them: names outside RocketMQ's
+character table, and negative numbers.
+Refused with 1: more offsets than fit into that file.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         RequestCode.UPDATE_CONSUMER_OFFSET,
     )
     if context.reset_offsets.find(group, topic, header.queue_id) is not None:
-        context.committer.pass_over(commit)
+        context.committer.ignore(commit)
         return RemotingCommand(ResponseCode.SUCCESS, remark="Offset has been previously reset")
     stored = context.committer.commit(commit)
     return RemotingCommand(ResponseCode.SUCCESS) if stored is None else _fenced(commit, stored)
@@ -62,6 +63,6 @@ def _fenced(commit: Commit, stored: OffsetRecord) -> RemotingCommand:
         ResponseCode.OFFSET_FENCED,
         OffsetFencedResponseHeader(*stored),
         remark=f"commit of {commit.offset} for {commit.topic}@{commit.group}, queue {commit.queue_id}, not"
-        f" stored: the queue was reset, and stands at {stored.offset} of epoch {stored.epoch}; administrators"
-        " move it by 222 with resetMode=fenced",
+        f" stored: the queue was reset, its offset is {stored.offset} of epoch {stored.epoch};"
+        " INVOKE_BROKER_TO_RESET_OFFSET (222) with resetMode=fenced moves it",
     )

@@ -1,7 +1,8 @@
-"""33 VIEW_MESSAGE_BY_ID: the record at a commit-log position.
+"""VIEW_MESSAGE_BY_ID (33): return the record at a commit-log position.
 
-Kept from 4.9.4 ``QueryMessageProcessor#viewMessageById``: the raw record, or 1. Changed: a position inside a
-record is answered 1 too; RocketMQ reads a length there and sends whatever follows.
+Kept from 4.9.4 ``QueryMessageProcessor#viewMessageById``: the raw record, or 1.
+Changed: a position inside a record also fails with 1; RocketMQ reads a length there and sends the bytes that
+follow.
 Refused: nothing.
 """
 

@@ -1,1 +1,1 @@
-"""Consumer progress: commits, their fencing by epochs, pending resets, and writing them to disk."""
+"""Consumer offsets: commits, their fencing by epochs, marks of resets, and the offset file."""

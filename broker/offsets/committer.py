@@ -1,4 +1,4 @@
-"""Storing a consumer's progress, whichever request brought it (docs/spec/broker.md B.7, B.8)."""
+"""Stores commits, from either of the two requests that carry them (docs/spec/broker.md B.7, B.8)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _log = logging.getLogger(__name__)
 
 
 class Commit(NamedTuple):
-    """What one request asks to be stored.
+    """One commit as requested.
 
     Attributes:
-        epoch: of the deliveries it stands for, None from a client that knows none.
-        carrier: the request's code, 15 or 11.
+        epoch: the epoch of the committed deliveries; None from a client that is not epoch-aware.
+        carrier: the request's code, UPDATE_CONSUMER_OFFSET (15) or PULL_MESSAGE (11).
     """
 
     connection: Connection
@@ -36,7 +36,7 @@ class Commit(NamedTuple):
     carrier: RequestCode
 
     def details(self) -> dict[str, Any]:
-        """For a probe."""
+        """Return the details for a probe."""
         return {
             "group": self.group,
             "topic": self.topic,
@@ -49,9 +49,10 @@ class Commit(NamedTuple):
 
 
 class OffsetCommitter:
-    """RocketMQ 4.9.4 ``ConsumerOffsetManager#commitOffset``: a plain put, smaller values included.
+    """Stores a commit unless it is fenced (RocketMQ 4.9.4 ``ConsumerOffsetManager#commitOffset``).
 
-    Unless a fenced reset has overtaken the deliveries it stands for: such a commit is listed, not stored.
+    As in RocketMQ, a commit may move the offset back. A commit of deliveries from before a fenced reset is
+    listed instead of stored.
     """
 
     def __init__(
@@ -70,13 +71,13 @@ class OffsetCommitter:
         self._consumers = consumers
 
     def commit(self, commit: Commit) -> OffsetRecord | None:
-        """Store an offset; one that goes back is logged under RocketMQ's own mark.
+        """Store an offset; log a commit that moves it back with RocketMQ's tag ``[NOTIFYME]``.
 
         Returns:
-            None when it is stored; what is stored instead when a reset has overtaken it.
+            None if the commit is stored; the stored record if the commit is fenced.
 
         Raises:
-            RequestError: 1, one offset too many.
+            RequestError: 1 if the table is full.
         """
         connection, group, topic, queue_id, offset, epoch, _ = commit
         if epoch is not None or self._offsets.epoch(group, topic, queue_id):
@@ -104,14 +105,14 @@ class OffsetCommitter:
             self._probe(Point.COMMIT_RECEIVED, {**commit.details(), "stored": stored})
         return None
 
-    def pass_over(self, commit: Commit) -> None:
-        """A commit that a mark of a server reset swallows: neither stored nor listed.
+    def ignore(self, commit: Commit) -> None:
+        """Ignore a commit because the queue has a mark of a server-side reset: neither store nor list it.
 
         Specification: docs/spec/reset.md D.9.
         """
         if self._probe is not None:
             record = self._offsets.record(commit.group, commit.topic, commit.queue_id)
-            self._tell_fenced(commit, record, "a server reset waits for a pull")
+            self._probe_fenced(commit, record, "a server reset waits for a pull")
 
     def _fence(self, commit: Commit, record: OffsetRecord, reason: str) -> None:
         connection, group, topic, queue_id, offset, epoch, carrier = commit
@@ -144,9 +145,9 @@ class OffsetCommitter:
                 reason=reason,
             )
         )
-        self._tell_fenced(commit, record, reason)
+        self._probe_fenced(commit, record, reason)
 
-    def _tell_fenced(self, commit: Commit, record: OffsetRecord, reason: str) -> None:
+    def _probe_fenced(self, commit: Commit, record: OffsetRecord, reason: str) -> None:
         if self._probe is not None:
             fate = {"stored": record.offset, "stored_epoch": record.epoch, "reason": reason}
             self._probe(Point.COMMIT_FENCED, {**commit.details(), **fate})

@@ -1,4 +1,4 @@
-"""How far each delay level has been delivered, in ``config/delayOffset.json`` (docs/spec/store.md 8.5)."""
+"""The progress of each delay level, in ``config/delayOffset.json`` (docs/spec/store.md 8.5)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from rewindmq.broker.store.tables.config_file import ConfigFile
 
 
 class DelayOffsets:
-    """RocketMQ 4.9.4 ``ScheduleMessageService``'s table.
+    """The table of RocketMQ 4.9.4 ``ScheduleMessageService``.
 
     Attributes:
-        table: by level, the queue offset in the schedule topic that is looked at next. A level appears when
-            it has delivered something.
+        table: level to the next queue offset in the schedule topic. A level appears after its first delivery.
     """
 
     def __init__(self, file: ConfigFile) -> None:
         self._file = file
         self._saved: dict[int, int] = {}
-        # Written by 5.x, and of no use here but to it.
+        # 5.x writes it; kept for a store that returns to 5.x.
         self._version: Any = None
         self.table: dict[int, int] = {}
 
     def load(self) -> None:
-        """Take over what the file holds.
+        """Read the file.
 
         Raises:
-            StoreError: neither the file nor its backup can be read.
+            StoreError: if neither the file nor its backup can be read.
         """
         self._file.load(self._read)
 
@@ -39,14 +38,14 @@ class DelayOffsets:
 
     @property
     def has_changed(self) -> bool:
-        """Whether something is not in the file."""
+        """True if the table differs from the file."""
         return self.table != self._saved
 
     def save(self, table: dict[int, int]) -> None:
         """Write a copy of ``table``; may run on a worker thread.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: if the disk fails.
         """
         self._file.save({"dataVersion": self._version, "offsetTable": table})
         self._saved = table

@@ -1,20 +1,19 @@
-"""Which pulls and commits belong to a queue's epoch (docs/spec/races.md E.18, F12).
+"""Decides which pulls and commits belong to a queue's epoch (docs/spec/races.md E.18, F12).
 
-A fenced reset raises the epoch of a queue. A client that knows epochs sends with every pull and commit the
-one its deliveries are of; it has to be the queue's. For any other client, on a queue whose epoch is above 0,
-the broker remembers what it delivered to that connection since the reset:
+A fenced reset raises the epoch of a queue. An epoch-aware client sends the epoch of its deliveries with every
+pull and commit; it must be the queue's epoch. For every other client, on a queue whose epoch is above 0, the
+broker remembers what it delivered on that connection since the reset:
 
-| state | entered by | then |
-|---|---|---|
-| unknown | the reset; a new connection; the broker's start | a pull is told the stored offset (21) -> told |
-| told | that answer | a pull at exactly that offset -> joined; any other is told again |
-| joined | that, or the answer to a 14 | pulls go on within what was delivered; others are told -> told |
+| state | entered by | next | |---|---|---| | unknown | the reset; a new connection; the broker's start | a
+pull is redirected (21) to the stored offset -> told | | told | that response | a pull at exactly that offset
+-> joined; any other pull is redirected again | | joined | that pull, or the response to an offset query |
+pulls continue within the deliveries; others -> told |
 
-A commit is accepted when joined, from where it joined up to the end of what was delivered. So a late result
-of a delivery before the reset can still pass where its offset lies within what came again: nothing tells the
-two apart.
+The broker accepts a commit in the state *joined*, between the offset where the connection joined and the end
+of its deliveries. A late result of a delivery from before the reset is therefore accepted if its offset lies
+in that range: nothing tells the two apart.
 
-A commit that a reset has overtaken is listed by ``FencedCommits``; none is dropped in silence.
+``FencedCommits`` lists every refused commit; none disappears silently.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _Queue = tuple[str, str, int]
 
 @dataclass(slots=True)
 class _Delivery:
-    """What one connection was told and given of a queue under one epoch.
+    """The broker's deliveries to one connection from one queue, under one epoch.
 
     Attributes:
-        told: the offset a 21 sent it to, ``_NOWHERE`` when none did or it has joined since.
-        start, end: from where to where it was delivered to; ``_NOWHERE`` until it has joined.
+        told: the offset to which a 21 redirected the connection; ``_NOWHERE`` if none did, or it has joined
+        since. start, end: the delivered range; ``_NOWHERE`` until the connection has joined.
     """
 
     epoch: int
@@ -53,34 +52,34 @@ class _Delivery:
 
 
 class Fencing:
-    """The deliveries of each connection, and what follows from them."""
+    """Tracks the deliveries of each connection, and admits or refuses its pulls and commits."""
 
     def __init__(self) -> None:
         self._connections: dict[Connection, dict[_Queue, _Delivery]] = {}
 
     def forget(self, connection: Connection) -> None:
-        """The connection is closed."""
+        """Remove a closed connection."""
         self._connections.pop(connection, None)
 
     def on_query(self, connection: Connection, queue: _Queue, record: OffsetRecord) -> None:
-        """A 14 was answered with ``record``; from there the connection may go on.
+        """Let the connection continue at ``record``, which the broker returned to QUERY_CONSUMER_OFFSET (14).
 
         Args:
             queue: group, topic and queue id.
         """
         delivery = self._delivery(connection, queue, record.epoch)
-        # A client may ask while it consumes: what it has been given stays its own.
+        # A client may query while it consumes; then its deliveries stay valid.
         if not delivery.covers(record.offset):
             delivery.join(record.offset)
 
     def admits_pull(
         self, connection: Connection, queue: _Queue, offset: int, epoch: int | None, record: OffsetRecord
     ) -> bool:
-        """Whether a pull belongs to the queue's epoch; if not, its answer is to be 21 with the stored offset.
+        """Return True if a pull belongs to the queue's epoch; if not, redirect it (21) to the stored offset.
 
         Args:
-            epoch: as sent, None from a client that knows none.
-            record: what is stored; without an offset there is nothing to keep to.
+            epoch: from the request; None from a client that is not epoch-aware.
+            record: the stored offset and epoch; every pull is admitted if no offset is stored.
         """
         if record.offset < 0:
             return True
@@ -100,11 +99,12 @@ class Fencing:
     def on_delivery(
         self, connection: Connection, queue: _Queue, next_offset: int, epoch: int, *, moved: bool
     ) -> None:
-        """A pull that was admitted is answered.
+        """Record the response to an admitted pull.
 
         Args:
-            next_offset: where the client goes on.
-            moved: the answer was 21, its offset being out of range: the broker itself sends it there.
+            next_offset: the client's next offset.
+            moved: True if the pull's offset was out of range and the broker redirected it (21) to
+                ``next_offset``.
         """
         delivery = self._delivery(connection, queue, epoch)
         if moved:
@@ -115,7 +115,7 @@ class Fencing:
     def refuse_commit(
         self, connection: Connection, queue: _Queue, offset: int, epoch: int | None, record: OffsetRecord
     ) -> str | None:
-        """Why a commit does not belong to the queue's epoch, in one line; None when it does.
+        """Return why a commit does not belong to the queue's epoch, in one line; None if it does.
 
         Args:
             epoch, record: see ``admits_pull``.
@@ -134,7 +134,7 @@ class Fencing:
         return f"without epoch, and {delivery.start} to {delivery.end} was delivered since the reset"
 
     def _delivery(self, connection: Connection, queue: _Queue, epoch: int) -> _Delivery:
-        """The connection's, emptied where a reset came in between."""
+        """Return the connection's deliveries; new ones if the epoch has changed."""
         deliveries = self._connections.setdefault(connection, {})
         delivery = deliveries.get(queue)
         if delivery is None or delivery.epoch != epoch:
@@ -146,19 +146,19 @@ class Fencing:
 
 
 class FencedCommits:
-    """The newest ``MAX_FENCED_COMMITS``, and how many there were since the broker started."""
+    """The newest ``MAX_FENCED_COMMITS`` fenced commits, and their total since the broker started."""
 
     def __init__(self) -> None:
         self._commits: deque[FencedCommit] = deque(maxlen=MAX_FENCED_COMMITS)
         self._total = 0
 
     def add(self, commit: FencedCommit) -> None:
-        """Note one, in the place of the oldest where there is no room."""
+        """Add a commit; it replaces the oldest if the list is full."""
         self._commits.append(commit)
         self._total += 1
 
     def listed(self, group: str | None, topic: str | None) -> FencedCommitList:
-        """Those of a group and topic, oldest first; None means any."""
+        """Return the commits of a group and topic, oldest first; None means any."""
         commits = [
             commit
             for commit in self._commits

@@ -1,6 +1,6 @@
-"""Writing consumerOffset.json: every 5 s, and for each fenced reset before it happens.
+"""Writes consumerOffset.json: every 5 s, and for each fenced reset before it takes effect.
 
-One write at a time, on a worker thread; what has to wait for one is done in the order it came.
+One write runs at a time, on a worker thread; resets wait for it and run in the order of their requests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetDocument
 from rewindmq.protocol.points import Point, Probe
 from rewindmq.protocol.remoting.runtime import Workers
 
@@ -21,11 +21,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """A fenced reset as it stands when its turn has come.
+    """A fenced reset, computed when its turn has come.
 
     Attributes:
-        targets: queue to offset, of the queues to reset; empty where nothing is to be written.
-        apply: called when the targets are durable; the reset happens here.
+        targets: queue to offset, for the queues to reset; empty if there is nothing to write.
+        apply: called when the targets are durable; it makes the reset effective.
     """
 
     group: str
@@ -51,18 +51,18 @@ class OffsetFlush:
         self._writing: asyncio.Future[None] | None = None
 
     def flush(self) -> None:
-        """Write what changed since the last write, unless one is running."""
-        if self._writing is None and (text := self._offsets.take_text()) is not None:
-            self._write(text, self._flushed)
+        """Write the offsets if they changed since the last write and no write is running."""
+        if self._writing is None and (document := self._offsets.take()) is not None:
+            self._write(document, self._flushed)
 
     def reset(self, plan: Callable[[], ResetPlan]) -> asyncio.Future[None]:
-        """Write a reset, then let it happen. Whoever stops waiting does not stop it.
+        """Write a reset, then apply it. A caller that stops waiting does not cancel the reset.
 
         Args:
-            plan: asked once the writes before it have ended.
+            plan: called when the earlier writes have ended.
 
         Raises (through the future):
-            StoreError: the disk refused, or there are too many offsets: nothing was reset.
+            StoreError: if the disk fails, or there are too many offsets; then nothing is reset.
         """
         waiting = _Waiting(plan, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
@@ -70,7 +70,7 @@ class OffsetFlush:
         return waiting.done
 
     async def close(self) -> None:
-        """Wait for what runs and what waits."""
+        """Wait for the running write and for the waiting resets."""
         while self._writing is not None:
             await asyncio.wait((self._writing,))
 
@@ -82,27 +82,27 @@ class OffsetFlush:
                 if not plan.targets:
                     _settle(waiting.done, None)
                     continue
-                text = self._offsets.take_text_of_reset(plan.group, plan.topic, plan.targets)
+                document = self._offsets.take_reset(plan.group, plan.topic, plan.targets)
             except Exception as error:
                 _settle(waiting.done, error)
                 continue
-            self._write(text, partial(self._reset_written, plan, waiting.done))
+            self._write(document, partial(self._reset_written, plan, waiting.done))
 
-    def _write(self, text: str, then: Callable[[BaseException | None], None]) -> None:
-        writing = asyncio.ensure_future(self._workers.run(self._offsets.save_text, text))
+    def _write(self, document: OffsetDocument, then: Callable[[BaseException | None], None]) -> None:
+        writing = asyncio.ensure_future(self._workers.run(self._offsets.save, document))
         self._writing = writing
         writing.add_done_callback(partial(self._written, then))
 
     def _written(self, then: Callable[[BaseException | None], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
         if not writing.cancelled():
-            # First, as the next text has to hold what is written now.
+            # First, because the next copy must include what is written now.
             then(writing.exception())
         self._next()
 
     def _flushed(self, error: BaseException | None) -> None:
         if error is not None:
-            _log.error("consumer offsets not flushed, trying again: %s", error)
+            _log.error("can not flush consumer offsets, will try again: %s", error)
         elif self._probe is not None:
             self._probe(Point.OFFSETS_FLUSHED, {})
 

@@ -1,7 +1,7 @@
-"""The marks that a reset in server mode leaves (docs/spec/reset.md D.9).
+"""The marks of server-side resets (docs/spec/reset.md D.9).
 
-RocketMQ 5.3.3 ``ConsumerOffsetManager#assignResetOffset``, ``queryThenEraseResetOffset``. In memory only, as
-there: a restart forgets them (docs/spec/races.md E.16, S3).
+Source: RocketMQ 5.3.3 ``ConsumerOffsetManager#assignResetOffset``, ``queryThenEraseResetOffset``. In memory
+only, as in RocketMQ: a restart loses the marks (docs/spec/races.md E.16, S3).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _Key = tuple[str, str, int]
 
 
 class ResetOffsetTable:
-    """Group, topic and queue to the offset that the next pull is told."""
+    """Group, topic and queue to the offset to which the next pull is redirected."""
 
     def __init__(self) -> None:
         self._targets: dict[_Key, int] = {}
@@ -21,23 +21,23 @@ class ResetOffsetTable:
         return len(self._targets)
 
     def put(self, group: str, topic: str, queue_id: int, target: int) -> None:
-        """Leave a mark, in place of any before it."""
+        """Set a mark; it replaces an earlier one."""
         self._targets[group, topic, queue_id] = target
 
     def find(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset marked, None where there is no mark."""
+        """Return the mark's offset, or None."""
         return self._targets.get((group, topic, queue_id)) if self._targets else None
 
     def collect(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The same, and the mark is gone."""
+        """Remove the mark and return its offset, or None."""
         return self._targets.pop((group, topic, queue_id), None) if self._targets else None
 
     def remove(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
-        """Take away what a later reset has replaced."""
+        """Remove the marks that a later reset replaces."""
         for queue_id in queue_ids:
             self._targets.pop((group, topic, queue_id), None)
 
     def remove_group(self, group: str) -> None:
-        """Take away those of a group whose offsets are forgotten."""
+        """Remove the marks of a group whose offsets are removed."""
         for key in [key for key in self._targets if key[0] == group]:
             del self._targets[key]

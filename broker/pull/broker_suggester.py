@@ -1,6 +1,7 @@
-"""Which broker a consumer should ask next, and what a slave makes of a read (docs/spec/broker.md B.5, B.16).
+"""Suggests the broker for the next pull, and adapts a slave's response (docs/spec/broker.md B.5, B.16).
 
-RocketMQ 4.9.4 and 5.3.3 ``PullMessageProcessor``; only asked where ``slaveReadEnable`` is on, or at a slave.
+Source: RocketMQ 4.9.4 and 5.3.3 ``PullMessageProcessor``. Used at a slave, and where ``slaveReadEnable`` is
+on.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.header.pull import PullMessageRequestHeader
 
 _MASTER: Final = 0
-# Their next offset is where the scan ended, and no correction.
+# For these the next offset is where the scan ended, not a correction.
 _SCANNED: Final = frozenset(
     (GetMessageStatus.FOUND, GetMessageStatus.NO_MATCHED_MESSAGE, GetMessageStatus.MESSAGE_WAS_REMOVING)
 )
 
 
 class Placement(NamedTuple):
-    """What the answer says instead.
+    """The adapted part of a response.
 
     Attributes:
-        broker_id: whom to ask next, 0 for the master.
+        broker_id: the broker for the next pull, 0 for the master.
     """
 
     broker_id: int
@@ -36,10 +37,10 @@ class Placement(NamedTuple):
 
 
 class BrokerSuggester:
-    """Looks at each read once more.
+    """Adapts the response to each read.
 
     Args:
-        has_master: whether the name server knew a master when it was last asked.
+        has_master: returns True if the name server knew a master at the last registration.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class BrokerSuggester:
         self._has_master = has_master
 
     def place(self, header: PullMessageRequestHeader, result: GetResult, code: ResponseCode) -> Placement:
-        """Who is asked next, from which offset, and the code of this answer."""
+        """Return the broker and offset of the next pull, and the code of this response."""
         group = self._groups.get(header.consumer_group)
         own_broker = _MASTER if group is None else group.broker_id
         is_slow = self._is_slow(header, result)
@@ -79,7 +80,7 @@ class BrokerSuggester:
         return Placement(broker_id, next_offset, code)
 
     def _is_slow(self, header: PullMessageRequestHeader, result: GetResult) -> bool:
-        """Whether the last message looked at is so far behind the log's end that it counts as on disk."""
+        """Return True if the last read message is so far behind the log's end that it counts as on disk."""
         if result.status not in _SCANNED:
             return False
         return self._store.is_cold(header.topic, header.queue_id, result.next_begin_offset - 1)

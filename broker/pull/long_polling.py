@@ -1,4 +1,4 @@
-"""Pulls that found nothing and wait (docs/spec/broker.md B.6; RocketMQ 4.9.4 ``PullRequestHoldService``)."""
+"""Suspended pulls, which wait for messages (docs/spec/broker.md B.6; 4.9.4 ``PullRequestHoldService``)."""
 
 from __future__ import annotations
 
@@ -14,73 +14,73 @@ from rewindmq.protocol.remoting.runtime import Cancellable, Clock, Timers
 
 CHECK_SECONDS: Final = 5.0
 
-# What a pull wants: messages with one of these tag hashes, those whose properties pass, or all.
+# The messages for which a pull waits: one of these tag hashes, properties that pass, or all.
 MessageFilter = frozenset[int] | PropertyFilter | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldPull:
-    """A pull to be run once more, on arrival or when its time is over.
+class SuspendedPull:
+    """A suspended pull, which runs again when a message arrives or its time is over.
 
     Attributes:
-        offset: it waits until the queue's end moves past this one.
-        held_at, hold_seconds: protocol seconds.
-        filter: what it waits for.
+        offset: the pull waits until the queue's maximum is above this offset.
+        suspended_at, suspend_seconds: protocol seconds.
+        filter: the messages for which it waits.
     """
 
     connection: Connection
     request: RemotingCommand
     header: PullMessageRequestHeader
     offset: int
-    held_at: float
-    hold_seconds: float
+    suspended_at: float
+    suspend_seconds: float
     filter: MessageFilter
 
 
 class LongPolling:
-    """The held pulls of each (topic, queue).
+    """The suspended pulls of each (topic, queue).
 
     Args:
-        max_offset: one past the last message of a (topic, queue).
+        max_offset: returns the maximum of a (topic, queue).
     """
 
     def __init__(self, clock: Clock, timers: Timers, max_offset: Callable[[str, int], int]) -> None:
         self._clock = clock
         self._timers = timers
         self._max_offset = max_offset
-        self._answer: Callable[[HeldPull], None] = _not_started
-        self._held: dict[tuple[str, int], list[HeldPull]] = {}
-        self._woken: list[HeldPull] = []
+        self._answer: Callable[[SuspendedPull], None] = _not_started
+        self._suspended: dict[tuple[str, int], list[SuspendedPull]] = {}
+        self._woken: list[SuspendedPull] = []
         self._timer: Cancellable | None = None
 
-    def start(self, answer: Callable[[HeldPull], None]) -> None:
+    def start(self, answer: Callable[[SuspendedPull], None]) -> None:
         """Begin the 5 s loop.
 
         Args:
-            answer: runs a pull again, this time without holding it.
+            answer: runs a pull again, without suspending it a second time.
         """
         self._answer = answer
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
 
     def close(self) -> None:
-        """Stop the loop and forget everything; the connections are about to go."""
+        """Stop the loop and drop all pulls; the connections are about to close."""
         if self._timer is not None:
             self._timer.cancel()
-        self._held.clear()
+        self._suspended.clear()
         self._woken.clear()
 
     @property
-    def held_count(self) -> int:
-        """Pulls waiting now."""
-        return sum(map(len, self._held.values()))
+    def suspended_count(self) -> int:
+        """The number of suspended pulls."""
+        return sum(map(len, self._suspended.values()))
 
-    def hold(self, pull: HeldPull) -> None:
-        """Keep a pull until there is a reason to answer it."""
-        self._held.setdefault((pull.header.topic, pull.header.queue_id), []).append(pull)
+    def suspend(self, pull: SuspendedPull) -> None:
+        """Keep a pull until a message arrives or its time is over."""
+        self._suspended.setdefault((pull.header.topic, pull.header.queue_id), []).append(pull)
 
     def is_awaited(self, topic: str, queue_id: int) -> bool:
-        """Whether a pull waits for this queue: only then is there an arrival to tell."""
-        return (topic, queue_id) in self._held
+        """Return True if a pull waits on this queue; only then ``on_arrival`` has an effect."""
+        return (topic, queue_id) in self._suspended
 
     def on_arrival(
         self,
@@ -90,17 +90,17 @@ class LongPolling:
         tag_codes: tuple[int, ...],
         properties: Sequence[bytes],
     ) -> None:
-        """Wake the pulls that wait for a message just stored; called for every one, so it has to be quick.
+        """Wake the pulls that wait for a message just stored; called for every message, so it must be quick.
 
-        The pulls run after the messages of this event-loop turn are all in the store, so that one answer
-        carries as many of them as it may.
+        The pulls run when all messages of this event-loop turn are stored, so that one response
+        carries as many of them as possible.
 
         Args:
-            max_offset: one past the new message.
+            max_offset: the queue's new maximum.
             tag_codes: of the new message, or of each message of a batch.
-            properties: the properties text of the same.
+            properties: the properties texts of the same messages.
         """
-        pulls = self._held.get((topic, queue_id)) if self._held else None
+        pulls = self._suspended.get((topic, queue_id)) if self._suspended else None
         if pulls is None:
             return
         due = self._take_due((topic, queue_id), pulls, max_offset, tag_codes, properties)
@@ -108,11 +108,11 @@ class LongPolling:
             self._timers.call_later(0.0, self._answer_woken)
         self._woken += due
 
-    def on_reset(self, group: str, topic: str, queue_ids: Collection[int]) -> list[HeldPull]:
-        """Answer the group's pulls of these queues now, and give them back: they are of an older epoch."""
-        woken: list[HeldPull] = []
+    def on_reset(self, group: str, topic: str, queue_ids: Collection[int]) -> list[SuspendedPull]:
+        """Answer the group's pulls of these queues now and return them; their epoch is outdated."""
+        woken: list[SuspendedPull] = []
         for queue_id in queue_ids:
-            pulls = self._held.get((topic, queue_id), [])
+            pulls = self._suspended.get((topic, queue_id), [])
             of_group = [pull for pull in pulls if pull.header.consumer_group == group]
             if of_group:
                 woken += of_group
@@ -123,16 +123,16 @@ class LongPolling:
         return woken
 
     def on_close(self, connection: Connection) -> None:
-        """Forget the pulls of a connection that went away."""
-        for key, pulls in list(self._held.items()):
+        """Drop the pulls of a closed connection."""
+        for key, pulls in list(self._suspended.items()):
             self._replace(key, [pull for pull in pulls if pull.connection is not connection])
 
     def _tick(self) -> None:
         self._timer = self._timers.call_later(CHECK_SECONDS, self._tick)
-        for key in list(self._held):
+        for key in list(self._suspended):
             # Answering one pull may store a message (OFFSET_MOVED_EVENT) that wakes others.
-            pulls = self._held.get(key, [])
-            # The loop looks at no tag: whatever arrived unseen is a reason to look again.
+            pulls = self._suspended.get(key, [])
+            # The loop ignores filters: a message that arrived without a wake-up is a reason to read again.
             for pull in self._take_due(key, pulls, self._max_offset(*key), None):
                 self._answer(pull)
 
@@ -144,30 +144,30 @@ class LongPolling:
     def _take_due(
         self,
         key: tuple[str, int],
-        pulls: list[HeldPull],
+        pulls: list[SuspendedPull],
         max_offset: int,
         tag_codes: tuple[int, ...] | None,
         properties: Sequence[bytes] = (),
-    ) -> list[HeldPull]:
-        """Take the pulls that are to be answered out of those held."""
+    ) -> list[SuspendedPull]:
+        """Remove and return the pulls that are due."""
         now = self._clock.monotonic()
-        due: list[HeldPull] = []
-        waiting: list[HeldPull] = []
+        due: list[SuspendedPull] = []
+        waiting: list[SuspendedPull] = []
         for pull in pulls:
             (due if _is_due(pull, max_offset, tag_codes, properties, now) else waiting).append(pull)
         if due:
             self._replace(key, waiting)
         return due
 
-    def _replace(self, key: tuple[str, int], pulls: list[HeldPull]) -> None:
+    def _replace(self, key: tuple[str, int], pulls: list[SuspendedPull]) -> None:
         if pulls:
-            self._held[key] = pulls
+            self._suspended[key] = pulls
         else:
-            del self._held[key]
+            del self._suspended[key]
 
 
 def _is_due(
-    pull: HeldPull,
+    pull: SuspendedPull,
     max_offset: int,
     tag_codes: tuple[int, ...] | None,
     properties: Sequence[bytes],
@@ -177,7 +177,7 @@ def _is_due(
         tag_codes is None or pull.filter is None or _is_wanted(pull.filter, tag_codes, properties)
     ):
         return True
-    return now - pull.held_at >= pull.hold_seconds
+    return now - pull.suspended_at >= pull.suspend_seconds
 
 
 def _is_wanted(
@@ -188,5 +188,5 @@ def _is_wanted(
     return any(map(wanted.accepts, properties))
 
 
-def _not_started(pull: HeldPull) -> None:
+def _not_started(pull: SuspendedPull) -> None:
     raise AssertionError(f"a pull of {pull.header.topic} is due before start()")

@@ -1,8 +1,8 @@
-"""The message that tells of a pull whose offset was out of range.
+"""Stores the OFFSET_MOVED_EVENT message for a pull whose offset was out of range.
 
 Specification: docs/spec/broker.md B.5, docs/spec/protocol.md 5.8.
 
-RocketMQ 4.2.0 and 4.9.4 ``PullMessageProcessor#generateOffsetMovedEvent``; 5.x only logs it.
+Source: RocketMQ 4.2.0 and 4.9.4 ``PullMessageProcessor#generateOffsetMovedEvent``; 5.x only logs the event.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetMovedEvent(RemotingBody):
-    """Who asked for which offset, and where it was sent instead."""
+    """The group and queue of a pull, the requested and the corrected offset."""
 
     consumer_group: str
     message_queue: MessageQueue
@@ -36,17 +36,17 @@ class OffsetMovedEvent(RemotingBody):
 
 
 class OffsetMovedLog:
-    """Stores an ``OffsetMovedEvent`` for each pull that was moved."""
+    """Stores an ``OffsetMovedEvent`` for each pull that was redirected."""
 
     def __init__(self, appender: MessageAppender, clock: Clock) -> None:
         self._appender = appender
         self._clock = clock
 
     def record(self, event: OffsetMovedEvent, client: str) -> None:
-        """Store one event; a store that refuses it costs a line in the log, not the pull.
+        """Store one event; if the store refuses it, log that and let the pull go on.
 
         Args:
-            client: who pulled, ``host:port``.
+            client: the pulling client, ``host:port``.
         """
         properties = format_properties({TAGS: event.consumer_group, KEYS: event.message_queue.topic})
         message = StoredMessage(

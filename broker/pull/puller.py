@@ -1,6 +1,6 @@
-"""Answering a pull: gates, filter, read, hold (docs/spec/broker.md B.4 to B.7).
+"""Serves pulls: check, filter, read, suspend (docs/spec/broker.md B.4 to B.7).
 
-RocketMQ 4.9.4 ``PullMessageProcessor``.
+Source: RocketMQ 4.9.4 ``PullMessageProcessor``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rewindmq.broker.config import BrokerConfig
 from rewindmq.broker.filter.property_filter import PropertyFilter
 from rewindmq.broker.offsets.committer import Commit, OffsetCommitter
 from rewindmq.broker.pull.broker_suggester import BrokerSuggester
-from rewindmq.broker.pull.long_polling import HeldPull, LongPolling, MessageFilter
+from rewindmq.broker.pull.long_polling import LongPolling, MessageFilter, SuspendedPull
 from rewindmq.broker.pull.offset_moved import OffsetMovedEvent, OffsetMovedLog
 from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
 from rewindmq.broker.pull.validator import PullValidator
@@ -38,10 +38,10 @@ _COMMIT_OFFSET: Final = int(PullSysFlag.COMMIT_OFFSET)
 _NOT_FOUND: Final = ResponseCode.PULL_NOT_FOUND
 _MOVED: Final = ResponseCode.PULL_OFFSET_MOVED
 _MASTER: Final = 0
-# GetMessageStatus of 5.x.
+# The remark of 5.x, a GetMessageStatus.
 _RESET: Final = "OFFSET_RESET"
 
-# An empty queue answers 21 instead when asked for anything but offset 0 (docs/spec/broker.md B.5).
+# A pull from an empty queue fails with 21 instead if its offset is not 0 (docs/spec/broker.md B.5).
 _CODES: Final = MappingProxyType(
     {
         GetMessageStatus.FOUND: ResponseCode.SUCCESS,
@@ -59,12 +59,12 @@ _EMPTY: Final = (GetMessageStatus.NO_MATCHED_LOGIC_QUEUE, GetMessageStatus.NO_ME
 
 
 class MessagePuller:
-    """Runs pulls, holds those that may wait, and runs the held ones again.
+    """Runs pulls, suspends those that may wait, and runs the suspended pulls again.
 
     Args:
-        offset_moved: where each 21 leaves a message; None for releases that only log it.
-        suggester: None where the answer is always the master's own.
-        takes_commits: whether a pull's commit flag is looked at.
+        offset_moved: stores a message for each 21; None for releases that only log it.
+        suggester: None if the response is always the master's own.
+        accepts_commits: False if the broker ignores the commit in a pull.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class MessagePuller:
         stats: BrokerStats,
         suggester: BrokerSuggester | None = None,
         *,
-        takes_commits: bool = True,
+        accepts_commits: bool = True,
     ) -> None:
         self._monotonic = runtime.clock.monotonic
         self._probe = runtime.probe
         self._broker_name = config.broker_name
-        # Without long polling a pull is still held, but briefly.
-        self._short_hold = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
+        # Without long polling a pull is still suspended, but briefly.
+        self._short_suspend = None if config.long_polling_enable else config.short_polling_time_mills / 1_000
         self._store = store
         self._get_message = store.get_message
         self._admit = validator.admit
@@ -96,15 +96,15 @@ class MessagePuller:
         self._offset_moved = offset_moved
         self._stats = stats
         self._suggester = suggester
-        self._commit_flag = _COMMIT_OFFSET if takes_commits else 0
+        self._commit_flag = _COMMIT_OFFSET if accepts_commits else 0
 
     def pull(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
     ) -> RemotingCommand | None:
-        """The answer, or None when the pull is held.
+        """Return the response, or None if the pull is suspended.
 
         Raises:
-            RequestError: a gate is shut (16, 17, 23 to 26, 1 or 29), or the commit was refused (1).
+            RequestError: 16, 17, 23 to 26, 1 or 29 if a check fails; 1 if the commit is refused.
         """
         wanted = self._admit(header, connection.remote_address)
         epoch = self._redirector.epoch(header)
@@ -114,7 +114,7 @@ class MessagePuller:
         else:
             response, code = self._redirected(connection, header, redirect), _MOVED
         flags = header.sys_flag
-        # Applied whatever the read gave, and to a held pull on arrival only. A negative one is no offset.
+        # The commit counts whatever the read gave, but only on the first pass. A negative offset is none.
         if flags & self._commit_flag and header.commit_offset >= 0:
             self._commit(
                 Commit(
@@ -127,18 +127,18 @@ class MessagePuller:
                     RequestCode.PULL_MESSAGE,
                 )
             )
-        # Nobody waits for the answer of a oneway pull, and nothing would bound how many are held.
+        # A oneway pull has no response to wait for, and nothing would limit how many are suspended.
         if code is _NOT_FOUND and flags & _SUSPEND and not request.is_oneway:
-            self._hold(connection, request, header, wanted)
+            self._suspend(connection, request, header, wanted)
             return None
-        # After the commit, which cannot stand for what this answer brings.
+        # After the commit, which cannot cover the messages of this response.
         if epoch and redirect is None:
             self._note_delivery(connection, header, epoch, response)
-        self._tell_answered(connection, header, response)
+        self._probe_answered(connection, header, response)
         return response
 
-    def answer_held(self, held: HeldPull) -> None:
-        """Run a held pull again; it neither waits nor commits a second time."""
+    def answer_suspended(self, held: SuspendedPull) -> None:
+        """Run a suspended pull again; it neither waits nor commits a second time."""
         connection, request, header = held.connection, held.request, held.header
         if connection.is_closed:
             return
@@ -146,7 +146,7 @@ class MessagePuller:
             response = self._answer_again(connection, header)
         except Exception as error:
             response = failure(request, error)
-        self._tell_answered(connection, header, response)
+        self._probe_answered(connection, header, response)
         connection.reply(request, response)
 
     def _answer_again(self, connection: Connection, header: PullMessageRequestHeader) -> RemotingCommand:
@@ -163,7 +163,7 @@ class MessagePuller:
     def _redirected(
         self, connection: Connection, header: PullMessageRequestHeader, redirect: Redirect
     ) -> RemotingCommand:
-        """21 without a read: a reset says where to go on."""
+        """Return 21 without a read, with the offset of a reset."""
         if redirect.is_mark and self._probe is not None:
             self._probe(Point.MARK_COLLECTED, {**_details(connection, header), "offset": redirect.offset})
         topic, queue_id = header.topic, header.queue_id
@@ -194,7 +194,7 @@ class MessagePuller:
         count = min(max(header.max_msg_nums, 1), MAX_PULL_MESSAGES)
         topic, queue_id, offset = header.topic, header.queue_id, header.queue_offset
         if isinstance(wanted, PropertyFilter):
-            result = self._get_message(topic, queue_id, offset, count, None, wanted.accepts_record)
+            result = self._get_message(topic, queue_id, offset, count, None, wanted.scan())
         else:
             result = self._get_message(topic, queue_id, offset, count, wanted)
         status = result.status
@@ -219,21 +219,21 @@ class MessagePuller:
         )
         return RemotingCommand(code, response_header, result.body or None, remark=status.name), code
 
-    def _hold(
+    def _suspend(
         self,
         connection: Connection,
         request: RemotingCommand,
         header: PullMessageRequestHeader,
         wanted: MessageFilter,
     ) -> None:
-        hold = header.suspend_timeout_millis / 1_000 if self._short_hold is None else self._short_hold
-        self._long_polling.hold(
-            HeldPull(connection, request, header, header.queue_offset, self._monotonic(), hold, wanted)
+        hold = header.suspend_timeout_millis / 1_000 if self._short_suspend is None else self._short_suspend
+        self._long_polling.suspend(
+            SuspendedPull(connection, request, header, header.queue_offset, self._monotonic(), hold, wanted)
         )
         if self._probe is not None:
             self._probe(Point.PULL_HELD, _details(connection, header))
 
-    def _tell_answered(
+    def _probe_answered(
         self, connection: Connection, header: PullMessageRequestHeader, response: RemotingCommand
     ) -> None:
         if self._probe is not None:

@@ -1,9 +1,10 @@
-"""Telling of a fenced reset the clients that cannot hear of it from a pull, request NOTIFY_QUEUE_RESET.
+"""Notifies clients of a fenced reset that have no suspended pull (NOTIFY_QUEUE_RESET, 190002).
 
-A pull that is held is answered at once. A client whose queue is over its flow-control bounds, or suspended,
-has none and would learn with its next commit only, up to 5 s later. So the connection is remembered that each
-queue was last pulled on by a client that knows epochs, and told oneway. Nothing relies on it: whoever is not
-reached hears of the reset as before.
+The broker answers a suspended pull at once. A client whose queue is suspended or over its flow-control limits
+has no pull at the broker; it would learn of the reset only with its next commit, up to 5 s later. So the
+broker remembers, for each queue, the connection of the last pull by an epoch-aware client, and notifies it
+oneway. Correctness does not depend on the notification: a client that misses it learns of the reset with its
+next pull or commit.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from rewindmq.broker.pull.long_polling import HeldPull
+from rewindmq.broker.pull.long_polling import SuspendedPull
 from rewindmq.broker.store.tables.consumer_offset import OffsetRecord
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.command import RemotingCommand
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResetNotifier:
-    """Who is to be told, queue by queue."""
+    """The connection to notify, for each queue."""
 
     def __init__(self, broker_name: str) -> None:
         self._broker_name = broker_name
@@ -31,7 +32,7 @@ class ResetNotifier:
         self._pulled: dict[tuple[str, str, int], Connection] = {}
 
     def on_pull(self, connection: Connection, queue: tuple[str, str, int]) -> None:
-        """A client that knows epochs pulls; called for every such pull.
+        """Record a pull of an epoch-aware client; called for every such pull.
 
         Args:
             queue: group, topic and queue id.
@@ -39,26 +40,26 @@ class ResetNotifier:
         self._pulled[queue] = connection
 
     def forget(self, connection: Connection) -> None:
-        """The connection is closed."""
+        """Remove a closed connection."""
         for queue in [queue for queue, known in self._pulled.items() if known is connection]:
             del self._pulled[queue]
 
     def send(
-        self, group: str, topic: str, records: Mapping[int, OffsetRecord], answered: Iterable[HeldPull]
+        self, group: str, topic: str, records: Mapping[int, OffsetRecord], answered: Iterable[SuspendedPull]
     ) -> None:
-        """Tell who pulls the queues that were reset.
+        """Notify the clients that pull from the queues that were reset.
 
         Args:
-            records: queue id to what is stored now.
-            answered: the pulls that were held until now: whoever sent them knows already.
+            records: queue id to the stored offset and epoch.
+            answered: the pulls that the reset woke; their clients know of it already.
         """
-        knowing = {(pull.connection, pull.header.queue_id) for pull in answered}
+        informed = {(pull.connection, pull.header.queue_id) for pull in answered}
         for queue_id, record in records.items():
             connection = self._pulled.get((group, topic, queue_id))
-            if connection is None or (connection, queue_id) in knowing:
+            if connection is None or (connection, queue_id) in informed:
                 continue
             header = NotifyQueueResetRequestHeader(group, topic, self._broker_name, queue_id, *record)
             try:
                 connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
             except ConnectionLostError as error:
-                _log.info("reset of %s@%s, queue %d, not told: %s", topic, group, queue_id, error)
+                _log.info("can not notify of the reset of %s@%s, queue %d: %s", topic, group, queue_id, error)

@@ -1,4 +1,4 @@
-"""What a pull is told of a reset: the mark of a server reset, or the epoch of a fenced one."""
+"""Redirects pulls after a reset: to the mark of a server-side reset, or by the epoch of a fenced one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rewindmq.protocol.remoting.connection import Connection
 
 
 class Redirect(NamedTuple):
-    """Where a pull has to go on instead.
+    """The offset to which a pull is redirected.
 
     Attributes:
-        epoch: the queue's, 0 when it was never reset in fenced mode.
-        is_mark: a mark was collected.
+        epoch: the queue's epoch; 0 if it was never reset in fenced mode.
+        is_mark: True if the pull consumed a mark.
     """
 
     offset: int
@@ -28,7 +28,7 @@ class Redirect(NamedTuple):
 
 
 class ResetRedirector:
-    """Asked once for every pull, first pass or wake-up."""
+    """Decides for every pull, on its first pass and when it wakes up."""
 
     def __init__(
         self,
@@ -45,16 +45,16 @@ class ResetRedirector:
         self._consumers = consumers
 
     def epoch(self, header: PullMessageRequestHeader) -> int:
-        """The queue's, for the answer."""
+        """Return the queue's epoch, for the response."""
         return self._offsets.epoch(header.consumer_group, header.topic, header.queue_id)
 
     def redirect(
         self, connection: Connection, header: PullMessageRequestHeader, epoch: int
     ) -> Redirect | None:
-        """Where the pull has to go on; None when it may read.
+        """Return the redirect of a pull; None if it may read.
 
         Args:
-            epoch: the queue's.
+            epoch: the queue's epoch.
         """
         if not epoch and header.epoch is None and not self._reset_offsets:
             return None
@@ -71,7 +71,7 @@ class ResetRedirector:
         return None
 
     def _is_broadcasting(self, group: str) -> bool:
-        """Whether its members keep their offsets themselves; what is stored here is not theirs to go to."""
+        """Return True if the group is broadcasting; its consumers store their offsets themselves."""
         online = self._consumers.find(group)
         return online is not None and online.message_model is MessageModel.BROADCASTING
 
@@ -83,11 +83,11 @@ class ResetRedirector:
         next_offset: int,
         moved: bool,
     ) -> None:
-        """A pull that was not redirected is answered.
+        """Record the response to a pull that was not redirected.
 
         Args:
-            epoch: the queue's.
-            moved: with 21, its offset being out of range.
+            epoch: the queue's epoch.
+            moved: True if the pull's offset was out of range (21).
         """
         if epoch and header.epoch is None:
             queue = header.consumer_group, header.topic, header.queue_id

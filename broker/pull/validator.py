@@ -1,9 +1,9 @@
-"""What a pull must pass before anything is read, and what it wants (docs/spec/broker.md B.4).
+"""Checks a pull and builds its filter (docs/spec/broker.md B.4).
 
-RocketMQ 4.9.4 ``PullMessageProcessor#processRequest``. SQL92 is refused in its words for a broker without
-``enablePropertyFilter``, which is its default. A group's filter is compiled from the subscription itself, so
-it is never older than that: code 28 cannot come up. A pull that brings a bad SQL92 expression gets 23;
-RocketMQ, which checks it by an assertion that nobody turns on, gives it every message.
+Source: RocketMQ 4.9.4 ``PullMessageProcessor#processRequest``. Without ``enablePropertyFilter``, which is the
+default, the broker refuses SQL92 with RocketMQ's remark. It compiles a group's filter from the subscription
+itself, so the filter is never outdated and code 28 does not occur. A pull that brings a bad SQL92 expression
+fails with 23; RocketMQ, which checks it by a disabled assertion, returns every message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rewindmq.protocol.names import faq_suffix
 from rewindmq.protocol.subscription import SUB_ALL, build_subscription_data
 
 _READ: Final = int(Perm.READ)
-# Characters of an expression that is parsed once and not for every pull.
+# Longest expression that is parsed once and cached, in characters.
 _MAX_REMEMBERED: Final = 1_024
 _SUBSCRIPTION: Final = int(PullSysFlag.SUBSCRIPTION)
 
@@ -42,7 +42,7 @@ class PullValidator:
     """The checks of a pull, in RocketMQ's order.
 
     Args:
-        host: the broker's own, as registered, for remarks.
+        host: the broker's registered host, for remarks.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class PullValidator:
         self._consumers = consumers
 
     def admit(self, header: PullMessageRequestHeader, client: str) -> MessageFilter:
-        """What the pull wants.
+        """Check a pull and return its filter.
 
         Args:
-            client: who pulls, ``host:port``, for the remark.
+            client: the pulling client, ``host:port``, for the remark.
 
         Raises:
             RequestError: 2, 16, 26, 17, 1 (5.x: 29), 23, 24, 25 or 27.
@@ -98,7 +98,7 @@ class PullValidator:
         else:
             wanted = self._subscribed(self._registered(group, header))
         if group is None:
-            # Last, so that a pull that is refused leaves nothing behind.
+            # Last, so that a refused pull creates nothing.
             self._groups.find(header.consumer_group)
         return wanted
 
@@ -122,7 +122,7 @@ class PullValidator:
     def _registered(
         self, config: SubscriptionGroupConfig | None, header: PullMessageRequestHeader
     ) -> SubscriptionData:
-        """The subscription of the group's heartbeats."""
+        """Return the subscription from the group's heartbeats."""
         group = self._consumers.find(header.consumer_group)
         if group is None:
             raise RequestError(
@@ -145,7 +145,7 @@ class PullValidator:
         return subscription
 
     def _requested(self, header: PullMessageRequestHeader) -> MessageFilter:
-        """What the pull itself says it wants."""
+        """Build the filter from the subscription in the pull."""
         expression, kind = header.subscription, header.expression_type
         if kind is None or kind == EXPRESSION_TAG:
             if expression is not None and len(expression) > _MAX_REMEMBERED:
@@ -154,7 +154,7 @@ class PullValidator:
         return self._by_properties(build_subscription_data(header.topic, expression, kind))
 
     def _subscribed(self, subscription: SubscriptionData) -> MessageFilter:
-        """What the group's heartbeats say it wants."""
+        """Build the filter from the group's subscription."""
         if subscription.class_filter_mode:
             raise RequestError(
                 ResponseCode.SYSTEM_ERROR,
@@ -178,7 +178,7 @@ class PullValidator:
 
 
 def check_property_filter(config: BrokerConfig, subscription: SubscriptionData) -> None:
-    """Raises RequestError 1 unless this broker filters by expressions of that type."""
+    """Raise RequestError 1 unless this broker filters by expressions of that type."""
     if not config.enable_property_filter or subscription.expression_type != EXPRESSION_SQL92:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,

@@ -1,1 +1,1 @@
-"""The ways 222 resets a group: one module per mode (``docs/reset.md``)."""
+"""The modes of INVOKE_BROKER_TO_RESET_OFFSET (222), one module each (``docs/reset.md``)."""

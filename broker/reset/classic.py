@@ -1,4 +1,4 @@
-"""The classic reset: the broker computes the offsets, tells the consumers (220), and they do the rest.
+"""The classic reset: the broker computes the offsets, and the consumers apply them.
 
 RocketMQ 4.9.4 ``Broker2Client#resetOffset`` (docs/spec/reset.md D.2, D.3).
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 from rewindmq.broker.clients.consumer_manager import ConsumerGroup
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.reset.targets import refuse_fenced, tell_targets, time_target
+from rewindmq.broker.reset.targets import probe_targets, refuse_fenced, time_target
 from rewindmq.protocol.body.offset_table import ResetOffsetBody, ResetOffsetBodyForC
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -28,14 +28,15 @@ _TO_THE_END: Final = -1
 def reset(
     context: BrokerContext, request: RemotingCommand, header: ResetOffsetRequestHeader
 ) -> dict[MessageQueue, int]:
-    """Send 220 to every member of the group.
+    """Send RESET_CONSUMER_CLIENT_OFFSET (220) to every consumer of the group.
 
     Returns:
-        What they are told; the offsets stored here stay as they are.
+        The offsets sent; the broker's stored offsets stay as they are.
 
     Raises:
         RequestError: 1 (v53: 17) for an unknown topic; 1 for a queue without a stored offset, a single queue,
-            a group that was reset in fenced mode, or a member older than 3.0.7; 206 when no member is online.
+            a group that was reset in fenced mode, or a consumer older than 3.0.7; 206 if no consumer is
+            online.
     """
     if header.queue_id >= 0:
         raise RequestError(
@@ -45,7 +46,7 @@ def reset(
         )
     refuse_fenced(context, header)
     table = _targets(context, header)
-    tell_targets(context, header, table)
+    probe_targets(context, header, table)
     group = context.consumers.find(header.group)
     if group is None:
         raise RequestError(
@@ -53,14 +54,14 @@ def reset(
             f"Consumer not online, so can not reset offset, Group: {header.group} Topic: {header.topic}"
             f" Timestamp: {header.timestamp}",
         )
-    # They would turn the consumers away from what they are about to be told.
+    # Marks would redirect the consumers away from the offsets that they are about to receive.
     context.reset_offsets.remove(header.group, header.topic, [queue.queue_id for queue in table])
     _notify(context, header, group, ResetOffsetBody(table), for_c=request.language == LanguageCode.CPP)
     return table
 
 
 def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
-    """The offset of each write queue to go to."""
+    """Return the target of each write queue."""
     topic = context.topics.find(header.topic)
     if topic is None:
         raise RequestError(
@@ -86,10 +87,10 @@ def _notify(
     *,
     for_c: bool,
 ) -> None:
-    """Send 220 to each member.
+    """Send the reset notification to each consumer.
 
     Raises:
-        RequestError: 1, a member is older than 3.0.7; those before it have been told.
+        RequestError: 1 if a consumer is older than 3.0.7; the consumers before it have been notified.
     """
     notice = ResetOffsetRequestHeader(header.topic, header.group, header.timestamp, False)
     told = ResetOffsetBodyForC.of(body) if for_c else body
@@ -103,7 +104,11 @@ def _notify(
         try:
             channel.connection.send_oneway(command)
         except ConnectionLostError as error:
-            _log.warning("[reset-offset] 220 for group %s not sent: %s", header.group, error)
+            _log.warning(
+                "[reset-offset] can not send RESET_CONSUMER_CLIENT_OFFSET (220) for group %s: %s",
+                header.group,
+                error,
+            )
             continue
         if context.runtime.probe is not None:
             details = {"group": header.group, "topic": header.topic, "client": channel.client_id}

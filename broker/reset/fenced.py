@@ -1,9 +1,9 @@
-"""The reset that cannot be lost (docs/spec/races.md E.18, F12).
+"""The fenced reset, which raises epochs so that late commits are refused (docs/spec/races.md E.18, F12).
 
-Each queue's epoch goes up by one as its offset becomes the target; both are on disk before anybody hears of
-them. Then the pulls held for the queues are answered, who pulls the others is told, and the administrator is
-answered. From then on commits of older epochs are refused, so no consumer has to be stopped or waited for. An
-offline group is reset in the same way.
+Each queue's epoch goes up by one as its offset becomes the target. Both are on disk before they take effect.
+Then the broker answers the suspended pulls of the queues, notifies the other clients that pull from them, and
+responds to the administrator. From then on it refuses commits of older epochs, so no consumer must be stopped
+or waited for. An offline group is reset in the same way.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from rewindmq.broker.reset.targets import (
     known_topic,
     names_offset,
     no_queues,
+    probe_reset,
+    probe_targets,
     queue_target,
-    tell_reset,
-    tell_targets,
     time_target,
     unknown_group,
 )
@@ -37,13 +37,13 @@ async def reset(
     """Raise the epochs and move the offsets, durably.
 
     Returns:
-        Where each queue stands now: the target, or without force the stored offset where the target is not
-        behind it. A queue without a stored offset has nothing to be moved back from: without force it is left
-        out. A single queue goes to an ``offset`` with and without force.
+        The offset of each queue after the reset: the target, or without force the stored offset if that is
+        smaller. Without force a queue without a stored offset is left out. A single queue goes to an
+        ``offset`` with and without force.
 
     Raises:
-        RequestError: 17 unknown topic; 26 unknown group; 1 a broadcasting group, a queue or offset out of
-            range, no queue, too many offsets, or the disk refused: then nothing is reset.
+        RequestError: 17 for an unknown topic; 26 for an unknown group; 1 for a broadcasting group, a queue or
+            offset out of range, no queue, too many offsets, or if the disk fails. Then nothing is reset.
     """
     targets = _targets(context, header)
     table: dict[MessageQueue, int] = {}
@@ -52,7 +52,7 @@ async def reset(
         moving, standing = _split(context, header, targets)
         for queue_id, offset in sorted((standing | moving).items()):
             table[MessageQueue(header.topic, context.config.broker_name, queue_id)] = offset
-        tell_targets(context, header, table)
+        probe_targets(context, header, table)
         return ResetPlan(header.group, header.topic, moving, lambda: _apply(context, header, moving))
 
     try:
@@ -65,10 +65,10 @@ async def reset(
 
 
 def _targets(context: BrokerContext, header: ResetOffsetRequestHeader) -> dict[int, int]:
-    """The offset asked for in each queue concerned."""
+    """Return the target of each queue in the request."""
     topic = known_topic(context, header)
     _check_group(context, header)
-    # Beyond the read queues nobody consumes now, but their offsets may be there from before.
+    # Queues beyond the read queues have no consumer now, but may still have offsets.
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
     if header.queue_id < 0:
         if names_offset(header):
@@ -100,14 +100,14 @@ def _check_group(context: BrokerContext, header: ResetOffsetRequestHeader) -> No
     if online is not None and online.message_model is MessageModel.BROADCASTING:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
-            f"group {name} is broadcasting: each member keeps its own offsets, which no broker can reset",
+            f"group {name} is broadcasting: each consumer stores its own offsets, which no broker can reset",
         )
 
 
 def _split(
     context: BrokerContext, header: ResetOffsetRequestHeader, targets: dict[int, int]
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """The queues to move to their targets, and those that stay where they stand."""
+    """Return the queues to move to their targets, and the queues that keep their offsets."""
     # RocketMQ 5's tool commits the offset of a single queue first, and then sends it here without force.
     if header.is_force or names_offset(header):
         return targets, {}
@@ -125,7 +125,7 @@ def _apply(context: BrokerContext, header: ResetOffsetRequestHeader, moving: dic
     epochs = context.offsets.reset(group, topic, moving)
     context.reset_offsets.remove(group, topic, moving)
     for queue_id, offset in moving.items():
-        tell_reset(
+        probe_reset(
             context, header, ResetMode.FENCED, queue_id, offset, before.get(queue_id, -1), epochs[queue_id]
         )
     answered = context.long_polling.on_reset(group, topic, moving)

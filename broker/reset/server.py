@@ -4,7 +4,8 @@ Specification: docs/spec/reset.md D.9; docs/spec/races.md E.16.
 
 5.3.3 ``AdminBrokerProcessor#resetOffsetInner``: each target is stored at once, in memory, and leaves a mark.
 Until a pull consumes the mark, QUERY_CONSUMER_OFFSET (14) returns it and UPDATE_CONSUMER_OFFSET (15) is
-ignored. No consumer is told. Force and language are ignored, a queue id is not checked. A slave refuses.
+ignored. The broker notifies no consumer. It ignores force and language, and does not check a queue id. A
+slave refuses the reset.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.broker.reset.targets import (
     known_topic,
     no_queues,
+    probe_reset,
+    probe_targets,
     queue_target,
     refuse_fenced,
-    tell_reset,
-    tell_targets,
     time_target,
     unknown_group,
 )
@@ -38,14 +39,14 @@ def reset(
         The targets.
 
     Raises:
-        RequestError: 17 unknown topic; 26 unknown group; 1 an offset out of range, no queue, too many
-            offsets, or a group that was reset in fenced mode.
+        RequestError: 17 for an unknown topic; 26 for an unknown group; 1 for an offset out of range, no
+        queue, too many offsets, or a group that was reset in fenced mode.
     """
     topic = known_topic(context, header)
     if context.groups.get(header.group) is None:
         raise unknown_group(header)
     refuse_fenced(context, header)
-    # 5.3.3 lets one past the end through.
+    # 5.3.3 accepts an offset one past the end.
     if header.queue_id >= 0:
         targets = {header.queue_id: queue_target(context, header, slack=1)}
     else:
@@ -64,9 +65,9 @@ def reset(
         context.offsets.check_room(header.group, header.topic, targets)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    tell_targets(context, header, table)
+    probe_targets(context, header, table)
     for queue_id, target in targets.items():
         stored = context.offsets.commit(header.group, header.topic, queue_id, target)
         context.reset_offsets.put(header.group, header.topic, queue_id, target)
-        tell_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
+        probe_reset(context, header, ResetMode.SERVER, queue_id, target, stored, epoch=0)
     return table

@@ -1,4 +1,4 @@
-"""What the modes share: where a queue is to go, who may be reset, and the points they report."""
+"""Shared by the reset modes: targets, checks, and the points that they report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NOT_GIVEN: Final = (None, -1)
 
 
 def known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> TopicConfig:
-    """The topic's settings.
+    """Return the topic's settings.
 
     Raises:
-        RequestError: 17, in the words of 5.3.3.
+        RequestError: 17 for an unknown topic, with the remark of 5.3.3.
     """
     topic = context.topics.find(header.topic)
     if topic is None:
@@ -30,19 +30,19 @@ def known_topic(context: BrokerContext, header: ResetOffsetRequestHeader) -> Top
 
 
 def unknown_group(header: ResetOffsetRequestHeader) -> RequestError:
-    """26, in the words of 5.3.3."""
+    """Return error 26, with the remark of 5.3.3."""
     return RequestError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist")
 
 
 def no_queues() -> RequestError:
-    """1, in the words of 5.3.3."""
+    """Return error 1, with the remark of 5.3.3."""
     return RequestError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
 
 
 def time_target(
     context: BrokerContext, header: ResetOffsetRequestHeader, queue_id: int, *, to_the_end: bool
 ) -> int:
-    """The offset the timestamp asks for in a queue."""
+    """Return the offset for the request's timestamp in a queue."""
     if to_the_end:
         return context.store.max_offset(header.topic, queue_id)
     return context.store.search_offset(
@@ -51,13 +51,13 @@ def time_target(
 
 
 def queue_target(context: BrokerContext, header: ResetOffsetRequestHeader, *, slack: int) -> int:
-    """The offset that a reset of the single queue ``header.queue_id`` asks for.
+    """Return the offset for a reset of the single queue ``header.queue_id``.
 
     Args:
-        slack: how far beyond the queue's end it may lie.
+        slack: how far beyond the queue's end the offset may lie.
 
     Raises:
-        RequestError: 1, in the words of 5.3.3: the offset given is out of range.
+        RequestError: 1 if the offset is out of range, with the remark of 5.3.3.
     """
     queue_id, offset = header.queue_id, header.offset
     if offset is None or not names_offset(header):
@@ -73,36 +73,36 @@ def queue_target(context: BrokerContext, header: ResetOffsetRequestHeader, *, sl
 
 
 def names_offset(header: ResetOffsetRequestHeader) -> bool:
-    """Whether it asks for an offset and not for a time."""
+    """Return True if the request has an offset, not only a time."""
     return header.offset not in _NOT_GIVEN
 
 
 def refuse_fenced(context: BrokerContext, header: ResetOffsetRequestHeader) -> None:
-    """Keep the other modes off queues with an epoch.
+    """Refuse the other modes for queues with an epoch.
 
     Raises:
-        RequestError: 1; consumers could not commit what such a reset has them do.
+        RequestError: 1, because the fencing would refuse the commits after such a reset.
     """
     if context.offsets.has_epochs(header.group, header.topic):
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
-            f"group {header.group} was reset in fenced mode in topic {header.topic}, which no other mode can"
-            f" follow: use --mode {ResetMode.FENCED} (resetMode={ResetMode.FENCED})",
+            f"group {header.group} was reset in fenced mode in topic {header.topic}; no other mode works"
+            f" then: use --mode {ResetMode.FENCED} (resetMode={ResetMode.FENCED})",
         )
 
 
-def tell_targets(
+def probe_targets(
     context: BrokerContext, header: ResetOffsetRequestHeader, table: dict[MessageQueue, int]
 ) -> None:
-    """``RESET_TARGETS_COMPUTED``."""
+    """Report ``RESET_TARGETS_COMPUTED`` to the probe."""
     if context.runtime.probe is not None:
-        # Plain values: the probe may write them down.
+        # Plain values, because the probe may write them to a file.
         targets = [[queue.broker_name, queue.queue_id, offset] for queue, offset in table.items()]
         details = {"group": header.group, "topic": header.topic, "targets": targets}
         context.runtime.probe(Point.RESET_TARGETS_COMPUTED, details)
 
 
-def tell_reset(
+def probe_reset(
     context: BrokerContext,
     header: ResetOffsetRequestHeader,
     mode: ResetMode,
@@ -111,7 +111,7 @@ def tell_reset(
     stored: int,
     epoch: int,
 ) -> None:
-    """``OFFSET_RESET``.
+    """Report ``OFFSET_RESET`` to the probe.
 
     Args:
         stored: the offset before.

@@ -1,1 +1,1 @@
-"""Sends: check a message, add what the broker adds, append it and answer."""
+"""Sends: check a message, add what the broker adds, append it and respond."""

@@ -1,4 +1,4 @@
-"""What the broker adds to the properties of every message that is sent to it (docs/spec/protocol.md 6.5)."""
+"""Properties that the broker adds to every message sent to it (docs/spec/protocol.md 6.5)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rewindmq.protocol.message.properties import CLUSTER, MSG_REGION, TRACE_ON
 
 
 def added_properties(config: BrokerConfig, profile: BrokerProfile) -> dict[str, str]:
-    """By name, in the order in which they are stored.
+    """Return the properties by name, in the order in which they are stored.
 
-    Since 5.0 a message knows its region and whether it is traced: ``AbstractSendMessageProcessor``. Java's
+    Since 5.0 a message has its region and whether it is traced: ``AbstractSendMessageProcessor``. Java's
     consumers of 5.x trace no message without a region.
     """
     added = {CLUSTER: config.broker_cluster_name}

@@ -1,4 +1,4 @@
-"""What every send is answered, stored or refused (docs/spec/protocol.md 3.4)."""
+"""Builds the responses to sends, stored or refused (docs/spec/protocol.md 3.4)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OFFSET_BYTES: Final = 8
 
 
 class SendAnswers:
-    """Builds the answers of one broker; Java's client reads region and trace switch of a refusal too.
+    """Builds the responses of one broker; Java's client reads region and trace switch of an error, too.
 
     Args:
-        store_host: as in records; every message id begins with it.
+        store_host: packed as in records; every message id begins with it.
     """
 
     def __init__(self, config: BrokerConfig, store_host: bytes) -> None:
@@ -40,7 +40,7 @@ class SendAnswers:
         physical_offsets: Sequence[int],
         transaction_id: str | None = None,
     ) -> RemotingCommand:
-        """The ids of the messages at ``physical_offsets``, and where the first of them is."""
+        """Return the response with the messages' ids, and the queue and offset of the first."""
         prefix = self._id_prefix
         if len(physical_offsets) == 1:
             ids = f"{prefix}{physical_offsets[0]:016X}"
@@ -53,5 +53,5 @@ class SendAnswers:
         return RemotingCommand(_SUCCESS, header)
 
     def refused(self, error: RequestError) -> RemotingCommand:
-        """The answer to a send that stored nothing."""
+        """Return the response to a send that stored nothing."""
         return RemotingCommand(error.code, remark=error.remark, ext_fields=self._refusal_ext)

@@ -1,8 +1,8 @@
-"""The last steps every stored message shares: the put, who is woken by it, and when it counts as done."""
+"""Appends a message, wakes the pulls that wait for it, and responds when it is durable."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -16,7 +16,7 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.remoting.connection import Connection
 
-# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult; whatever is refused stored nothing.
+# RocketMQ 4.9.4 SendMessageProcessor#handlePutMessageResult; with each of these nothing is stored.
 _REFUSALS: Final = MappingProxyType(
     {
         PutStatus.MESSAGE_ILLEGAL: (
@@ -40,7 +40,7 @@ _PUT_OK: Final = PutStatus.PUT_OK
 
 
 class MessageArrivingListener(Protocol):
-    """Told of messages that were just stored (RocketMQ's ``MessageArrivingListener``)."""
+    """Receives each message that was just stored (RocketMQ's ``MessageArrivingListener``)."""
 
     def is_awaited(self, topic: str, queue_id: int) -> bool:
         """Return True if a pull waits for this queue."""
@@ -56,17 +56,19 @@ class MessageArrivingListener(Protocol):
         """Wake the pulls that wait for these messages.
 
         Args:
-            max_offset: one past the newest message.
+            max_offset: the queue's new maximum.
         """
 
 
 class MessageAppender:
-    """Puts messages and wakes the pulls that wait for them.
+    """Appends messages and wakes the pulls that wait for them.
 
     Args:
-        arrivals: the pulls that wait.
+        arrivals: the suspended pulls.
         sync_flush: None under ASYNC_FLUSH.
         sync_replica: None unless sends wait for a slave.
+        tables_saved: ``TableFlush.saved``.
+        refused: the answer to a send whose topic could not be saved.
     """
 
     def __init__(
@@ -76,6 +78,9 @@ class MessageAppender:
         arrivals: MessageArrivingListener,
         sync_flush: SyncFlush | None,
         sync_replica: SyncReplica | None = None,
+        *,
+        tables_saved: Callable[[], Awaitable[None]],
+        refused: Callable[[RequestError], RemotingCommand],
     ) -> None:
         self._put_message = store.put_message
         self._put_batch = store.put_batch
@@ -86,12 +91,14 @@ class MessageAppender:
         self._sync_replica = sync_replica
         self._answers_at_once = sync_flush is None and sync_replica is None
         self._disk_used_ratio = store.disk_used_ratio
+        self._tables_saved = tables_saved
+        self._refused = refused
 
     def put(self, message: StoredMessage) -> PutResult:
         """Store one message.
 
         Raises:
-            RequestError: 13, 14 or 1; nothing was stored.
+            RequestError: 13, 14 or 1; nothing is stored.
         """
         result = self._put_message(message)
         if result.status is not _PUT_OK:
@@ -111,7 +118,7 @@ class MessageAppender:
         """Store all entries, or none.
 
         Raises:
-            RequestError: 13, 14 or 1; nothing was stored.
+            RequestError: 13, 14 or 1; nothing is stored.
         """
         result = self._put_batch(message, entries)
         if result.status is not _PUT_OK:
@@ -153,10 +160,10 @@ class MessageAppender:
         *,
         waits: bool,
     ) -> RemotingCommand | None:
-        """The answer at once, or None when it follows once the message is on disk.
+        """Return the response at once, or None if it follows when the message is durable.
 
         Args:
-            waits: the message's WAIT property; False only sees to it that a flush begins.
+            waits: the message's WAIT property; if False, the method only starts a flush.
         """
         if self._answers_at_once:
             return response
@@ -173,9 +180,25 @@ class MessageAppender:
             sync_flush.wait(end, answer.on_flushed)
         return None
 
+    async def answer_when_saved(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        response: RemotingCommand,
+        result: PutResult,
+        *,
+        waits: bool,
+    ) -> RemotingCommand | None:
+        """Like ``answer_when_durable``, once the message's topic is on disk, too."""
+        try:
+            await self._tables_saved()
+        except RequestError as error:
+            return self._refused(error)
+        return self.answer_when_durable(connection, request, response, result, waits=waits)
+
 
 class _Answer:
-    """The answer to a stored message, which leaves when all it waits for has happened or timed out."""
+    """The response to a stored message, sent when flush and replication are done or timed out."""
 
     __slots__ = ("_connection", "_request", "_response", "_steps")
 
@@ -188,7 +211,7 @@ class _Answer:
         self._steps = steps
 
     def on_flushed(self, is_durable: bool) -> None:
-        # What a slave did weighs more, as in RocketMQ.
+        # The slave's result takes precedence, as in RocketMQ.
         if not is_durable and self._response.code == ResponseCode.SUCCESS:
             self._set(ResponseCode.FLUSH_DISK_TIMEOUT)
         self._done()

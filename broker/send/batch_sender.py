@@ -1,4 +1,4 @@
-"""Storing a batch: the core of 320 (docs/spec/protocol.md 6.6).
+"""Stores a batch, for SEND_BATCH_MESSAGE (320; docs/spec/protocol.md 6.6).
 
 RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendBatchMessage``.
 """
@@ -30,7 +30,7 @@ from rewindmq.protocol.message.properties import (
     parse_properties,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 _SEPARATOR: Final = b"\x02"
 _ID_MARK: Final = f"{UNIQ_KEY}\x01".encode()
@@ -41,11 +41,11 @@ _TAGS_MARK: Final = "TAGS\x01"
 
 
 class BatchSender:
-    """Answers a batch send: each message becomes a record of its own, with consecutive queue offsets.
+    """Serves batch sends: each message becomes its own record, with consecutive queue offsets.
 
     Args:
         added: properties that every message gets, see ``added_properties``.
-        names_batch: the answer names the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
+        names_batch: the response has the batch's own UNIQ_KEY (5.3.3 ``SendMessageProcessor``).
     """
 
     def __init__(
@@ -61,14 +61,15 @@ class BatchSender:
         self._create = validator.create
         self._put_batch = appender.put_batch
         self._answer_when_durable = appender.answer_when_durable
+        self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
         self._added = added
         self._names_batch = names_batch
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
-    ) -> RemotingCommand | None:
-        """Store every message of the body, or none; None when the answer has to wait for the disk."""
+    ) -> Reply:
+        """Store every message of the body, or none; return None if the response waits for the disk."""
         remote_address = connection.remote_address
         try:
             target, queue_id = self._admit(header, request.version, remote_address)
@@ -105,25 +106,28 @@ class BatchSender:
         except RequestError as error:
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, result.physical_offsets, name)
+        if target.is_unsaved:
+            return self._answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 
 def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
-    """The messages with the batch's own properties added; a message's own value wins.
+    """Return the messages with the batch's properties added; a message's own value wins.
 
     Specification: docs/spec/protocol.md 6.6.
 
     Raises:
-        RequestError: 13, the batch does not decode, or a delayed or transaction message is in it.
+        RequestError: 13 if the batch does not decode, or has a delayed or transaction message.
     """
     messages = decode_batch(batch)
-    # What is nowhere in the batch need not be looked for in each message. Searching is much faster in str.
+    # A name that is nowhere in the batch need not be searched in each message. Searching is much faster in
+    # str.
     everything = _SEPARATOR.join([properties for _, properties, _ in messages]).decode("utf-8", "replace")
     additions = _Additions(shared, everything)
     may_be_refused = _DELAY_MARK in everything or _TRAN_MARK in everything
     has_tags = _TAGS_MARK in everything
-    # Messages of one batch mostly differ in nothing but the id that comes first: by what follows it, what
-    # was found out about one of them.
+    # Messages of a batch mostly differ only in their id, which comes first. So this caches the result by the
+    # text after it.
     known: dict[bytes, tuple[bytes, int]] = {}
     id_mark = _ID_MARK if UNIQ_KEY not in shared else None
     entries: list[tuple[bytes, bytes, int, int]] = []
@@ -143,7 +147,7 @@ def _entries(batch: bytes, shared: Mapping[str, str]) -> BatchEntries:
 
 
 class _Additions:
-    """What a batch adds to the properties of its messages.
+    """The text that a batch adds to the properties of its messages.
 
     Args:
         shared: the batch's own properties.
@@ -156,11 +160,11 @@ class _Additions:
         self._marks = [
             (bit, first, PROPERTY_SEPARATOR + first) for bit, first in names if first in everything
         ]
-        # By which of the shared properties a message has itself, one bit each.
+        # Keyed by the shared properties that a message has itself, one bit each.
         self._known: dict[int, bytes] = {}
 
     def to(self, text: str) -> bytes:
-        """What follows a message's own properties; a separator first where one is needed."""
+        """Return the text to add after a message's own properties, with a separator if needed."""
         own = 0
         for bit, first, inside in self._marks:
             if text.startswith(first) or inside in text:
@@ -179,7 +183,7 @@ class _Additions:
 
 
 def _refuse_special(sys_flag: int, text: str) -> None:
-    """Refuse what is not stored under the batch's own topic."""
+    """Refuse a message that would not be stored in the batch's own topic."""
     fault = None
     if sys_flag & TRANSACTION_MASK or (find_property(text, TRAN_MSG) or "").lower() == "true":
         fault = "a batch holds no transaction messages"

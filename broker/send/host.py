@@ -1,4 +1,4 @@
-"""Hosts as records hold them: the bytes of the address, then a 4-byte port (docs/spec/protocol.md 6.1)."""
+"""Hosts in the format of records: the address, then a 4-byte port (docs/spec/protocol.md 6.1)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _UNKNOWN = b"\x00" * 8
 
 @lru_cache(maxsize=4_096)
 def pack_host(address: str) -> bytes:
-    """8 bytes for IPv4, 20 for IPv6; zeros for what is no ``ip:port`` (a peer already gone).
+    """Return 8 bytes for IPv4, 20 for IPv6; zeros if ``address`` is not ``ip:port`` (a closed peer).
 
-    IPv4 addresses mapped into IPv6, and the IPv6 loopback, become IPv4: old clients read no other.
+    IPv4 addresses mapped into IPv6, and the IPv6 loopback, become IPv4, because old clients read nothing
+    else.
     """
     try:
         host, port = parse_address(address)

@@ -24,7 +24,7 @@ class PutMessageHooks:
         """Return the message to store.
 
         Raises:
-            RequestError: the message is refused; nothing was stored.
+            RequestError: if the message is refused; nothing is stored.
         """
         for hook in self._hooks:
             message = hook(message, text)

@@ -1,4 +1,4 @@
-"""Storing one message: the core of 10 and 310 (docs/spec/broker.md B.2, docs/spec/protocol.md 3.3, 3.4, 6.5).
+"""Stores one message, for SEND_MESSAGE (10; docs/spec/broker.md B.2, docs/spec/protocol.md 3.3, 3.4, 6.5).
 
 RocketMQ 4.9.4 ``SendMessageProcessor#asyncSendMessage``. This is the hottest path of the broker.
 """
@@ -29,7 +29,7 @@ from rewindmq.protocol.message.properties import (
     with_property,
 )
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 from rewindmq.protocol.text import java_hash
 
@@ -42,18 +42,18 @@ _DELAY_MARK: Final = "DELAY\x01"
 _TRAN_MARK: Final = "TRAN_MSG\x01"
 # TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS.
 _TIMER_MARK: Final = "TIMER_DE"
-# A plain int: the enum's own operators cost more than everything else here.
+# A plain int: the enum's own operators cost more than the rest of this path.
 INNER_BATCH_FLAGS: Final = int(MessageSysFlag.NEED_UNWRAP | MessageSysFlag.INNER_BATCH)
 _SPECIAL_FLAGS: Final = TRANSACTION_MASK | INNER_BATCH_FLAGS
 
 
 class MessageSender:
-    """Answers a send, whichever names its header came under.
+    """Serves sends of single messages.
 
     Args:
         added: properties that every message gets, see ``added_properties``.
-        stores_wait: they keep their WAIT; else only those of internal topics do.
-        unique_ids: makes the UNIQ_KEY of messages without (5.3.3 ``SendMessageProcessor#sendMessage``).
+        stores_wait: messages keep their WAIT property; if False, only those of internal topics do.
+        unique_ids: makes the UNIQ_KEY of messages without one (5.3.3 ``SendMessageProcessor#sendMessage``).
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class MessageSender:
         self._before_put = hooks.before_put
         self._put = appender.put
         self._answer_when_durable = appender.answer_when_durable
+        self._answer_when_saved = appender.answer_when_saved
         self._answers = answers
         self._added = format_properties(added)
         self._stores_wait = stores_wait
@@ -79,8 +80,8 @@ class MessageSender:
 
     def send(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
-    ) -> RemotingCommand | None:
-        """Store the request's body; None when the answer has to wait for the disk."""
+    ) -> Reply:
+        """Store the request's body; return None if the response waits for the disk."""
         remote_address = connection.remote_address
         try:
             target, queue_id = self._admit(header, request.version, remote_address)
@@ -132,11 +133,13 @@ class MessageSender:
         except RequestError as error:
             return self._answers.refused(error)
         response = self._answers.stored(queue_id, result, (result.physical_offset,), unique_key)
+        if target.is_unsaved:
+            return self._answer_when_saved(connection, request, response, result, waits=waits)
         return self._answer_when_durable(connection, request, response, result, waits=waits)
 
 
 def strip_wait(text: str) -> tuple[str, bool]:
-    """The properties text without WAIT, which ordinary records do not keep, and what it said."""
+    """Return the properties text without WAIT, which records do not keep, and WAIT's value."""
     given = text
     if text.endswith(_WAIT_TRUE_LAST):
         text = text[: -len(_WAIT_TRUE_LAST)]
@@ -150,7 +153,7 @@ def strip_wait(text: str) -> tuple[str, bool]:
 
 
 def tags_code_of(text: str) -> int:
-    """The hash of the last TAGS of a properties text, 0 without one."""
+    """Return the hash of the last TAGS in a properties text, 0 without one."""
     at = text.rfind(_TAGS_INSIDE)
     if at >= 0:
         start = at + len(_TAGS_INSIDE)
@@ -164,23 +167,24 @@ def tags_code_of(text: str) -> int:
 
 
 def refuse_inner_batch(message: StoredMessage, text: str) -> StoredMessage:
-    """A hook: what 5.x packs into one record would be stored as something else than was meant.
+    """Hook that refuses 5.x's inner batches, whose records this broker would store as single messages.
 
     Raises:
         RequestError: 13.
     """
     if message.sys_flag & INNER_BATCH_FLAGS:
         raise RequestError(
-            ResponseCode.MESSAGE_ILLEGAL, "this broker does not take inner batches (5.x); nothing was stored"
+            ResponseCode.MESSAGE_ILLEGAL,
+            "this broker does not accept inner batches (5.x); nothing was stored",
         )
     return message
 
 
 def require_keys(text: str) -> None:
-    """Refuse a message that a compaction topic could not tell from others (5.3.3).
+    """Refuse a message without KEYS, which a compaction topic needs (5.3.3).
 
     Raises:
-        RequestError: 13, the properties text has no KEYS.
+        RequestError: 13 if the properties text has no KEYS.
     """
     if not (find_property(text, KEYS) or "").strip():
         raise RequestError(ResponseCode.MESSAGE_ILLEGAL, "Required message key is missing")

@@ -1,4 +1,4 @@
-"""What a send must pass before anything is stored (docs/spec/broker.md B.2, steps 2 to 7).
+"""Checks a send and finds its topic and queue (docs/spec/broker.md B.2, steps 2 to 7).
 
 RocketMQ 4.9.4 ``AbstractSendMessageProcessor#msgCheck`` and ``SendMessageProcessor#handleRetryAndDLQ``.
 """
@@ -49,16 +49,17 @@ BUSY_ANSWERS: Final = MappingProxyType(
 
 
 class SendTarget(NamedTuple):
-    """What has to be known of a topic to accept a message for it.
+    """A topic as a target of sends.
 
     Attributes:
         queue_limit: queue ids below it are accepted.
-        write_queue_nums: a negative queue id becomes one of so many.
-        extra_sys_flag: bits every message of the topic gets.
-        is_retry: a group's retry topic, whose messages may end in its dead-letter topic.
-        needs_keys: a compaction topic, whose messages are known by their KEYS.
-        drops_delay: a dead letter whose delay counts no longer (5.x).
-        planned: a topic to be created once the message is stored, so that a refused send leaves nothing.
+        write_queue_nums: for a negative queue id the broker chooses one of these queues.
+        extra_sys_flag: bits that every message of the topic gets.
+        is_retry: a group's retry topic; its messages may end in the dead-letter topic.
+        needs_keys: a compaction topic, whose messages need KEYS.
+        drops_delay: a dead letter that loses its delay (5.x).
+        planned: a topic to create once the message is stored, so that a refused send creates nothing.
+        is_unsaved: True if the topic's settings are not on disk yet; the response waits until they are.
     """
 
     topic: str
@@ -69,14 +70,15 @@ class SendTarget(NamedTuple):
     needs_keys: bool = False
     drops_delay: bool = False
     planned: TopicConfig | None = None
+    is_unsaved: bool = False
 
 
 class SendValidator:
-    """Decides on a topic once and remembers it until the topic table changes.
+    """Decides about a topic once and caches the decision until the topic table changes.
 
     Args:
-        host: the broker's own, as registered, for remarks.
-        holds_locks: whether a member of a group holds a queue now.
+        host: the broker's registered host, for remarks.
+        holds_locks: returns True if a consumer of a group holds a lock.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class SendValidator:
     def admit(
         self, header: SendMessageRequestHeader, client_version: int, remote_address: str
     ) -> tuple[SendTarget, int]:
-        """The topic and queue a message goes to; a topic that has to be created for it is only planned.
+        """Return the topic and queue for a message; a topic to be created is only planned.
 
         Raises:
             RequestError: 16, 1 (v53: 29), 17, 26 as listed in docs/spec/broker.md B.2.
@@ -150,7 +152,10 @@ class SendValidator:
         check_sendable(name)
         if known is None:
             return _planned_target(self._plan(header))
-        target = self._targets[name] = _target(known)
+        target = _target(known)
+        if not self._topics.is_saved(name):
+            return target._replace(is_unsaved=True)
+        self._targets[name] = target
         return target
 
     def _plan(self, header: SendMessageRequestHeader) -> TopicConfig:
@@ -167,17 +172,17 @@ class SendValidator:
         return planned
 
     def create(self, planned: TopicConfig) -> None:
-        """Create the topic of a message that was stored, and announce it.
+        """Create the planned topic of a stored message, and announce it.
 
         Raises:
-            RequestError: 1, the topics' file cannot be written.
+            RequestError: 1 if there are too many topics.
         """
         self._topics.update(planned)
 
     def _dead_letter_target(
         self, target: SendTarget, queue_id: int, header: SendMessageRequestHeader, client_version: int
     ) -> tuple[SendTarget, int]:
-        """A message that was retried often enough goes to the group's dead-letter topic instead."""
+        """Return the group's dead-letter topic if the message was retried often enough."""
         name = target.topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
         group = self._groups.find(name)
         if group is None:
@@ -194,7 +199,7 @@ class SendValidator:
         name = dlq_topic(name)
         known = self._topics.find(name)
         if known is not None:
-            dead_letter = _target(known)
+            dead_letter = _target(known)._replace(is_unsaved=not self._topics.is_saved(name))
         else:
             dead_letter = _planned_target(self._topics.plan(name, 1, self._dead_letter_perm))
         return dead_letter._replace(drops_delay=self._drops_delay), 0
@@ -216,4 +221,4 @@ def _target(topic: TopicConfig) -> SendTarget:
 
 
 def _planned_target(planned: TopicConfig) -> SendTarget:
-    return _target(planned)._replace(planned=planned)
+    return _target(planned)._replace(planned=planned, is_unsaved=True)

@@ -23,7 +23,7 @@ from rewindmq.broker.store.index.service import IndexService
 from rewindmq.broker.store.layout.paths import StoreLayout
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.messages.query import query_message
-from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader
+from rewindmq.broker.store.messages.reader import EMPTY_QUEUE, MessageReader, RecordScan
 from rewindmq.broker.store.messages.replica import Arrival, ReplicaWriter
 from rewindmq.broker.store.messages.writer import MessageWriter
 from rewindmq.broker.store.model import (
@@ -221,14 +221,14 @@ class MessageStore:
         offset: int,
         max_count: int,
         tag_codes: frozenset[int] | None,
-        accepts: Callable[[bytes], bool] | None = None,
+        scan: RecordScan | None = None,
     ) -> GetResult:
         """Messages from ``offset`` on (docs/spec/broker.md B.5).
 
         Args:
             max_count: at most so many; fewer by the transfer limits. The first is returned whatever its size.
             tag_codes: only messages with one of these tagsCodes; None takes all.
-            accepts: asked about each record, which is left out unless it says yes; not in compaction topics,
+            scan: asked about each record, which is left out unless it says yes; not in compaction topics,
                 whose readers RocketMQ filters neither.
         """
         if topic in self._compaction.topics:
@@ -237,7 +237,7 @@ class MessageStore:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             return EMPTY_QUEUE
-        return self._reader.read(queue, offset, max_count, tag_codes, accepts)
+        return self._reader.read(queue, offset, max_count, tag_codes, scan)
 
     # Replication
 

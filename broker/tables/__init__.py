@@ -1,1 +1,1 @@
-"""The broker's topics and subscription groups, in files under ``config/``."""
+"""The tables of topics and subscription groups, in files under ``config/``."""

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import GenericAlias
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables.unknown_fields import UnknownFields
 from rewindmq.protocol.body import RemotingBody
 from rewindmq.protocol.body.registration import DataVersion
-from rewindmq.protocol.code import ResponseCode
-from rewindmq.protocol.errors import RequestError
 
 _VERSION: Final = "dataVersion"
 
 Entry = TypeVar("Entry", bound=RemotingBody)
 
 
+@dataclass(frozen=True, slots=True)
+class TableContent(Generic[Entry]):
+    """A table as it was at one moment, to be written by a worker thread while the table goes on changing."""
+
+    version: DataVersion
+    entries: dict[str, Entry]
+    unknown: UnknownFields
+
+
 class ConfigTable(Generic[Entry]):
-    """The entries and their version; every change is on disk before it can be seen.
+    """The entries and their data version; a change takes effect at once, and ``TableFlush`` writes it.
 
     Args:
-        key: the field of the file that holds the entries.
-        entry: their type.
-        built_in: the entries that the broker makes for itself; the file is laid over them.
+        key: the field of the file that contains the entries.
+        entry: the type of the entries.
+        built_in: the broker's own entries; entries of the file replace them.
 
     Attributes:
-        data_version: another object after each change.
+        data_version: a new object after each change.
+        is_changed: True if something has changed since the last ``take``.
+        on_unsaved: called after each change, to have it written.
     """
 
     def __init__(
@@ -49,12 +58,16 @@ class ConfigTable(Generic[Entry]):
         self._entries = dict(built_in)
         self._unknown = UnknownFields(key, entry)
         self.data_version = DataVersion(timestamp=now_ms())
+        self.is_changed = False
+        # Name to the version's counter, of the entries that have changed since the file was written.
+        self._unsaved: dict[str, int] = {}
+        self.on_unsaved: Callable[[], None] = _do_nothing
 
     def load(self) -> None:
-        """Lay the file over the built-in entries.
+        """Read the file; its entries replace built-in entries of the same name.
 
         Raises:
-            StoreError: neither the file nor its backup can be read.
+            StoreError: if neither the file nor its backup can be read.
         """
         self._file.load(self._read)
         self._on_replaced()
@@ -69,75 +82,118 @@ class ConfigTable(Generic[Entry]):
         self._unknown.note(content)
         self._entries.update(entries)
 
+    def take(self) -> TableContent[Entry] | None:
+        """Return what ``save`` has to write, None if nothing has changed since this was last asked."""
+        if not self.is_changed:
+            return None
+        self.is_changed = False
+        return TableContent(self.data_version, dict(self._entries), self._unknown.copy())
+
+    def is_saved(self, name: str) -> bool:
+        """Whether the file holds the entry as it is."""
+        return name not in self._unsaved
+
+    def save(self, content: TableContent[Entry]) -> None:
+        """Write the file; may run on a worker thread while the table changes.
+
+        Raises:
+            StoreError: the disk refused.
+        """
+        document = {
+            _VERSION: _to_file(content.version),
+            self._key: {name: _to_file(entry) for name, entry in content.entries.items()},
+        }
+        self._file.save(content.unknown.added_to(document))
+
+    def settle(self, content: TableContent[Entry], *, is_written: bool) -> None:
+        """Note what came of ``save``; the table counts as changed again if the disk refused."""
+        if not is_written:
+            self.is_changed = True
+            return
+        newest = content.version.counter
+        self._unsaved = {name: counter for name, counter in self._unsaved.items() if counter > newest}
+
+    def persist(self) -> None:
+        """Write the file if something has changed.
+
+        Raises:
+            StoreError: the disk refused; the next call tries again.
+        """
+        content = self.take()
+        if content is None:
+            return
+        try:
+            self.save(content)
+        except BaseException:
+            self.settle(content, is_written=False)
+            raise
+        self.settle(content, is_written=True)
+
     def _check_room(self, count: int) -> None:
-        """Refuse one more than ``count`` entries by RequestError 1 if that is too many."""
+        """Raise RequestError 1 if the table may not have more than ``count`` entries."""
         raise NotImplementedError
 
     def _on_replaced(self) -> None:
-        """Called when the table is known, and after each change."""
+        """Called after the table is loaded, and after all of it is replaced."""
 
-    def _put(self, changed: Mapping[str, Entry]) -> None:
-        """Create or replace entries.
-
-        Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
-        """
-        self._replace_all({**self._entries, **changed})
+    def _on_put(self, name: str, entry: Entry | None) -> None:
+        """Called after one entry has changed; None if it is removed."""
 
     def _update(self, name: str, entry: Entry) -> None:
         """Create or replace an entry.
 
         Raises:
-            RequestError: 1, it is new and there are too many, or the file cannot be written; nothing has
-                changed.
+            RequestError: 1 if it is new and there are too many; nothing has changed.
         """
         if name not in self._entries:
             self._check_room(len(self._entries))
         self._put({name: entry})
 
-    def delete(self, name: str) -> bool:
-        """Forget an entry, without telling the name servers, as in RocketMQ. Return False if there is none.
+    def _put(self, changed: Mapping[str, Entry]) -> None:
+        """Create or replace entries."""
+        self._entries.update(changed)
+        for name, entry in changed.items():
+            self._on_put(name, entry)
+        self._changed()
+        self._unsaved.update(dict.fromkeys(changed, self.data_version.counter))
+        self.on_unsaved()
 
-        Raises:
-            RequestError: 1, the file cannot be written; nothing has changed.
-        """
+    def delete(self, name: str) -> bool:
+        """Remove an entry without notifying the name servers, as RocketMQ does; return False if unknown."""
         if name not in self._entries:
             return False
-        self._replace_all({other: entry for other, entry in self._entries.items() if other != name})
+        del self._entries[name]
         self._unknown.drop(name)
+        self._on_put(name, None)
+        self._changed()
+        self.on_unsaved()
         return True
 
     def _take_over(self, entries: Mapping[str, Entry], version: DataVersion) -> None:
-        """Have the entries of a master and nothing else, if its version is another.
+        """Replace all entries by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+            RequestError: 1 if there are too many; nothing has changed.
         """
         if version != self.data_version:
             self._check_room(len(entries) - 1)
-            self._replace_all(dict(entries), version)
+            self._entries = dict(entries)
+            # The unknown fields are not a master's.
             self._unknown.forget()
+            self._on_replaced()
+            self._changed(version)
+            self.on_unsaved()
 
-    def _replace_all(self, entries: dict[str, Entry], version: DataVersion | None = None) -> None:
-        is_own = version is None
+    def _changed(self, version: DataVersion | None = None) -> None:
         if version is None:
             version = DataVersion(timestamp=self._now_ms(), counter=self.data_version.counter + 1)
-        content = {
-            _VERSION: _to_file(version),
-            self._key: {name: _to_file(entry) for name, entry in entries.items()},
-        }
-        # The unknown fields are not a master's.
-        self._save(self._unknown.added_to(content) if is_own else content)
-        self._entries = entries
         self.data_version = version
-        self._on_replaced()
-
-    def _save(self, content: Mapping[str, Any]) -> None:
-        try:
-            self._file.save(content)
-        except StoreError as error:
-            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        self.is_changed = True
 
 
 def _to_file(part: RemotingBody) -> dict[str, Any]:
     return {key: value for key, value in msgspec.to_builtins(part).items() if value is not None}
+
+
+def _do_nothing() -> None:
+    """Until the broker writes its tables."""

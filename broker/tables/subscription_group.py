@@ -26,7 +26,7 @@ _BUILT_IN: Final = (
 
 
 class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
-    """RocketMQ 4.9.4 ``SubscriptionGroupManager``; a group's first contact creates it."""
+    """The consumer groups; a group's first request creates it (4.9.4 ``SubscriptionGroupManager``)."""
 
     def __init__(self, file: ConfigFile, now_ms: Callable[[], int], *, auto_create: bool) -> None:
         built_in = {name: SubscriptionGroupConfig(name) for name in _BUILT_IN}
@@ -39,12 +39,13 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         check_room("consumer groups", count, MAX_GROUPS)
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's settings, creating it where that is allowed.
+        """Return the group's settings; create the group if that is allowed.
 
-        None for an unknown group when creation is off, and for a name outside RocketMQ's rules.
+        Returns:
+            None for an unknown group if creation is off, and for an invalid name.
 
         Raises:
-            RequestError: 1, the group is new and there are too many, or the file cannot be written.
+            RequestError: 1 if the group is new and there are too many.
         """
         found = self._entries.get(group)
         if found is not None or not self.may_create(group):
@@ -55,30 +56,29 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         return created
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's settings; creates nothing."""
+        """Return the group's settings; never create the group."""
         return self._entries.get(group)
 
     def update(self, group: SubscriptionGroupConfig) -> None:
         """Create or replace a group.
 
         Raises:
-            RequestError: 1, the group is new and there are too many, or the file cannot be written; nothing
-                has changed.
+            RequestError: 1 if the group is new and there are too many; nothing has changed.
         """
         self._update(group.group_name, group)
 
     def may_create(self, group: str) -> bool:
-        """Whether ``find`` would create an unknown group of this name."""
+        """Return True if ``find`` would create an unknown group of this name."""
         return (self._auto_create or group.startswith(SYSTEM_GROUP_PREFIX)) and is_valid_group(group)
 
     def take_over(self, wrapper: SubscriptionGroupWrapper) -> None:
-        """Have the groups of a master and nothing else, if its version is another.
+        """Replace all groups by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+            RequestError: 1 if there are too many; nothing has changed.
         """
         self._take_over(wrapper.subscription_group_table, wrapper.data_version)
 
     def table(self) -> SubscriptionGroupWrapper:
-        """All groups as they are."""
+        """Return all groups and the data version."""
         return SubscriptionGroupWrapper(dict(self._entries), self.data_version)

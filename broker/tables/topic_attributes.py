@@ -1,4 +1,4 @@
-"""What attributes a topic may have, and how 17 changes them (5.3.3 TopicAttributes, AttributeUtil)."""
+"""Attributes of topics, and their changes by UPDATE_AND_CREATE_TOPIC (17); 5.3.3 TopicAttributes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.topic_attributes import ADD, parse_attributes
 
-# Name to the values it may have. None of them can be changed once the topic is there.
+# Name to allowed values. No attribute can change once the topic exists.
 _ALLOWED: Final = MappingProxyType({CLEANUP_POLICY: ("DELETE", COMPACTION)})
 
 
 def altered_attributes(known: TopicConfig | None, text: str | None) -> dict[str, str] | None:
-    """The attributes of a topic after a request.
+    """Return a topic's attributes after a request.
 
     Args:
-        known: the topic before; None creates it.
-        text: the request's, ``+name=value`` and ``-name`` separated by commas.
+        known: the topic before; None if the request creates it.
+        text: the request's attributes, ``+name=value`` and ``-name`` separated by commas.
 
     Raises:
-        RequestError: 1, an attribute this broker does not have, a value it cannot have, or a change of one
-            that must stay.
+        RequestError: 1 for an attribute that this broker does not have, a value that is not allowed, or a
+            change of an unchangeable attribute.
     """
     attributes = dict((known.attributes if known is not None else None) or {})
     for change, value in parse_attributes(text or "").items():
@@ -45,7 +45,7 @@ def altered_attributes(known: TopicConfig | None, text: str | None) -> dict[str,
 
 
 def is_compacted(topic: TopicConfig) -> bool:
-    """Whether only the newest message of each key matters, and the compaction store serves the topic."""
+    """Return True if the compaction store serves the topic: it keeps the newest message of each key."""
     return (topic.attributes or {}).get(CLEANUP_POLICY) == COMPACTION
 
 

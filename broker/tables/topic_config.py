@@ -30,54 +30,62 @@ _SCHEDULE_QUEUES: Final = 18
 
 
 class TopicConfigManager(ConfigTable[TopicConfig]):
-    """RocketMQ 4.9.4 ``TopicConfigManager``; every change is on disk before it is announced.
+    """The broker's topics (RocketMQ 4.9.4 ``TopicConfigManager``).
 
     Attributes:
-        on_change: called after each change, to register it at the name servers.
-        on_compacted: called with the topics of the compaction store, when they are known and when there is
-            another one.
+        on_change: called after each change, to register at the name servers.
+        on_compacted: called with the topics of the compaction store, after the table is loaded and after each
+            change.
     """
 
     def __init__(self, config: BrokerConfig, file: ConfigFile, now_ms: Callable[[], int]) -> None:
         built_in = {topic.topic_name: topic for topic in _built_in(config)}
         super().__init__(file, now_ms, key="topicConfigTable", entry=TopicConfig, built_in=built_in)
         self._config = config
-        self.on_change: Callable[[], None] = _nobody_to_tell
-        self.on_compacted: Callable[[Collection[str]], None] = _nobody_who_compacts
+        self.on_change: Callable[[], None] = _ignore_change
+        self.on_compacted: Callable[[Collection[str]], None] = _ignore_compacted
         self._built_in = frozenset(built_in)
+        self._compacted: set[str] = set()
 
     def _on_replaced(self) -> None:
-        self.on_compacted([name for name, topic in self._entries.items() if is_compacted(topic)])
+        self._compacted = {name for name, topic in self._entries.items() if is_compacted(topic)}
+        self.on_compacted(self._compacted)
+
+    def _on_put(self, name: str, entry: TopicConfig | None) -> None:
+        is_in = entry is not None and is_compacted(entry)
+        if is_in != (name in self._compacted):
+            self._compacted ^= {name}
+            self.on_compacted(self._compacted)
 
     def _check_room(self, count: int) -> None:
         check_room("topics", count, MAX_TOPICS)
 
     def find(self, topic: str) -> TopicConfig | None:
-        """The topic's settings; not to be changed in place."""
+        """Return the topic's settings, which the caller must not change in place."""
         return self._entries.get(topic)
 
     @property
     def built_in(self) -> frozenset[str]:
-        """Names of the topics that the broker makes for itself."""
+        """Names of the topics that the broker creates for itself."""
         return self._built_in
 
     def is_built_in(self, topic: str) -> bool:
-        """Whether the broker made the topic for itself; administrators may not change it."""
+        """Return True if the broker creates the topic for itself; administrators may not change it."""
         return topic in self._built_in
 
     def plan_for_send(
         self, topic: str, default_topic: str, default_queue_nums: int, topic_sys_flag: int
     ) -> TopicConfig | None:
-        """A topic made after the template a producer names; None when there is none, or it may not be copied.
+        """Return a new topic copied from the template that a producer names; None if it may not be copied.
 
-        It has min(the producer's wish, the template's write queues) queues, at least 0, and the template's
-        permission without INHERIT. Nothing is stored before ``update``.
+        The topic has min(the requested number, the template's write queues) queues, at least 0, and the
+        template's permission without INHERIT. Nothing is stored before ``update``.
 
         Raises:
-            RequestError: 1, there are too many topics.
+            RequestError: 1 if there are too many topics.
         """
         template = self._entries.get(default_topic)
-        # The file may still hold the default topic of a start that had it.
+        # The file may still contain the default topic from an earlier start.
         is_off = default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable
         if template is None or is_off or not template.perm & Perm.INHERIT:
             _log.warning("topic %s is not created: no template %s to inherit from", topic, default_topic)
@@ -96,10 +104,10 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
     def plan(
         self, topic: str, queue_nums: int, perm: int = PERM_READ_WRITE, topic_sys_flag: int = 0
     ) -> TopicConfig:
-        """A retry or dead-letter topic that is not there; nothing is stored before ``update``.
+        """Return a new retry or dead-letter topic; nothing is stored before ``update``.
 
         Raises:
-            RequestError: 1, there are too many topics.
+            RequestError: 1 if there are too many topics.
         """
         self._check_room(len(self._entries))
         return TopicConfig(
@@ -111,7 +119,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         )
 
     def ensure(self, topic: str, queue_nums: int, topic_sys_flag: int = 0) -> TopicConfig:
-        """The retry topic of that name, created unless it is there."""
+        """Return the retry topic of that name; create it if it does not exist."""
         known = self._entries.get(topic)
         if known is None:
             known = self.plan(topic, queue_nums, topic_sys_flag=topic_sys_flag)
@@ -122,36 +130,31 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """Create or replace a topic.
 
         Args:
-            announce: False leaves the registration to the caller.
+            announce: False if the caller registers at the name servers.
 
         Raises:
-            RequestError: 1, the topic is new and there are too many, or the file cannot be written; nothing
-                has changed.
+            RequestError: 1 if the topic is new and there are too many; nothing has changed.
         """
         self._update(topic.topic_name, topic)
         if announce:
             self.on_change()
 
     def renew(self) -> None:
-        """Have everybody look again, the name servers too: what the topics are allowed has changed.
-
-        Raises:
-            RequestError: 1, the file cannot be written.
-        """
+        """Renew the data version and register, because the broker's permission has changed."""
         self._put({})
         self.on_change()
 
     def take_over(self, wrapper: TopicConfigSerializeWrapper) -> None:
-        """Have the topics of a master and nothing else, if its version is another.
+        """Replace all topics by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1, there are too many, or the file cannot be written; nothing has changed.
+            RequestError: 1 if there are too many; nothing has changed.
         """
         self._take_over(wrapper.topic_config_table, wrapper.data_version)
 
     @property
     def names(self) -> Collection[str]:
-        """All topics."""
+        """The names of all topics."""
         return self._entries.keys()
 
     def mark_ordered(self, topics: Iterable[str]) -> None:
@@ -164,7 +167,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
             )
 
     def wrapper(self) -> TopicConfigSerializeWrapper:
-        """All topics as they are registered: a broker that may not be read or written says so for each."""
+        """Return all topics for registration; a broker without full permission gives each its own."""
         permission = self._config.broker_permission
         topics = self._entries
         if permission & PERM_READ_WRITE != PERM_READ_WRITE:
@@ -172,7 +175,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         return TopicConfigSerializeWrapper(dict(topics), self.data_version)
 
     def table(self) -> TopicConfigSerializeWrapper:
-        """All topics as they are."""
+        """Return all topics and the data version."""
         return TopicConfigSerializeWrapper(dict(self._entries), self.data_version)
 
 
@@ -196,9 +199,9 @@ def _topic(name: str, queue_nums: int, perm: int = PERM_READ_WRITE) -> TopicConf
     return TopicConfig(name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=int(perm))
 
 
-def _nobody_who_compacts(topics: Collection[str]) -> None:
-    """Without a store."""
+def _ignore_compacted(topics: Collection[str]) -> None:
+    """Do nothing, before a store is connected."""
 
 
-def _nobody_to_tell() -> None:
-    """Until the broker registers."""
+def _ignore_change() -> None:
+    """Do nothing, before the broker registers."""

@@ -1,4 +1,4 @@
-"""Transaction messages: half messages, how they end, and asking producers about them.
+"""Transaction messages: half messages, their end, and checks with the producers.
 
 Specification: docs/spec/broker.md B.14.
 """

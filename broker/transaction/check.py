@@ -1,11 +1,13 @@
 """Checks half messages that no producer has committed or rolled back (docs/spec/broker.md B.14).
 
-RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#check``. Changed: all op records count before a producer is
-asked, also those about a message whose immunity had it stored again (there it may be asked about, and
-committed, a second time); to be stored again for its immunity counts no check (there a message ends in
-TRANS_CHECK_MAX_TIME_TOPIC, unasked, when its immunity lasts 15 intervals); where the disk refuses, the run
-ends and the next one goes on (there a message may be lost); progress is kept only when the log is durable, so
-that not even a power failure loses a half message.
+Source: RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#check``. Changed:
+
+- All op records count before the broker asks a producer, also those of a message that was stored again
+  because of its immunity. RocketMQ may ask about such a message again, and commit it a second time.
+- Storing a message again because of its immunity does not count as a check. In RocketMQ a message whose
+  immunity lasts 15 intervals ends in TRANS_CHECK_MAX_TIME_TOPIC without any check.
+- If the disk fails, the run ends and the next one continues; RocketMQ may lose a message.
+- Progress is saved only when the log is durable, so that not even a power failure loses a half message.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 # 4.9.4 MAX_PROCESS_TIME_LIMIT.
 RUN_SECONDS: Final = 60.0
-# Half messages looked at before others have a turn of the event loop.
+# Half messages checked in one turn of the event loop.
 _MESSAGES_PER_TURN: Final = 64
 
 _log = logging.getLogger(__name__)
@@ -51,12 +53,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CheckParts:
-    """What a run works on.
+    """The services and settings of a check run.
 
     Attributes:
-        timeout_ms: half messages younger than this are left alone, unless they say otherwise.
-        check_max: checks after which a message is given up.
-        reserved_ms: age beyond which it is given up.
+        timeout_ms: half messages younger than this are not checked, unless they set their own immunity.
+        check_max: number of checks after which a message is discarded.
+        reserved_ms: age after which a message is discarded.
     """
 
     runtime: Runtime
@@ -71,7 +73,7 @@ class CheckParts:
 
 
 class CheckRun:
-    """One pass over the half topic, from where the last one came to."""
+    """One pass over the half topic, from the stored progress on."""
 
     def __init__(self, parts: CheckParts) -> None:
         self._parts = parts
@@ -83,7 +85,7 @@ class CheckRun:
         self._ops = OpQueue(self._store, self._ops_done)
 
     async def run(self) -> None:
-        """Settle message after message, until one is too young, or for 60 s; progress is kept in any case."""
+        """Check message after message until one is too young, for at most 60 s; save the progress."""
         clock, sleep = self._clock, self._parts.runtime.timers.sleep
         deadline = clock.monotonic() + RUN_SECONDS
         looked_at = 0
@@ -92,7 +94,8 @@ class CheckRun:
                 if not self._ops.is_read:
                     self._ops.read()
                     await sleep(0.0)
-                # Nothing may come between the last look at the op records and what is decided by them.
+                # No other code may run between the last read of the op records and the decision that depends
+                # on it.
                 elif self._step():
                     looked_at += 1
                     if looked_at % _MESSAGES_PER_TURN == 0:
@@ -101,7 +104,7 @@ class CheckRun:
                     self._ops_done = self._ops.progress(self._offset)
                     return
         except RequestError as error:
-            _log.error("half message %d not settled, trying again: %s", self._offset, error.remark)
+            _log.error("half message %d not checked, will try again: %s", self._offset, error.remark)
         finally:
             await self._keep_progress()
 
@@ -110,41 +113,41 @@ class CheckRun:
         return offset if offset >= 0 else self._store.min_offset(topic, HALF_QUEUE)
 
     async def _keep_progress(self) -> None:
-        # A run that breaks off has not come to the messages stored again, whose first ones may be done: the
-        # op records it has read are read once more.
+        # A run that ends early has not reached the messages stored again, whose originals may be done: the
+        # next run reads the same op records again.
         done, ops_done = self._offset, self._ops_done
         try:
-            # What was stored again has to be durable before anything says that the first one is settled.
+            # A message stored again must be durable before the progress passes its original.
             await self._parts.runtime.workers.run(self._store.flush)
         except StoreError as error:
-            _log.error("progress with half messages not kept, they are gone through again: %s", error)
+            _log.error("can not save the progress with half messages, will check them again: %s", error)
             return
         commit = self._parts.offsets.commit
         commit(TRANS_GROUP, TRANS_HALF_TOPIC, HALF_QUEUE, done)
         commit(TRANS_GROUP, TRANS_OP_HALF_TOPIC, HALF_QUEUE, ops_done)
 
     def _step(self) -> bool:
-        """Settle the next half message; False when the run is over.
+        """Check the next half message; return False when the run is over.
 
         Raises:
-            RequestError: the store refuses.
+            RequestError: if the store refuses a message.
         """
         if self._ops.take(self._offset):
             self._offset += 1
             return True
         found = self._store.get_message(TRANS_HALF_TOPIC, HALF_QUEUE, self._offset, 1, None)
         if found.status is not GetMessageStatus.FOUND:
-            # At the end, or where messages are gone.
+            # At the end, or where messages are missing.
             is_elsewhere = found.next_begin_offset != self._offset
             self._offset = found.next_begin_offset
             return is_elsewhere
         try:
             half = decode_record(found.body)
         except RecordError as error:
-            _log.error("half message %d cannot be read: %s", self._offset, error)
+            _log.error("half message %d does not decode: %s", self._offset, error)
             self._offset = found.next_begin_offset
             return True
-        # Later than asked for where the messages before it are gone.
+        # The offset is later than requested if messages before it are missing.
         self._offset = half.queue_offset
         if not self._ops.take(self._offset) and not self._settle(half):
             return False
@@ -152,7 +155,7 @@ class CheckRun:
         return True
 
     def _settle(self, half: MessageExt) -> bool:
-        """What is to be done about a message without op record; False when it is too young."""
+        """Ask, postpone or discard a message without op record; return False if it is too young."""
         checks = _number(half.properties.get(TRANSACTION_CHECK_TIMES)) or 0
         wall_age = self._clock.now_ms() - half.born_timestamp
         age = wall_age / self._clock.scale
@@ -177,7 +180,11 @@ class CheckRun:
         return True
 
     def _discard(self, half: MessageExt) -> None:
-        _log.error("transaction %s is given up: it goes to %s", half.msg_id, TRANS_CHECK_MAX_TIME_TOPIC)
+        _log.error(
+            "transaction %s is discarded: its half message goes to %s",
+            half.msg_id,
+            TRANS_CHECK_MAX_TIME_TOPIC,
+        )
         self._parts.topics.ensure(TRANS_CHECK_MAX_TIME_TOPIC, 1)
         self._parts.appender.put(copied(half, TRANS_CHECK_MAX_TIME_TOPIC, 0))
 

@@ -1,6 +1,6 @@
-"""Asking a producer what became of its transaction, 39.
+"""Asks a producer for the state of its transaction: CHECK_TRANSACTION_STATE (39).
 
-RocketMQ 4.9.4 ``AbstractTransactionalMessageCheckListener#sendCheckMessage``.
+Source: RocketMQ 4.9.4 ``AbstractTransactionalMessageCheckListener#sendCheckMessage``.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _log = logging.getLogger(__name__)
 
 
 class CheckBacks:
-    """Sends 39 to one producer of the group that sent a half message."""
+    """Sends CHECK_TRANSACTION_STATE (39) to a producer of the half message's group."""
 
     def __init__(self, profile: BrokerProfile, store: MessageStore, producers: ProducerManager) -> None:
-        # Which topic the request names; 4.x has no such field.
+        # The topic that the request names; 4.x has no such field.
         self._topic = TRANS_HALF_TOPIC if profile.half_names_transaction else None
         self._store = store
         self._producers = producers
 
     def ask(self, half: MessageExt, copy: StoredMessage, stored: PutResult) -> None:
-        """Ask about a half message that was just stored again; nobody there to ask is a line in the log.
+        """Ask about a half message that was just stored again; log a warning if no producer is connected.
 
         Args:
-            copy: as it was stored again.
-            stored: where; the offsets that an answer has to name.
+            copy: the message as stored again.
+            stored: its new position and offset, which END_TRANSACTION (37) must name.
         """
         group = half.properties.get(PGROUP, "")
         connection = self._producers.available(group)
@@ -65,7 +65,7 @@ class CheckBacks:
         record = encode_record(
             topic=topic,
             stored_body=bytes(copy.body),
-            # Storing it again waits for nobody, and RocketMQ sends what it marked for that.
+            # The copy waits for no slave, and RocketMQ sends the message with that mark.
             properties=with_property(copy.properties.decode(), WAIT, "false").encode(),
             queue_id=queue_id,
             queue_offset=stored.queue_offset,

@@ -1,6 +1,6 @@
-"""When half messages are gone through: every ``transactionCheckInterval``, one run at a time.
+"""Runs the check of half messages every ``transactionCheckInterval``, one run at a time.
 
-RocketMQ 4.9.4 ``TransactionalMessageCheckService``; 4.2.0 has nothing of the kind.
+Source: RocketMQ 4.9.4 ``TransactionalMessageCheckService``; 4.2.0 has no such service.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 class TransactionCheckService:
-    """The background service that asks about half messages.
+    """The background service that checks half messages.
 
     Args:
-        interval: protocol seconds between two runs, and before the first; None: there are none.
+        interval: protocol seconds before the first run and between two runs; None: no runs.
     """
 
     def __init__(self, parts: CheckParts, interval: float | None) -> None:
@@ -33,12 +33,12 @@ class TransactionCheckService:
             schedule.every(self._interval, self._interval, self._begin_run)
 
     async def close(self) -> None:
-        """End a run where it is; what it settled stays settled."""
+        """Cancel the current run; its completed checks stay."""
         if self._run is not None:
             await end_tasks((self._run,))
 
     def _begin_run(self) -> None:
-        # Without half messages there is nothing to read, and no progress to keep.
+        # Without half messages there is nothing to read and no progress to save.
         if self._run is None and self._parts.store.max_offset(TRANS_HALF_TOPIC, 0):
             self._run = asyncio.get_running_loop().create_task(CheckRun(self._parts).run())
             self._run.add_done_callback(self._ended)
@@ -46,4 +46,4 @@ class TransactionCheckService:
     def _ended(self, run: asyncio.Task[None]) -> None:
         self._run = None
         if not run.cancelled() and run.exception() is not None:
-            _log.error("check of half messages failed, trying again", exc_info=run.exception())
+            _log.error("check of half messages failed, will try again", exc_info=run.exception())

@@ -1,6 +1,6 @@
-"""Ending a transaction, the core of 37: the half message becomes a message, or is forgotten.
+"""Ends transactions, for END_TRANSACTION (37): commits or discards the half message.
 
-RocketMQ 4.9.4 ``EndTransactionProcessor``; for the 4.2.0 form its own.
+RocketMQ 4.9.4 ``EndTransactionProcessor``, and that of 4.2.0 for v42.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PREPARED: Final = int(MessageSysFlag.TRANSACTION_PREPARED)
 
 
 class TransactionEnds:
-    """Carries out what producers say of their transactions."""
+    """Commits and rolls back transactions."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TransactionEnds:
         appender: MessageAppender,
         clock: Clock,
     ) -> None:
-        # At a slave of 4.2.0 it is the store that refuses.
+        # At a slave of 4.2.0 the store refuses instead.
         self._is_refused = config.is_slave and profile.half_topic
         self._timeout_ms = config.transaction_time_out
         self._profile = profile
@@ -54,12 +54,12 @@ class TransactionEnds:
         """Commit or roll back one message.
 
         Returns:
-            False when the producer does not know yet: there is nothing to answer.
+            False if the producer does not know yet; then there is no response.
 
         Raises:
-            RequestError: 11 at a slave; 1 for a verdict that is none, and for a message that is not there, is
-                no half message, or another one than the request says; 604 (v53) after the message's own
-                immunity; 13, 14 or 1 when the store refuses.
+            RequestError: 11 at a slave; 1 for an invalid state, and for a position without the half message
+                that the request describes; 604 (v53) after the message's own immunity; 13, 14 or 1 if the
+                store refuses.
         """
         if self._is_refused:
             raise RequestError(ResponseCode.SLAVE_NOT_AVAILABLE, "a slave ends no transactions")
@@ -96,11 +96,15 @@ class TransactionEnds:
         try:
             self._put(record)
         except RequestError as error:
-            # As in RocketMQ the verdict stands, and the producer will be asked once more.
-            _log.error("no op record for the half message at %d: %s", half.commit_log_offset, error.remark)
+            # As in RocketMQ the result stands, and the broker asks the producer once more.
+            _log.error(
+                "can not store the op record of the half message at %d: %s",
+                half.commit_log_offset,
+                error.remark,
+            )
 
     def _end_prepared(self, half: MessageExt, verdict: int) -> None:
-        """4.2.0: a second record in the same topic, which consumers see if it commits."""
+        """Store 4.2.0's second record in the same topic, which consumers see after a commit."""
         body = b"" if verdict == _ROLLBACK else None
         self._put(
             copied(
@@ -143,6 +147,6 @@ class TransactionEnds:
 
     def _fault(self, remark: str) -> RequestError:
         if not self._profile.half_topic:
-            # 4.2.0 writes them small.
+            # 4.2.0 writes these remarks in lower case.
             remark = remark[0].lower() + remark[1:]
         return RequestError(ResponseCode.SYSTEM_ERROR, remark)

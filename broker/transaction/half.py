@@ -1,7 +1,8 @@
-"""What becomes of a prepared message that is sent: it waits in the half topic, where no consumer looks.
+"""Put-message hook for half messages: redirects them to the half topic, which no consumer reads.
 
-RocketMQ 4.9.4 ``TransactionalMessageBridge#parseHalfMessageInner`` and ``SendMessageProcessor``. 4.2.0 has no
-such topic: there the bits of the sysFlag decide, and a prepared record is in the log of its own topic only.
+Source: RocketMQ 4.9.4 ``TransactionalMessageBridge#parseHalfMessageInner`` and ``SendMessageProcessor``.
+4.2.0 has no such topic: there the bits of the sysFlag decide, and a prepared record is in the log under its
+own topic, but in no queue.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 from rewindmq.protocol.names import TRANS_HALF_TOPIC
 
 HALF_QUEUE: Final = 0
-# Records with these bits are no messages of their queue.
+# Records with these bits are not in their queue.
 _UNSEEN: Final = frozenset(
     (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK))
 )
@@ -39,10 +40,10 @@ _NO_TRANSACTION: Final = ~int(TRANSACTION_MASK)
 
 
 class HalfMessages:
-    """The first of the hooks.
+    """The put-message hook for half messages; it runs first.
 
     Args:
-        host: the broker's own, as registered, for remarks.
+        host: the broker's registered host, for remarks.
     """
 
     def __init__(
@@ -55,11 +56,11 @@ class HalfMessages:
         self._host = host
 
     def before_put(self, message: StoredMessage, text: str) -> StoredMessage:
-        """The half message to store instead, or the same message when it is none.
+        """Return the half message to store instead, or the message itself if it is not one.
 
         Raises:
-            RequestError: 16 by ``rejectTransactionMessage``; 13 for transaction bits without the property
-                that makes a half message; 1 when the half topic cannot be created.
+            RequestError: 16 because of ``rejectTransactionMessage``; 13 for transaction bits without the
+                property that makes a half message; 1 if the half topic cannot be created.
         """
         mark = find_property(text, TRAN_MSG)
         if not self._has_half_topic:
@@ -70,11 +71,11 @@ class HalfMessages:
             if message.sys_flag & TRANSACTION_MASK in _UNSEEN:
                 raise RequestError(
                     ResponseCode.MESSAGE_ILLEGAL,
-                    f"transaction flags without {TRAN_MSG}=true: nobody would ever see the message",
+                    f"transaction flags without {TRAN_MSG}=true: no consumer would ever receive the message",
                 )
             return message
         if message.reconsume_times > 0 and (find_property(text, DELAY) or "0") != "0":
-            # A client before 4.6.1 sends a committed message again, to be retried.
+            # A client before 4.6.1 sends a committed message again for a retry.
             return msgspec.structs.replace(message, sys_flag=message.sys_flag & _NO_TRANSACTION)
         if self._is_rejected:
             raise self._rejected()
@@ -86,7 +87,7 @@ class HalfMessages:
         unique_key = find_property(text, UNIQ_KEY) if self._names_transaction else None
         if unique_key is not None:
             added = {TRANSACTION_ID: unique_key, **added}
-        # Of a name that is there twice the last counts.
+        # If a name occurs twice, the last value counts.
         pairs = [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in added.items()]
         return msgspec.structs.replace(
             message,

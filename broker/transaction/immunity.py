@@ -1,16 +1,16 @@
-"""How long a half message is left alone before its producer is asked about it."""
+"""The immunity time of a half message, during which the broker does not check it."""
 
 from __future__ import annotations
 
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.properties import CHECK_IMMUNITY_TIME_IN_SECONDS
 
-# Beyond it a half message is older than any log that holds it.
+# A half message of this age is older than any log.
 _MAX_SECONDS = 10**9
 
 
 def own_immunity_ms(half: MessageExt, default_ms: int) -> int | None:
-    """What the message asks for, ms; None when it says nothing, the default when what it says is no number.
+    """Return the message's own immunity, ms; None without one, the default if it is not a number.
 
     RocketMQ 4.9.4 ``TransactionalMessageServiceImpl#getImmunityTime``.
     """
@@ -22,10 +22,10 @@ def own_immunity_ms(half: MessageExt, default_ms: int) -> int | None:
 
 
 def ended_too_late(half: MessageExt, age_ms: float, default_ms: int) -> bool:
-    """Whether a message with an immunity of its own was ended after it (5.3.3 ``rejectCommitOrRollback``).
+    """Return True if a message's own immunity is over at its end (5.3.3 ``rejectCommitOrRollback``).
 
     Args:
-        age_ms: since it was born, protocol milliseconds.
+        age_ms: age since the born timestamp, protocol milliseconds.
     """
     own = own_immunity_ms(half, default_ms)
     return own is not None and age_ms > max(own, default_ms)

@@ -1,7 +1,7 @@
-"""Which half messages are done: the op records, read in their order (docs/spec/broker.md B.14).
+"""Reads the op records, which say which half messages are done (docs/spec/broker.md B.14).
 
-RocketMQ 4.9.4 and 5.3.3 ``TransactionalMessageServiceImpl#fillOpRemoveMap``. Both forms of a body are read
-under every profile: one offset, or several with a comma behind each.
+Source: RocketMQ 4.9.4 and 5.3.3 ``TransactionalMessageServiceImpl#fillOpRemoveMap``. Every profile reads both
+forms of a body: one offset, or several with a comma after each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
 
-# Read before others have a turn of the event loop.
+# Op records read in one turn of the event loop.
 _RECORDS_PER_READ: Final = 256
 
 _log = logging.getLogger(__name__)
@@ -28,22 +28,22 @@ class OpQueue:
     """The op records from ``offset`` on.
 
     Attributes:
-        next_offset: of the first record not read.
+        next_offset: offset of the first unread record.
     """
 
     def __init__(self, store: MessageStore, offset: int) -> None:
         self._store = store
         self.next_offset = offset
-        # Half offset to op offset, of those that nobody took yet.
+        # Half offset to op offset, of the records that ``take`` has not removed.
         self._done: dict[int, int] = {}
 
     @property
     def is_read(self) -> bool:
-        """Whether every record there is was read."""
+        """Return True if all op records are read."""
         return self.next_offset == self._store.max_offset(TRANS_OP_HALF_TOPIC, HALF_QUEUE)
 
     def read(self) -> None:
-        """Read some more."""
+        """Read the next op records."""
         found = self._store.get_message(
             TRANS_OP_HALF_TOPIC, HALF_QUEUE, self.next_offset, _RECORDS_PER_READ, None
         )
@@ -53,7 +53,7 @@ class OpQueue:
                     self._done.setdefault(offset, record.queue_offset)
         else:
             _log.warning(
-                "op record %d: %s, going on at %d",
+                "op record %d: %s, continuing at %d",
                 self.next_offset,
                 found.status.name,
                 found.next_begin_offset,
@@ -61,11 +61,11 @@ class OpQueue:
         self.next_offset = found.next_begin_offset
 
     def take(self, half_offset: int) -> bool:
-        """Whether the half message there is done; asked once."""
+        """Return True if the half message at that offset is done; the next call returns False."""
         return self._done.pop(half_offset, None) is not None
 
     def progress(self, half_offset: int) -> int:
-        """Where to begin next time, when all half messages before ``half_offset`` are settled."""
+        """Return the op offset to start from when all half messages before ``half_offset`` are done."""
         return min(
             (op_offset for half, op_offset in self._done.items() if half >= half_offset),
             default=self.next_offset,
@@ -80,4 +80,4 @@ def _offsets_of(record: MessageExt) -> Iterator[int]:
         if piece.isdigit() and len(piece) <= 19:
             yield int(piece)
         elif piece:
-            _log.error("op record %d holds %r, no offset", record.queue_offset, piece[:32])
+            _log.error("op record %d contains %r, which is not an offset", record.queue_offset, piece[:32])

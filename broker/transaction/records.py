@@ -1,4 +1,4 @@
-"""The messages a broker itself stores for a transaction, made from the half message they are about."""
+"""Builds the messages that the broker stores for a transaction, from its half message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
 from rewindmq.protocol.text import java_hash
 
-# RocketMQ's word for "this half message is done".
+# RocketMQ's tag for "this half message is done".
 REMOVE_TAG: Final = "d"
 _OP_PROPERTIES: Final = format_properties({TAGS: REMOVE_TAG}).encode()
 _OP_TAGS_CODE: Final = java_hash(REMOVE_TAG)
@@ -22,17 +22,17 @@ _MAX_QUEUE_ID: Final = 0x7FFF_FFFF
 
 
 def real_queue(half: MessageExt) -> tuple[str, int]:
-    """Topic and queue a half message was sent to.
+    """Return the topic and queue to which a half message was sent.
 
     Raises:
-        RequestError: 1, its properties do not say.
+        RequestError: 1 if its properties lack them.
     """
     topic, text = half.properties.get(REAL_TOPIC), half.properties.get(REAL_QID, "")
     queue_id = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else -1
     if topic is None or not 0 <= queue_id <= _MAX_QUEUE_ID:
         raise RequestError(
             ResponseCode.SYSTEM_ERROR,
-            f"the half message at {half.commit_log_offset} does not say where it was sent",
+            f"the half message at {half.commit_log_offset} has no real topic and queue",
         )
     return topic, queue_id
 
@@ -47,13 +47,13 @@ def copied(
     body: bytes | None = None,
     properties: bytes | None = None,
 ) -> StoredMessage:
-    """A half message to be stored elsewhere, or again.
+    """Return a copy of a half message, to store again or in another topic.
 
     Args:
         transaction_flag: the transaction bits of the new record.
-        prepared_offset: log position of the half message, of a record that ends it.
-        body: None keeps it.
-        properties: their text; None keeps it.
+        prepared_offset: log position of the half message, for a record that ends it.
+        body: None keeps the body.
+        properties: their text; None keeps them.
     """
     tags = half.tags
     return StoredMessage(
@@ -72,10 +72,10 @@ def copied(
 
 
 def op_record(offset: int, separator: str, now_ms: int, host: bytes) -> StoredMessage:
-    """What says that the half message at ``offset`` of the half topic is done.
+    """Return the op record that marks the half message at ``offset`` as done.
 
     Args:
-        separator: what stands behind each offset, see ``BrokerProfile``.
+        separator: text after each offset, see ``BrokerProfile``.
         host: the broker's own.
     """
     return StoredMessage(

@@ -17,6 +17,7 @@ from rewindmq.client.admin.remote import AdminRemote
 from rewindmq.client.admin.timestamp import parse_reset_timestamp
 from rewindmq.client.admin.topics import TopicAdmin
 from rewindmq.client.core.client_config import make_config
+from rewindmq.client.core.profile import ClientProfile
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.options import refuse_unknown_options
 from rewindmq.protocol.profile import Profile
@@ -45,10 +46,11 @@ class AdminClient(
     Args:
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
+            ``ClientProfile`` of your own, to study single differences.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
 
     Raises:
@@ -60,17 +62,17 @@ class AdminClient(
         self,
         namesrv_addr: str | None = None,
         *,
-        profile: Profile | str = "v49",
-        wire: SerializeType | str | None = None,
+        profile: Profile | ClientProfile | str = "v49",
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
     ) -> None:
-        config = make_config(namesrv_addr, profile=profile, wire=wire)
+        config = make_config(namesrv_addr, profile=profile, serialize_type=serialize_type)
         self._lease = lease_runtime(runtime, time_scale, seed)
         self.profile = config.profile
         self.runtime = self._lease.runtime
-        self._remote = AdminRemote(config, self.runtime, config.wire)
+        self._remote = AdminRemote(config, self.runtime, config.serialize_type)
 
     async def start(self) -> None:
         """Ready to ask; connections are made when first needed."""
@@ -94,4 +96,4 @@ class AdminClient(
 
     def parse_timestamp(self, text: str) -> int:
         """Read a reset's time as the commands do; ``ClientError`` when it is none."""
-        return parse_reset_timestamp(text, self.profile, self.runtime.clock.now_ms())
+        return parse_reset_timestamp(text, self.profile.release, self.runtime.clock.now_ms())

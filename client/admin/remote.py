@@ -31,14 +31,14 @@ class AdminRemote:
         namesrv_addresses: ``host:port`` of each name server.
     """
 
-    def __init__(self, config: ClientConfig, runtime: Runtime, wire: SerializeType | None) -> None:
+    def __init__(self, config: ClientConfig, runtime: Runtime, serialize_type: SerializeType | None) -> None:
         self.runtime = runtime
         self.namesrv_addresses = config.namesrv_addrs
-        self._remoting = RemotingClient(runtime, wire=wire)
+        self._remoting = RemotingClient(runtime, serialize_type=serialize_type)
         self.api = BrokerApi(
             self._remoting,
             config.namesrv_addrs,
-            config.switches.announced_version,
+            config.profile.announced_version,
             config.mq_client_api_timeout / 1000,
         )
         self._broker_addresses: dict[str, str] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rewindmq.client.admin.commands.command import Command
 from rewindmq.client.admin.commands.table import COMMANDS
-from rewindmq.client.cli.wire_option import add_wire_argument, chosen_wire
+from rewindmq.client.cli.serialize_type_option import add_serialize_type_argument, chosen_serialize_type
 from rewindmq.protocol.errors import ClientError, RewindMQError
 from rewindmq.protocol.profile import RELEASES, Profile
 
@@ -88,7 +88,7 @@ def _define(command: Command, parser: argparse.ArgumentParser) -> None:
         default=Profile.V49,
         help="the RocketMQ release to act like (default: v49)",
     )
-    add_wire_argument(parser)
+    add_serialize_type_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -125,7 +125,9 @@ async def _execute(command: Command, arguments: argparse.Namespace) -> None:
     from rewindmq.client.admin.admin_client import AdminClient
 
     async with (
-        AdminClient(namesrv_addr, profile=arguments.profile, wire=chosen_wire(arguments)) as admin,
+        AdminClient(
+            namesrv_addr, profile=arguments.profile, serialize_type=chosen_serialize_type(arguments)
+        ) as admin,
         contextlib.aclosing(command.execute(admin, arguments)) as output,
     ):
         async for printed in output:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.client.cli.wire_option import add_wire_argument, chosen_wire
+from rewindmq.client.cli.serialize_type_option import add_serialize_type_argument, chosen_serialize_type
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import ProcessOptions, add_process_arguments, positive_int
 
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Profile.V49,
         help="release to imitate (default: %(default)s)",
     )
-    add_wire_argument(parser)
+    add_serialize_type_argument(parser)
     parser.add_argument("--print", action="store_true", dest="prints", help="print the body of each message")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--events", action="store_true", help="with --json: every named point as well")
@@ -231,7 +231,7 @@ def _make_consumer(arguments: argparse.Namespace, runtime: Runtime) -> PushConsu
         arguments.namesrv,
         runtime=runtime,
         profile=arguments.profile,
-        wire=chosen_wire(arguments),
+        serialize_type=chosen_serialize_type(arguments),
         instance_name=arguments.instance,
         consume_from_where=where,
         consume_timestamp=timestamp,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from rewindmq.client.cli.wire_option import add_wire_argument, chosen_wire
+from rewindmq.client.cli.serialize_type_option import add_serialize_type_argument, chosen_serialize_type
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.process.options import (
     ProcessOptions,
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Profile.V49,
         help="release to imitate (default: %(default)s)",
     )
-    add_wire_argument(parser)
+    add_serialize_type_argument(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     add_process_arguments(parser)
     parser.set_defaults(log_level="warning")
@@ -117,7 +117,7 @@ async def _produce(
     options: dict[str, Any] = {
         "runtime": runtime,
         "profile": arguments.profile,
-        "wire": chosen_wire(arguments),
+        "serialize_type": chosen_serialize_type(arguments),
     }
     producer = (
         transaction_producer(arguments.transaction, arguments.group, arguments.namesrv, **options)

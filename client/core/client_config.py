@@ -35,24 +35,18 @@ class ClientConfig:
             least 1. RocketMQ takes the number of processors; see ``CallbackPool``.
         mq_client_api_timeout: ms for an answer to a heartbeat, to the question for a route or for a group's
             members, to a filter's check and to the good-bye; at least 1.
-        own_switches: used instead of the profile's.
-        wire: codec of every request; None negotiates, see ``RemotingClient``.
+        profile: how this client behaves.
+        serialize_type: serialization type of every request; None negotiates, see ``RemotingClient``.
     """
 
     namesrv_addrs: tuple[str, ...]
-    profile: Profile = Profile.V49
-    wire: SerializeType | None = None
+    profile: ClientProfile = CLIENT_PROFILES[Profile.V49]
+    serialize_type: SerializeType | None = None
     instance_name: str = DEFAULT_INSTANCE_NAME
     client_ip: str = "127.0.0.1"
     unit_name: str = ""
     client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS
     mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS
-    own_switches: ClientProfile | None = None
-
-    @property
-    def switches(self) -> ClientProfile:
-        """How this client behaves."""
-        return self.own_switches or CLIENT_PROFILES[self.profile]
 
     @property
     def client_id(self) -> str:
@@ -69,7 +63,7 @@ class ClientConfig:
         if self.instance_name != DEFAULT_INSTANCE_NAME:
             return self
         name = str(os.getpid())
-        if self.switches.unique_instance_name:
+        if self.profile.unique_instance_name:
             name = f"{name}#{runtime.random.getrandbits(48)}"
         return replace(self, instance_name=name)
 
@@ -77,24 +71,23 @@ class ClientConfig:
 def make_config(
     namesrv_addr: str | None,
     *,
-    profile: Profile | str = Profile.V49,
-    wire: SerializeType | str | None = None,
+    profile: Profile | ClientProfile | str = Profile.V49,
+    serialize_type: SerializeType | str | None = None,
     instance_name: str = DEFAULT_INSTANCE_NAME,
     client_ip: str = "127.0.0.1",
     unit_name: str = "",
     client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
     mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
-    switches: ClientProfile | None = None,
 ) -> ClientConfig:
     """Check and complete what a user passes to a client's constructor.
 
     Args:
         namesrv_addr: ``host:port`` of one or more name servers, separated by ``;``; None takes the
             environment's ``NAMESRV_ADDR``.
-        switches: single behaviours combined at will, instead of the profile's.
+        profile: a release's name, or a ``ClientProfile`` of the user's own.
 
     Raises:
-        ClientError: no name server, an unusable address, IP, profile or wire; no callback threads; no time.
+        ClientError: no name server, an option out of range, or an unknown name.
     """
     text = os.environ.get("NAMESRV_ADDR", "") if namesrv_addr is None else namesrv_addr
     addresses = tuple(address.strip() for address in text.split(";") if address.strip())
@@ -115,12 +108,13 @@ def make_config(
         raise ClientError("mq_client_api_timeout must be at least 1")
     return ClientConfig(
         addresses,
-        parse_choice(Profile, profile, "profile"),
-        None if wire is None else parse_choice(SerializeType, wire, "wire"),
+        profile
+        if isinstance(profile, ClientProfile)
+        else CLIENT_PROFILES[parse_choice(Profile, profile, "profile")],
+        None if serialize_type is None else parse_choice(SerializeType, serialize_type, "serialize_type"),
         instance_name,
         client_ip,
         unit_name,
         client_callback_executor_threads,
         mq_client_api_timeout,
-        switches,
     )

@@ -55,17 +55,17 @@ class ClientInstance:
         self.runtime = runtime
         self.config = config
         self.client_id = config.client_id
-        self.switches = config.switches
+        self.profile = config.profile
         self.remoting = RemotingClient(
             runtime,
             BrokerRequests(self).handlers(),
-            wire=config.wire,
+            serialize_type=config.serialize_type,
             greeting=lambda: self.api.heartbeat_command(self._heartbeat_data()),
         )
         self.api: BrokerApi = BrokerApi(
             self.remoting,
             config.namesrv_addrs,
-            self.switches.announced_version,
+            self.profile.announced_version,
             config.mq_client_api_timeout / 1000,
         )
         self.routes = RouteTable(self.api, self._on_route)
@@ -73,7 +73,7 @@ class ClientInstance:
         self.callbacks = CallbackPool(config.client_callback_executor_threads)
         self.monitor = asyncio.Lock()
         self.rebalance_service = RebalanceService(
-            runtime, self.switches.rebalance_min_interval, self.rebalance
+            runtime, self.profile.rebalance_min_interval, self.rebalance
         )
         self._producers: dict[str, ClientInner] = {}
         self._consumers: dict[str, ConsumerInner] = {}
@@ -122,7 +122,7 @@ class ClientInstance:
 
     def reset_lock(self) -> AbstractAsyncContextManager[object]:
         """The monitor in profiles whose resets are serialised, else no lock at all."""
-        return self.monitor if self.switches.serialised_reset else contextlib.nullcontext()
+        return self.monitor if self.profile.serialised_reset else contextlib.nullcontext()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work in the background; it is cancelled when the instance closes."""
@@ -231,7 +231,7 @@ class ClientInstance:
     async def offset_address(self, queue: MessageQueue) -> str:
         """Where the offset of a queue is asked for and committed."""
         return await self.routes.offset_address(
-            queue.topic, queue.broker_name, any_id=self.switches.offsets_from_any_broker
+            queue.topic, queue.broker_name, any_id=self.profile.offsets_from_any_broker
         )
 
     # Timers.

@@ -1,6 +1,6 @@
 """What a client does differently from release to release (docs/spec/client.md C and docs/spec/reset.md D.10).
 
-One row per switch, one column per profile; nothing else in this package asks which release it imitates.
+One attribute per difference, one ``ClientProfile`` per release. The rest of this package asks for no release.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.client.core.lock_rules import LOCK_RULES_4, LOCK_RULES_5, LockRules
+from rewindmq.client.core.lock_profile import LOCK_PROFILE_4, LOCK_PROFILE_5, LockProfile
 from rewindmq.protocol.message.sysflag import COMPRESSION_ZLIB, MessageSysFlag
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.version import MQVersion
@@ -17,9 +17,10 @@ from rewindmq.protocol.version import MQVersion
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
-    """The switches. Times are protocol seconds.
+    """How a client of one release behaves. Times are protocol seconds.
 
     Attributes:
+        release: the RocketMQ release that is imitated, or that the profile is made from.
         announced_version: ``version`` in every header this client sends (the 4.2.0 release announces 252).
         unique_instance_name: the instance name DEFAULT becomes ``pid#number`` instead of ``pid``, so every
             consumer and producer has a client instance of its own.
@@ -40,7 +41,7 @@ class ClientProfile:
         offsets_from_any_broker: codes 14 and 15 go to the first known broker id, not to the master.
         consume_thread_max: default of that option.
         lite_pull_request: a lite pull consumer pulls with 361 instead of 11 (5.0.0).
-        lock_rules: what orderly consumers do about the locks of their queues.
+        lock_profile: what orderly consumers do about the locks of their queues.
         checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of docs/spec/races.md E.2).
         clears_dropped_queue: a reset empties the queues it drops.
         checks_dropped_on_empty_pull: an empty pull's answer moves the offset only while the queue is not
@@ -54,6 +55,7 @@ class ClientProfile:
             fenced queue begins again at once (F12).
     """
 
+    release: Profile
     announced_version: int
     unique_instance_name: bool
     pull_exception_delay: float
@@ -71,7 +73,7 @@ class ClientProfile:
     offsets_from_any_broker: bool
     consume_thread_max: int
     lite_pull_request: bool = False
-    lock_rules: LockRules = LOCK_RULES_4
+    lock_profile: LockProfile = LOCK_PROFILE_4
     checks_dropped: bool = True
     clears_dropped_queue: bool = True
     checks_dropped_on_empty_pull: bool = False
@@ -84,6 +86,7 @@ class ClientProfile:
 
 
 _V49: Final = ClientProfile(
+    release=Profile.V49,
     announced_version=int(MQVersion.V4_9_4),
     unique_instance_name=True,
     pull_exception_delay=1.0,
@@ -104,6 +107,7 @@ _V49: Final = ClientProfile(
 CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
     {
         Profile.V42: ClientProfile(
+            release=Profile.V42,
             announced_version=int(MQVersion.V4_2_0_SNAPSHOT),
             unique_instance_name=False,
             pull_exception_delay=3.0,
@@ -123,6 +127,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
         ),
         Profile.V49: _V49,
         Profile.V53: ClientProfile(
+            release=Profile.V53,
             announced_version=int(MQVersion.V5_3_3),
             unique_instance_name=True,
             pull_exception_delay=1.0,
@@ -140,14 +145,14 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             offsets_from_any_broker=False,
             consume_thread_max=20,
             lite_pull_request=True,
-            lock_rules=LOCK_RULES_5,
+            lock_profile=LOCK_PROFILE_5,
             ends_name_topic=True,
             send_back_skips_removed=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
         Profile.EPOCH: replace(
             _V49,
-            lock_rules=LOCK_RULES_5,
+            lock_profile=LOCK_PROFILE_5,
             drops_on_apply=True,
             cancels_pulls=True,
             offset_cell_per_queue_object=True,

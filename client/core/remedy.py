@@ -1,4 +1,4 @@
-"""The remedies of docs/spec/races.md E.18 that are switches of a client, one by one."""
+"""The remedies of docs/spec/races.md E.18 that change a client's profile, one by one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Remedy(StrEnum):
     F12 = "F12"
 
 
-_SWITCHES: Final = MappingProxyType[Remedy, dict[str, Any]](
+_CHANGES: Final = MappingProxyType[Remedy, dict[str, Any]](
     {
         Remedy.F1: {"checks_dropped_on_empty_pull": True},
         Remedy.F2: {"drops_on_apply": True},
@@ -39,7 +39,7 @@ _SWITCHES: Final = MappingProxyType[Remedy, dict[str, Any]](
 )
 
 
-def remedied(profile: Profile, remedy: Remedy | None) -> ClientProfile:
-    """The switches of a profile with one remedy added, or with none."""
-    switches = CLIENT_PROFILES[profile]
-    return switches if remedy is None else replace(switches, **_SWITCHES[remedy])
+def remedied(release: Profile, remedy: Remedy | None) -> ClientProfile:
+    """Return a release's profile with one remedy added, or unchanged if ``remedy`` is None."""
+    profile = CLIENT_PROFILES[release]
+    return profile if remedy is None else replace(profile, **_CHANGES[remedy])

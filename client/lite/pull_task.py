@@ -77,10 +77,10 @@ class LitePullTask:
             await self._pull_at(offset)
         except RewindMQError as error:
             _log.error("An error occurred in pull message process, %s: %s", self._assigned.queue, error)
-            switches = self._instance.switches
+            profile = self._instance.profile
             if isinstance(error, ResponseError) and error.code == ResponseCode.FLOW_CONTROL:
-                return switches.pull_flow_control_delay
-            return switches.pull_exception_delay
+                return profile.pull_flow_control_delay
+            return profile.pull_exception_delay
         return 0.0
 
     async def _next_offset(self) -> int:

@@ -93,19 +93,20 @@ class Producer(Client):
         default_topic_queue_nums: queues per broker of a topic that is created by sending to it; default 4.
         enable_msg_trace: leave a record of each send in the trace topic (docs/queries.md); default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
+            ``ClientProfile`` of your own, to study single differences.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a name of the client's own.
+            replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
-        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
-            or the check of a filter, at least 1; default 3,000.
-        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
+        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
+            1; default 4.
+        mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
+            checks, at least 1; default 3,000.
 
     Raises:
         ClientError: a bad group name, no or a bad name server address.
@@ -127,8 +128,8 @@ class Producer(Client):
         default_topic_queue_nums: int = 4,
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
-        profile: Profile | str = "v49",
-        wire: SerializeType | str | None = None,
+        profile: Profile | ClientProfile | str = "v49",
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
@@ -137,18 +138,16 @@ class Producer(Client):
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
         mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
-        switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
             namesrv_addr,
             profile=profile,
-            wire=wire,
+            serialize_type=serialize_type,
             instance_name=instance_name,
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
             mq_client_api_timeout=mq_client_api_timeout,
-            switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
         if not 0 < max_message_size <= MAX_MESSAGE_BODY_BYTES:
@@ -161,7 +160,7 @@ class Producer(Client):
         self._compress_over = compress_msg_body_over_howmuch
         self._default_topic_queue_nums = default_topic_queue_nums
         self._retry_codes = _RETRY_CODES
-        if self.config.switches.retry_on_busy:
+        if self.config.profile.retry_on_busy:
             self._retry_codes |= _BUSY_CODES
         # In the order they were first sent to; the template's route is what brings the first brokers.
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
@@ -407,7 +406,7 @@ def make_trace_dispatcher(
         namesrv,
         runtime=runtime,
         profile=host.profile,
-        wire=host.wire,
+        serialize_type=host.serialize_type,
         client_ip=host.client_ip,
         unit_name=host.unit_name,
         instance_name=f"{_TRACE_INSTANCE_NAME}_{namesrv}",

@@ -77,8 +77,8 @@ class SendRequests:
         self._default_topic_queue_nums = default_topic_queue_nums
         self._next_id = instance.unique_ids.next
         self._now_ms = instance.runtime.clock.now_ms
-        self._version = instance.switches.announced_version
-        self._compressed_flag = instance.switches.compressed_flag
+        self._version = instance.profile.announced_version
+        self._compressed_flag = instance.profile.compressed_flag
         # Topics that passed the check; only sent-to topics get in, so it stays small.
         self._good_topics: set[str] = set()
 

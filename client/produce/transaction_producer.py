@@ -75,19 +75,20 @@ class TransactionProducer(Producer):
         default_topic_queue_nums: queues per broker of a topic that is created by sending to it; default 4.
         enable_msg_trace: leave a record of each send in the trace topic (docs/queries.md); default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
+            ``ClientProfile`` of your own, to study single differences.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a name of the client's own.
+            replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
-        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
-            or the check of a filter, at least 1; default 3,000.
-        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
+        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
+            1; default 4.
+        mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
+            checks, at least 1; default 3,000.
 
     Raises:
         ClientError: as ``Producer``.
@@ -107,8 +108,8 @@ class TransactionProducer(Producer):
         default_topic_queue_nums: int = 4,
         enable_msg_trace: bool = False,
         customized_trace_topic: str | None = None,
-        profile: Profile | str = "v49",
-        wire: SerializeType | str | None = None,
+        profile: Profile | ClientProfile | str = "v49",
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
@@ -117,7 +118,6 @@ class TransactionProducer(Producer):
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
         mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
-        switches: ClientProfile | None = None,
     ) -> None:
         super().__init__(
             group,
@@ -130,7 +130,7 @@ class TransactionProducer(Producer):
             enable_msg_trace=enable_msg_trace,
             customized_trace_topic=customized_trace_topic,
             profile=profile,
-            wire=wire,
+            serialize_type=serialize_type,
             time_scale=time_scale,
             seed=seed,
             runtime=runtime,
@@ -139,7 +139,6 @@ class TransactionProducer(Producer):
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
             mq_client_api_timeout=mq_client_api_timeout,
-            switches=switches,
         )
         self._listener = listener
         # Java's pool for checks has one thread.
@@ -256,7 +255,7 @@ class TransactionProducer(Producer):
             result.msg_id,
             False,
             result.msg_id,
-            message.topic if self.config.switches.ends_name_topic else None,
+            message.topic if self.config.profile.ends_name_topic else None,
         )
         remark = f"executeLocalTransactionBranch exception: {fault!r}" if fault else None
         queue = result.message_queue

@@ -53,19 +53,20 @@ class PullConsumer(QueueReader):
             "broadcasting" in a local file.
         allocate_strategy: divides registered topics' queues among the members; None (default): averagely.
         offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch".
-        wire: the serialization type of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
+            ``ClientProfile`` of your own, to study single differences.
+        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a name of the client's own.
+            replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
-        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
-            or the check of a filter, at least 1; default 3,000.
-        switches: single behaviours combined at will, instead of the profile's; see ``ClientProfile``.
+        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
+            1; default 4.
+        mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
+            checks, at least 1; default 3,000.
 
     Raises:
         ClientError: a bad group name, no or a bad name server address.
@@ -80,8 +81,8 @@ class PullConsumer(QueueReader):
         message_model: MessageModel | str = "clustering",
         allocate_strategy: AllocateStrategy | None = None,
         offset_root: Path | None = None,
-        profile: Profile | str = "v49",
-        wire: SerializeType | str | None = None,
+        profile: Profile | ClientProfile | str = "v49",
+        serialize_type: SerializeType | str | None = None,
         time_scale: float | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
@@ -90,18 +91,16 @@ class PullConsumer(QueueReader):
         unit_name: str = "",
         client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
         mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
-        switches: ClientProfile | None = None,
     ) -> None:
         config = make_config(
             namesrv_addr,
             profile=profile,
-            wire=wire,
+            serialize_type=serialize_type,
             instance_name=instance_name,
             client_ip=client_ip,
             unit_name=unit_name,
             client_callback_executor_threads=client_callback_executor_threads,
             mq_client_api_timeout=mq_client_api_timeout,
-            switches=switches,
         )
         super().__init__(group, config, lease_runtime(runtime, time_scale, seed))
         self._model = parse_choice(MessageModel, message_model, "message_model")

@@ -71,7 +71,7 @@ async def _enter_clients(
     journal = Journal()
     workers = WorkerOptions(address, options.time_scale, options.profile, cluster.directory / "logs")
     admin = await exits.enter_async_context(
-        AdminClient(address, runtime=runtime, profile=options.profile, wire=SerializeType.MSGPACK)
+        AdminClient(address, runtime=runtime, profile=options.profile, serialize_type=SerializeType.MSGPACK)
     )
     topic = TopicConfig(
         topic_name=TOPIC, read_queue_nums=QUEUES_PER_BROKER, write_queue_nums=QUEUES_PER_BROKER
@@ -85,7 +85,11 @@ async def _enter_clients(
     ]
     puller = await exits.enter_async_context(
         PullConsumer(
-            REPLAY_GROUP, address, runtime=scaled, profile=options.profile, wire=SerializeType.MSGPACK
+            REPLAY_GROUP,
+            address,
+            runtime=scaled,
+            profile=options.profile,
+            serialize_type=SerializeType.MSGPACK,
         )
     )
     report.processes.update(

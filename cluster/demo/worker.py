@@ -55,7 +55,7 @@ async def _produce(runtime: Runtime, arguments: argparse.Namespace, commands: as
         arguments.namesrv,
         runtime=runtime,
         profile=arguments.profile,
-        wire=SerializeType.MSGPACK,
+        serialize_type=SerializeType.MSGPACK,
     )
     permits = asyncio.Semaphore(_IN_FLIGHT)
 
@@ -95,7 +95,7 @@ async def _consume(runtime: Runtime, arguments: argparse.Namespace, commands: as
         arguments.namesrv,
         runtime=runtime,
         profile=arguments.profile,
-        wire=SerializeType.MSGPACK,
+        serialize_type=SerializeType.MSGPACK,
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     )
     consumer.subscribe(TOPIC, TAG)

@@ -1,7 +1,7 @@
-"""327 ADD_WRITE_PERM_OF_BROKER: producers may send to a broker again.
+"""ADD_WRITE_PERM_OF_BROKER (327): allow producers to send to a broker again.
 
-Kept: the permission becomes 6 (read and write) whatever it was. Changed: the 4.2.0 profile serves it too,
-though that release does not know the code.
+Kept: the permission becomes 6 (read and write) whatever it was.
+Changed: every profile serves the request, although 4.2.0 does not know it.
 """
 
 from __future__ import annotations

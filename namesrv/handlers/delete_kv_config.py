@@ -1,7 +1,7 @@
-"""102 DELETE_KV_CONFIG: remove one pair.
+"""DELETE_KV_CONFIG (102): remove one key-value pair.
 
-Kept: removing what is not there succeeds. Changed: a file that cannot be written is answered 1 and the
-value stays.
+Kept: the request succeeds for an unknown pair.
+Changed: if the file cannot be written, the request fails with 1 and the pair stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""216 DELETE_TOPIC_IN_NAMESRV: forget a topic's routes.
+"""DELETE_TOPIC_IN_NAMESRV (216): remove a topic's routes.
 
-Kept: a topic that is not there succeeds; with ``clusterName`` only that cluster's brokers lose it (4.9.4 and
-5.x; the 4.2.0 profile removes it everywhere). A broker that still has the topic brings it back with its next
+Kept: the request succeeds for an unknown topic. With ``clusterName``, 4.9.4 and 5.x remove only the routes to
+that cluster's brokers; 4.2.0 removes all. A broker that still has the topic restores the route with its next
 changed registration.
 """
 

@@ -1,6 +1,7 @@
-"""206 GET_ALL_TOPIC_LIST_FROM_NAMESERVER: the names of all topics with a route.
+"""GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206): return the names of all topics that have a route.
 
-Kept: system, retry and dead-letter topics are in it. Not kept: 5.x's switch that refuses this request.
+Kept: the list includes system, retry and dead-letter topics.
+Not kept: 5.x's switch that refuses this request.
 """
 
 from __future__ import annotations

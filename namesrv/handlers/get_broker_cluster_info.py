@@ -1,6 +1,6 @@
-"""106 GET_BROKER_CLUSTER_INFO: every broker with its addresses, every cluster with its brokers.
+"""GET_BROKER_CLUSTER_INFO (106): return every broker's addresses and every cluster's brokers.
 
-Kept: the two tables as they are, also when both are empty.
+Kept: the response has both tables, even if they are empty.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""101 GET_KV_CONFIG: one value.
+"""GET_KV_CONFIG (101): return one value.
 
-Kept: an absent pair is answered 22 with RocketMQ's remark.
+Kept: 22 with RocketMQ's remark for an unknown pair.
 """
 
 from __future__ import annotations

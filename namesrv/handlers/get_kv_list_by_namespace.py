@@ -1,6 +1,6 @@
-"""219 GET_KVLIST_BY_NAMESPACE: all pairs of a namespace.
+"""GET_KVLIST_BY_NAMESPACE (219): return all pairs of a namespace.
 
-Kept: a namespace that was never written is answered 22 with RocketMQ's remark.
+Kept: 22 with RocketMQ's remark for a namespace that was never written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""319 GET_NAMESRV_CONFIG: the configuration, as lines of a property file.
+"""GET_NAMESRV_CONFIG (319): return the configuration, as lines of a property file.
 
-Kept: every key with its value. Changed: keys that this name server does not have are not listed. Refused:
-nothing.
+Kept: every key with its value.
+Changed: the response has only the keys of this name server.
+Refused: nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""105 GET_ROUTEINFO_BY_TOPIC: where a topic's queues are.
+"""GET_ROUTEINFO_BY_TOPIC (105): return the brokers and queues of a topic.
 
-Kept: 17 with RocketMQ's remark unless the topic has queues and at least one of their brokers is known; no
-topic is ever created; ``orderTopicConf`` only with ``orderMessageEnable``. Strict or legacy JSON is the
-edge's choice, by the requester's version; 4.2.0 always writes legacy JSON, and ``topicSynFlag``. Changed: a
-name that no topic can have is answered 1 and says why.
+Kept: 17 with RocketMQ's remark unless the topic has queues and at least one of their brokers is registered.
+The request never creates a topic. ``orderTopicConf`` is present only with ``orderMessageEnable``. The
+requester's version decides between strict and legacy JSON; 4.2.0 always writes legacy JSON, with
+``topicSynFlag``.
+Changed: an invalid topic name fails with 1 and a remark that says why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""304 GET_SYSTEM_TOPIC_LIST_FROM_NS: the topics named after clusters and brokers, and one broker's address.
+"""GET_SYSTEM_TOPIC_LIST_FROM_NS (304): return the topics named after clusters and brokers.
 
-Kept: the caller asks that broker for the other system topics (305).
+Kept: the response also has one broker's address, which the client asks for the other system topics
+(GET_SYSTEM_TOPIC_LIST_FROM_BROKER, 305).
 """
 
 from __future__ import annotations

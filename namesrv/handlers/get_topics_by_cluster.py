@@ -1,6 +1,6 @@
-"""224 GET_TOPICS_BY_CLUSTER: the names of all topics with a queue in a cluster.
+"""GET_TOPICS_BY_CLUSTER (224): return the names of all topics that have queues in a cluster.
 
-Kept: an unknown cluster is answered with an empty list.
+Kept: an empty list for an unknown cluster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""100 PUT_KV_CONFIG: set one key-value pair.
+"""PUT_KV_CONFIG (100): store one key-value pair.
 
-Kept: the pair is on disk before the answer. Changed: a file that cannot be written is answered 1 and the
-old value stays; RocketMQ only logs it. Refused: empty or over-long names and values, with 1.
+Kept: the pair is on disk before the response.
+Changed: if the file cannot be written, the request fails with 1 and the old value stays; RocketMQ only logs
+it.
+Refused with 1: empty or over-long names and values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""322 QUERY_DATA_VERSION: has a broker's topic table changed since it registered.
+"""QUERY_DATA_VERSION (322): check whether a broker's topics have changed since it registered.
 
-Kept: an equal version counts as a sign of life, and the version held here is the answer's body.
+Kept: an equal version refreshes the broker's registration. The response's body is the name server's version.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""104 UNREGISTER_BROKER: one id of a broker leaves.
+"""UNREGISTER_BROKER (104): remove one id of a broker.
 
-Kept: the id goes whatever address holds it by now, and leaving twice succeeds. 5.3.3 does it a few
-milliseconds later from a queue; here it is done when the answer goes out.
+Kept: the name server removes the id even if another address holds it by now. The request succeeds for an
+unknown id. 5.3.3 removes the id from a queue a few milliseconds later; here it is removed before the
+response.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""318 UPDATE_NAMESRV_CONFIG: change the configuration while the name server runs.
+"""UPDATE_NAMESRV_CONFIG (318): change the configuration while the name server runs.
 
-Kept: ``key=value`` lines in the body. Changed: a key that is unknown, or that only counts at the start, is
-refused (1) where RocketMQ answers success and does nothing; the file that the name server was started with is
-not rewritten. Refused: every key but orderMessageEnable.
+Kept: the body has ``key=value`` lines.
+Changed: an unknown key, or one that is only read at the start, fails with 1; RocketMQ succeeds and does
+nothing. The name server does not rewrite its configuration file.
+Refused: every key except orderMessageEnable.
 """
 
 from __future__ import annotations

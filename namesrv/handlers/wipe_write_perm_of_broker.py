@@ -1,7 +1,7 @@
-"""205 WIPE_WRITE_PERM_OF_BROKER: producers stop sending to a broker.
+"""WIPE_WRITE_PERM_OF_BROKER (205): stop producers from sending to a broker.
 
-Kept: the count is of the broker's topics, changed or not, 0 for an unknown broker; the broker's next
-registration with a new data version undoes it.
+Kept: the response counts all topics of the broker, changed or not; 0 for an unknown broker. The broker's next
+registration with a new data version undoes the change.
 """
 
 from __future__ import annotations

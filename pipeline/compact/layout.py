@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rewindmq.broker.store.consume_queue.table import names_a_queue
 from rewindmq.broker.store.layout.compaction import UNIT_BYTES
 from rewindmq.pipeline.compact.options import CompactOptions, Format
 from rewindmq.pipeline.compact.topics import Kind
@@ -55,6 +56,20 @@ class Stream(NamedTuple):
 
 
 WHOLE_STORE: Final = Stream("", -1)
+
+
+def queue_folder(stream: Stream) -> str:
+    """The folder of a queue's log, below the output's; whoever wrote the store's records chose the topic.
+
+    Raises:
+        PipelineError: topic or queue id would lead out of the output.
+    """
+    if not names_a_queue(stream.topic, stream.queue_id):
+        raise PipelineError(
+            f"the store has messages of queue {stream.queue_id} of topic {stream.topic!r}, which cannot be a"
+            " folder. Leave it out by naming the others with --topic (compaction format)"
+        )
+    return f"{stream.topic}/{stream.queue_id}"
 
 
 class OutputFile(NamedTuple):
@@ -211,6 +226,8 @@ class Layout:
             self._ranks[queue] += np.searchsorted(np.sort(queue_offsets), self._asked[queue], side="left")
 
     def _enter(self, stream: Stream) -> None:
+        if not self._is_store:
+            queue_folder(stream)
         if stream != self._stream:
             self._close_file(is_last=True)
             self._stream = stream

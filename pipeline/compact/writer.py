@@ -22,7 +22,7 @@ from rewindmq.broker.store.layout.compaction import (
     UNIT,
     UNIT_BYTES,
 )
-from rewindmq.pipeline.compact.layout import WHOLE_STORE, OutputFile, Stream
+from rewindmq.pipeline.compact.layout import WHOLE_STORE, OutputFile, Stream, queue_folder
 from rewindmq.pipeline.decode.gather import gather
 from rewindmq.pipeline.decode.message_columns import MessageColumns
 from rewindmq.pipeline.decode.record_block import Int64s, RecordBlock
@@ -79,12 +79,12 @@ def log_path(root: str, stream: Stream, base: int) -> str:
     """Return the path of a log file of the output."""
     if stream == WHOLE_STORE:
         return f"{root}/commitlog/{base:020d}"
-    return f"{root}/{FOLDER}/{LOG_FOLDER}/{stream.topic}/{stream.queue_id}/{base:020d}"
+    return f"{root}/{FOLDER}/{LOG_FOLDER}/{queue_folder(stream)}/{base:020d}"
 
 
 def cq_path(root: str, stream: Stream, base: int) -> str:
     """Return the path of the queue file that belongs to a compaction log file."""
-    return f"{root}/{FOLDER}/{CQ_FOLDER}/{stream.topic}/{stream.queue_id}/{base:020d}"
+    return f"{root}/{FOLDER}/{CQ_FOLDER}/{queue_folder(stream)}/{base:020d}"
 
 
 def write_file(plan: WritePlan, file: OutputFile, attempt: int) -> None:

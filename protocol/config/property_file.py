@@ -24,7 +24,6 @@ _ESCAPES: Final = {character: letter for letter, character in _ESCAPED.items()}
 # What would end a key, or begin a comment where it comes first.
 _KEY_SPECIAL: Final = re.compile(r"[\\=:#!\s]")
 _VALUE_SPECIAL: Final = re.compile(r"[\\\n\r]")
-_TRAILING_BACKSLASHES: Final = re.compile(r"\\*$")
 
 
 class Property(NamedTuple):
@@ -121,8 +120,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         if not pending and (not stripped or stripped[0] in "#!"):
             continue
         start = start if pending else number
-        backslashes = _TRAILING_BACKSLASHES.search(stripped)
-        if backslashes is not None and len(backslashes.group()) % 2:
+        backslashes = len(stripped) - len(stripped.rstrip("\\"))
+        if backslashes % 2:
             pending += stripped[:-1]
         else:
             yield start, pending + stripped

@@ -36,7 +36,7 @@ class RemotingClient(Endpoint):
 
     Args:
         handlers: request code to handler, for requests the servers send.
-        wire: speak this codec to every address; None negotiates as described.
+        serialize_type: speak this codec to every address; None negotiates as described.
         greeting: makes a request that every peer answers and that changes nothing; without it a oneway
             request that is the first to a peer without msgpack is lost.
         connect_timeout: seconds, not scaled.
@@ -50,14 +50,14 @@ class RemotingClient(Endpoint):
         runtime: Runtime,
         handlers: Mapping[int, Handler] = _NO_HANDLERS,
         *,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         greeting: Callable[[], RemotingCommand] | None = None,
         connect_timeout: float = CONNECT_TIMEOUT_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         on_close: Callable[[Connection, CloseReason], None] | None = None,
     ) -> None:
         super().__init__(runtime, handlers, idle_seconds, on_close)
-        self._wire = wire
+        self._fixed_type = serialize_type
         self._greeting = greeting
         self._connect_timeout = connect_timeout
         self._by_address: dict[str, Connection] = {}
@@ -136,7 +136,7 @@ class RemotingClient(Endpoint):
 
     def _judge_silence(self, address: str, serialize_type: SerializeType, reason: CloseReason) -> None:
         """The peer got requests and said nothing: did it not understand them?"""
-        if self._wire is not None:
+        if self._fixed_type is not None:
             return
         if serialize_type != SerializeType.MSGPACK:
             self._json_addresses.discard(address)
@@ -145,7 +145,7 @@ class RemotingClient(Endpoint):
 
     def _is_understood(self, address: str) -> bool:
         """Whether the next request to ``address`` goes out in a codec that is no guess."""
-        if self._wire is not None or address in self._json_addresses:
+        if self._fixed_type is not None or address in self._json_addresses:
             return True
         connection = self._by_address.get(address)
         return connection is not None and connection.has_received and not connection.is_closed
@@ -191,8 +191,8 @@ class RemotingClient(Endpoint):
         return spoke_msgpack and not connection.has_received and address in self._json_addresses
 
     def _serialize_type(self, address: str) -> SerializeType:
-        if self._wire is not None:
-            return self._wire
+        if self._fixed_type is not None:
+            return self._fixed_type
         return SerializeType.JSON if address in self._json_addresses else SerializeType.MSGPACK
 
     async def _connected(self, address: str, timeout: float) -> Connection:

@@ -1,4 +1,4 @@
-"""Judges histories by the laws a reset is held to; knows events, and nothing of who made them."""
+"""Judges histories by the laws that a reset must keep; depends on events only."""
 
 from rewindmq.race.checker.judge import judge
 from rewindmq.race.checker.progress import Moment, Progress, progress

@@ -1,4 +1,4 @@
-"""One queue of a reset before the court: what is stored, what was delivered again, who pulls."""
+"""One queue of a reset: collects what is stored, redelivered and pulled, and reports broken laws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFFSET_ILLEGAL: Final = "OFFSET_ILLEGAL"
 
 @dataclass(slots=True)
 class _Offence:
-    """A time during which something was stored that may not be."""
+    """A period in which the stored offset broke a law."""
 
     index: int
     at: float
@@ -29,10 +29,10 @@ class _Offence:
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """A store between the reset's start and its being judged.
+    """An offset stored after the reset started and before it is judged.
 
     Attributes:
-        is_anew: some chain began after the reset did, so that this shows what consumption went on with.
+        is_anew: a chain has begun since the reset started, so this shows where consumption continued.
     """
 
     index: int
@@ -43,16 +43,16 @@ class _Store:
 
 
 class Case:
-    """Told of everything that happens to one queue, in order; says in the end which laws were broken.
+    """Collects the events of one queue in order and reports in the end which laws were broken.
 
-    A reset takes effect on a queue when its target is first stored after the start, or a pull is first sent
-    from there, or (``JudgeFrom.ACKNOWLEDGED``) at the latest when it is acknowledged. Pulls sent from then on
-    are fresh, and so is what they bring.
+    A reset takes effect on a queue when its target is first stored after the start, or when a consumer first
+    pulls from the target. With ``JudgeFrom.ACKNOWLEDGED`` it takes effect at the acknowledgement at the
+    latest. Pulls sent since then are fresh, and so are the messages that they return.
 
     Args:
         broker_name, queue_id: which queue it is.
-        filtered: offsets that the group's subscription does not take.
-        handover_seconds: how long two processes may both pull a queue that passes from one to the other.
+        filtered: offsets of messages that the group's subscription does not match.
+        handover_seconds: how long two processes may both pull a queue that moves between them.
     """
 
     __slots__ = (
@@ -98,11 +98,11 @@ class Case:
         self.target = target
         self.stored: int | None = None
         self.chains: list[Chain] = []
-        # Where what is fresh and finished without a gap ends, from the target on.
+        # End of the messages that are fresh and finished without a gap from the target.
         self.finished_until = target
         self.is_restarted = False
         self.effect_at = 0.0
-        # One past the last message known.
+        # One past the last known message.
         self.end = 0
         self._queue = (broker_name, queue_id)
         self._place = f"queue {queue_id} of {broker_name}"
@@ -116,11 +116,11 @@ class Case:
         self._told_at = (0, 0.0)
         self._chains_before = 0
         self._unjudged: list[_Store] = []
-        # Given to a listener since the reset took effect.
+        # Offsets delivered to a listener since the reset took effect.
         self._called: set[int] = set()
         self._done: set[int] = set()
         self._skips: list[tuple[int, int]] = []
-        # Offsets below the target that a broker told a fresh pull to go on from.
+        # Offsets to which a broker corrected a fresh pull.
         self._corrections: set[int] = set()
         self._offence: _Offence | None = None
         self._offences: list[_Offence] = []
@@ -128,19 +128,19 @@ class Case:
 
     @property
     def is_effective(self) -> bool:
-        """Whether the reset has taken effect here."""
+        """True if the reset has taken effect on this queue."""
         return self._is_effective
 
-    # What happens.
+    # Events.
 
     def start(self, index: int, at: float) -> None:
-        """The reset is asked for."""
+        """Note that the administrator requests the reset."""
         self._has_started = True
         self._told_at = (index, at)
         self._chains_before = len(self.chains)
 
     def acknowledge(self, index: int, at: float) -> None:
-        """The administrator is told that it is done."""
+        """Note that the reset is acknowledged."""
         self._told_at = (index, at)
         if self._judge_from is JudgeFrom.ACKNOWLEDGED:
             if not self._is_effective:
@@ -149,7 +149,7 @@ class Case:
             self._check(index, at)
 
     def store(self, index: int, at: float, offset: int, writer: str) -> None:
-        """The broker's record is now ``offset``; ``writer`` says by what, "" when it was only seen."""
+        """Note that the stored offset is ``offset``; ``writer`` is what stored it, "" if only observed."""
         self.stored = offset
         self._writer = writer
         if self._has_started and writer and offset == self.target:
@@ -164,7 +164,7 @@ class Case:
             self._unjudged.append(_Store(index, at, offset, writer, is_anew))
 
     def pull(self, index: int, at: float, chain: Chain, offset: int) -> None:
-        """A pull is sent."""
+        """Note that a pull is sent."""
         if offset == self.target and self._has_started and not self._is_effective:
             self._take_effect(at)
         self._turns += 1
@@ -183,7 +183,7 @@ class Case:
         chain.is_waiting = True
 
     def answer(self, chain: Chain, status: str, following: int, offsets: Sequence[int] | None) -> None:
-        """A pull's answer has come; ``offsets`` are those of the messages in it, where that is known."""
+        """Note a pull's answer; ``offsets`` are those of its messages, None if unknown."""
         asked = chain.offset
         chain.is_waiting = False
         chain.offset = following
@@ -204,13 +204,13 @@ class Case:
             self._skip(position, following)
 
     def call(self, offsets: Sequence[int]) -> None:
-        """Messages are given to a listener."""
+        """Note that messages are delivered to a listener."""
         if self._has_started and (self._is_effective or self._judge_from is JudgeFrom.APPLIED):
             self._called.update(offsets)
         self.end = max(self.end, offsets[-1] + 1)
 
     def finish(self, chain: Chain, offsets: Sequence[int]) -> None:
-        """A listener has come to an end with them."""
+        """Note that a listener has finished these messages."""
         if not self._has_started:
             return
         done = self._done
@@ -223,10 +223,10 @@ class Case:
             # Counts only if the reset never takes effect.
             done.update(offset for offset in offsets if offset in self._called)
 
-    # The end.
+    # The verdict.
 
     def conclude(self, index: int, at: float, is_at_rest: bool) -> list[Violation]:
-        """Every violation; ``index`` and ``at`` are those of the last event."""
+        """Return every violation; ``index`` and ``at`` are those of the last event."""
         if not self._is_judged:
             if not self._has_started:
                 return []
@@ -276,7 +276,7 @@ class Case:
         offence = self._offence
         if self._is_lawful(offset):
             if offence is not None:
-                # Set right by storing something else, not by the replay having come so far.
+                # Repaired only if another offset was stored, not if the replay reached the wrong one.
                 offence.is_healed = offset < offence.latest or offence.latest < self.target
                 self._offence = None
         elif offence is None:
@@ -286,7 +286,7 @@ class Case:
             offence.latest = offset
 
     def _look_back(self) -> None:
-        """The target was never stored: which step shows that? The first of what consumption went on with."""
+        """Find the step that shows that the target was never stored: the first store consumption used."""
         stored = self.stored
         if stored is None or self._is_lawful(stored):
             return
@@ -300,11 +300,11 @@ class Case:
 
     def _stored_violation(self, offence: _Offence) -> Violation:
         if offence.is_healed or not self.chains:
-            # Without chains nobody consumes it in a way that knows of resets.
+            # Without chains no consumer that handles resets pulls the queue.
             loss = Loss.L0
         else:
             loss = Loss.L1 if self.is_restarted and offence.offset > self.target else Loss.L2
-        by = f"by {offence.writer}" if offence.writer else "as was seen"
+        by = f"by {offence.writer}" if offence.writer else "observed"
         what = f"{self._place}: {offence.offset} was stored ({by}) after the reset to {self.target}"
         if not self._is_effective:
             why = "which was never applied"
@@ -313,16 +313,16 @@ class Case:
         elif offence.offset < self.target:
             why = "which lies before it"
         elif offence.finished_until == self.target:
-            why = "and nothing had been delivered again and finished"
+            why = "and no message had been delivered again and finished"
         else:
             why = (
                 f"and only the messages before {offence.finished_until} had been delivered again and finished"
             )
-        healed = "; later this was set right" if offence.is_healed else ""
+        healed = "; a later commit repaired it" if offence.is_healed else ""
         return Violation(Law.STORED, loss, *self._queue, offence.index, offence.at, f"{what}, {why}{healed}")
 
     def _redelivery_violation(self, index: int, at: float, is_at_rest: bool) -> Violation | None:
-        """Messages that nobody will deliver any more; at rest also those that were not delivered yet."""
+        """Report messages that will never be delivered; at rest also those that are not delivered yet."""
         stored = self.stored if self.stored is not None else self.target
         living = [chain for chain in self.chains if chain.is_alive]
         missing = [offset for offset in range(self.target, self.end) if self._is_missing(offset)]
@@ -331,16 +331,17 @@ class Case:
         reach = min((max(chain.first, chain.stale_until) for chain in living), default=self.end)
         lost = [offset for offset in missing if offset < stored and offset < reach]
         if lost:
-            what = f"{_range_text(lost)} not delivered again, and nobody will ask for {_them(lost)}"
-            why = f"{stored} is stored, and no chain of pulls that goes on began before {reach}"
+            what = f"{_range_text(lost)} not delivered again, and no consumer will pull {_them(lost)}"
+            why = f"the stored offset is {stored}, and every live chain of pulls began at {reach} or later"
             if not living:
-                why = f"{stored} is stored, and nobody pulls any more"
+                why = f"the stored offset is {stored}, and no consumer pulls the queue"
             return Violation(
                 Law.REDELIVERED, Loss.L2, *self._queue, index, at, f"{self._place}: {what}: {why}"
             )
         if is_at_rest and living:
             text = (
-                f"{self._place}: {_range_text(missing)} not delivered again so far, though {stored} is stored"
+                f"{self._place}: {_range_text(missing)} not delivered again so far;"
+                f" the stored offset is {stored}"
             )
             return Violation(Law.REDELIVERED, Loss.L0, *self._queue, index, at, text)
         return None
@@ -356,7 +357,7 @@ class Case:
         for other in self.chains:
             if other is chain or not (other.is_alive and chain.is_alive) or other.turn <= chain.turn:
                 continue
-            # The chain pulled, the other did, and now the chain does again.
+            # The chain pulled, then the other did, and now this chain pulls again.
             if other.process != chain.process:
                 both = max(chain.began, other.began, self.effect_at)
                 if min(at, other.latest) <= both + self._handover:
@@ -369,7 +370,7 @@ class Case:
                 else f"{chain.process} and {other.process}"
             )
             text = (
-                f"{self._place}: {whose} pull it in turns, from {other.offset} and from {chain.offset};"
+                f"{self._place}: {whose} pull it alternately, from {other.offset} and from {chain.offset};"
                 " neither was dropped"
             )
             self._twins = Violation(Law.ONE_CHAIN, Loss.L3, *self._queue, index, at, text)
@@ -377,7 +378,7 @@ class Case:
 
 
 def _range_text(offsets: Sequence[int]) -> str:
-    """``message 5 was`` or ``4 messages from 5 to 9 were``."""
+    """Return ``message 5 was``, ``messages 5 to 9 were`` or ``4 messages between 5 and 9 were``."""
     if len(offsets) == 1:
         return f"message {offsets[0]} was"
     if len(offsets) == offsets[-1] - offsets[0] + 1:

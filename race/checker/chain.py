@@ -1,19 +1,19 @@
-"""A chain of pulls: one after the other, each from where the one before ended."""
+"""A chain of pulls: consecutive pulls, each from the next offset of the one before."""
 
 from __future__ import annotations
 
 
 class Chain:
-    """What is known of one chain.
+    """State of one chain.
 
     Attributes:
         first: offset of its first pull.
-        offset: of its latest pull, or where that one said to go on.
+        offset: of its latest pull, or the next offset in that pull's answer.
         is_waiting: the latest pull is not answered yet.
         is_stale: the latest pull was sent before the reset took effect.
-        stale_until: messages below this were brought by such pulls.
-        began, latest: when its first and its latest pull were sent.
-        turn: number of its latest pull among those of all chains of the queue.
+        stale_until: end of the messages that stale pulls returned.
+        began, latest: times of its first and its latest pull.
+        turn: number of its latest pull among the pulls of all chains of the queue.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""The judge: which reset, which queues, what was broken."""
+"""The judge: chooses a reset in a history and reports which laws it breaks on which queues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE, JudgeFrom, Verdict, 
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, Lab
 
-# A consumer looks for changes of its group every 20 s (docs/spec/client.md C.3), plus what a pull may take.
+# A consumer rebalances every 20 s (docs/spec/client.md C.3); the rest is time for a pull.
 HANDOVER_SECONDS: Final = 25.0
 
 
@@ -28,22 +28,22 @@ def judge(
 ) -> Verdict:
     """Judge a reset by the three laws.
 
-    What is lost: ``L1`` where consumption began again at the target and more was stored than had been
-    redelivered; ``L2`` where it did not begin again, or where messages from the target on will never be
-    delivered again; ``L3`` where two chains pull one queue; ``L0`` where what was wrong was set right by a
-    later commit, where nobody took part who knows of resets, or where, at rest, living consumers have not
-    delivered everything though nothing is lost. A history without an acknowledged reset breaks no law.
+    Losses: ``L1`` if consumption restarted at the target and a higher offset was stored than redelivered.
+    ``L2`` if consumption did not restart, or messages from the target on will never be delivered again.
+    ``L3`` if two chains pull one queue. ``L0`` if a later commit repaired the stored offset, if no consumer
+    took part that handles resets, or if live consumers at rest have not delivered everything although
+    nothing is lost. A history without an acknowledged reset breaks no law.
 
     Args:
         judge_from: None takes the reset's mode: classic is judged from ``APPLIED``, others from
             ``ACKNOWLEDGED``.
-        reset: which of the acknowledged resets, by the order they were started in; -1 is the last. What an
-            earlier one lost to a later one is no loss.
-        is_at_rest: nothing more would happen however long one waited, so everything has to be delivered.
+        reset: index of the reset among the acknowledged ones, in the order of their start; -1 is the last.
+            A later reset may replace what an earlier one asked for; that is no loss.
+        is_at_rest: True if nothing more would ever happen, so every message must be delivered.
         handover_seconds: protocol seconds two processes may both pull a queue that moves between them.
 
     Raises:
-        RaceError: there is no such reset, or an event lacks details it has to have.
+        RaceError: the history has no such reset, or an event lacks required details.
     """
     events = list(history)
     issued = choose_reset(events, reset)
@@ -61,10 +61,10 @@ def judge(
 
 
 def choose_reset(events: Sequence[Event], number: int) -> Issued | None:
-    """The acknowledged reset with this number; None when none was acknowledged.
+    """Return the acknowledged reset with this number; None if no reset was acknowledged.
 
     Raises:
-        RaceError: there are some, but not this one.
+        RaceError: some resets were acknowledged, but not this one.
     """
     try:
         resets = [reset for reset in issued_resets(events) if reset.acknowledged is not None]
@@ -80,7 +80,7 @@ def choose_reset(events: Sequence[Event], number: int) -> Issued | None:
 def make_cases(
     events: Sequence[Event], issued: Issued, judge_from: JudgeFrom | None, handover_seconds: float
 ) -> dict[Place, Case]:
-    """One case per queue the reset names."""
+    """Return one case for each queue in the reset's targets."""
     if judge_from is None:
         judge_from = JudgeFrom.APPLIED if issued.mode == ResetMode.CLASSIC else JudgeFrom.ACKNOWLEDGED
     filtered = _filtered_offsets(events, issued)
@@ -101,7 +101,7 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 
 
 def _filtered_offsets(events: Sequence[Event], issued: Issued) -> dict[tuple[str, int], frozenset[int]]:
-    """Messages with a tag none of which was ever delivered, while messages with another tag were."""
+    """Return offsets of messages whose tag was never delivered, if messages of another tag were."""
     tags: dict[tuple[str, int, int], str] = {}
     for event in events:
         if event.kind is Lab.MESSAGE_SENT:

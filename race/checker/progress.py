@@ -1,4 +1,4 @@
-"""How stored offset and redelivery went, moment by moment; what the report draws."""
+"""Stored offset and redelivery over time, for the report's chart."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rewindmq.race.history import Event
 
 
 class Moment(NamedTuple):
-    """A change.
+    """A change of the stored offset or of the redelivery.
 
     Attributes:
-        event_index: of the event that made it, in the history.
-        stored: the stored offset, None as long as it is not known.
-        finished_until: everything from the target to before this was redelivered and finished; None before
-            the reset took effect.
+        event_index: index in the history of the event that made the change.
+        stored: the stored offset; None while it is unknown.
+        finished_until: end of the messages redelivered and finished from the target on; None before the
+            reset took effect.
     """
 
     at: float
@@ -31,10 +31,10 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One queue.
+    """The changes of one queue.
 
     Attributes:
-        end: one past the last message known.
+        end: one past the last known message.
     """
 
     broker_name: str
@@ -48,7 +48,7 @@ class Progress:
 def progress(
     history: Iterable[Event], *, judge_from: JudgeFrom | None = None, reset: int = -1
 ) -> list[Progress]:
-    """Every queue the reset names, in the order of the acknowledgement; empty when none was acknowledged.
+    """Return the progress of every queue in the reset's targets; empty if no reset was acknowledged.
 
     Raises:
         RaceError: as ``judge``.

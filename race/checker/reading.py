@@ -1,4 +1,4 @@
-"""From events to what happened to a queue: the one place that knows how events tell it."""
+"""Translates the events of a history into calls on the cases of their queues."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _OBSERVED: Final = ""
 
 
 class Reading:
-    """Reads events and tells the cases they concern.
+    """Reads events and passes them to the cases that they concern.
 
-    A process that tells of its points is believed by them. Of one that does not (a client or broker that is
-    not ours), the frames say what can be known: a pull's answer that arrived counts as delivered and
-    finished at once; a commit counts as stored when it arrives, one that is answered when its answer leaves.
+    For a process that records points, the points count. For a client or broker that records none, the frames
+    count: messages in an answer that arrived count as delivered and finished at once. A oneway commit counts
+    as stored when it arrives, any other commit when its answer leaves.
 
     Args:
         started, acknowledged: indexes of the judged reset's events.
@@ -47,7 +47,7 @@ class Reading:
         self._chains: dict[tuple[str, object], Chain] = {}
         self._events: Sequence[Event] = ()
         self._speaking: frozenset[str] | None = None
-        # Brokers that tell of commits, and of those the ones that have begun anew and said nothing since.
+        # Brokers that record commits; of these, the brokers that have restarted and recorded nothing since.
         self._telling: set[str] = set()
         self._unsure: set[str] = set()
         self._inferred = 0
@@ -73,10 +73,10 @@ class Reading:
         }
 
     def read(self, events: Sequence[Event], until: int, first: int = 0) -> None:
-        """Tell the cases of the events from index ``first`` on, before ``until``.
+        """Pass the events from index ``first`` to before ``until`` to the cases.
 
         Raises:
-            RaceError: an event lacks what one of its kind has to have.
+            RaceError: an event lacks a required detail.
         """
         self._events = events
         find = self._handlers.get
@@ -138,7 +138,7 @@ class Reading:
     # Points of brokers.
 
     def _record(self, event: Event) -> Case | None:
-        """The queue of a broker's own event, which is to be believed from now on."""
+        """Return the case of a broker's own event; from now on the broker's points count."""
         details, process = event.details, event.process
         self._telling.add(process)
         if self._unsure:
@@ -164,11 +164,11 @@ class Reading:
         if case is not None and event.details["offset"] >= 0:
             case.store(index, event.at, event.details["offset"], _OBSERVED)
 
-    # The laboratory's own.
+    # Events of the laboratory.
 
     def _stored_offset(self, index: int, event: Event) -> None:
         broker = event.details["broker_name"]
-        # Else the broker's own word is fresher: this one was on its way.
+        # Otherwise the broker's own points are newer than this answer.
         if broker not in self._telling or broker in self._unsure:
             case = self._case(event.details)
             if case is not None:
@@ -182,7 +182,7 @@ class Reading:
                 case.end = max(case.end, details["offset"] + 1)
 
     def _process_ended(self, index: int, event: Event) -> None:
-        """Also called when a process starts: numbers of chains begin anew with it."""
+        """End the chains of a process that ended or restarted: chain numbers start again with it."""
         process = event.process
         if process in self._telling:
             self._unsure.add(process)
@@ -190,7 +190,7 @@ class Reading:
             self._chains.pop(key).is_alive = False
         for place, case in self._cases.items():
             if place[1] == process:
-                # A broker that is gone answers no pull; each will be sent again.
+                # A dead broker answers no pull; the consumers send each pull again.
                 for chain in case.chains:
                     chain.is_waiting = False
 
@@ -204,7 +204,7 @@ class Reading:
             for case in self._cases.values():
                 case.acknowledge(index, event.at)
 
-    # Frames of those who tell nothing.
+    # Frames of processes that record no points.
 
     def _is_silent(self, process: str) -> bool:
         if self._speaking is None:
@@ -244,7 +244,7 @@ class Reading:
                 self._frame_stores(index, event, target, "commitOffset", _ON_REQUEST[code])
 
     def _frame_dropped(self, index: int, event: Event) -> None:
-        """A pull that was lost on its way, or its answer, will be sent again."""
+        """Note a lost pull or answer, after which the consumer pulls again."""
         details = event.details
         source, target = details["source"], details["target"]
         is_answer = details["form"] == "response"
@@ -276,7 +276,7 @@ class Reading:
             return
         assert case is not None
         if status is None:
-            # Refused: the pull will be sent again.
+            # Refused: the consumer sends the pull again.
             chain.is_waiting = False
             return
         offsets = fields.get("offsets") or ()
@@ -286,7 +286,7 @@ class Reading:
             case.finish(chain, offsets)
 
     def _infer_chain(self, case: Case, process: str, offset: int) -> object:
-        """The chain that goes on at ``offset``, else a new one."""
+        """Return the name of the chain whose next offset is ``offset``, otherwise a new name."""
         for chain in reversed(case.chains):
             goes_on = chain.is_alive and not chain.is_waiting and chain.offset == offset
             if goes_on and chain.process == process:

@@ -1,4 +1,4 @@
-"""Which resets were issued, and what became of them."""
+"""Finds the resets of a history and their results."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rewindmq.race.history import Event, Lab
 
 @dataclass(slots=True)
 class Issued:
-    """One reset.
+    """One reset that the administrator requested.
 
     Attributes:
-        started, acknowledged: indexes of events; None as long as it was not acknowledged.
-        is_refused: the administrator was told no.
-        is_given_up: its connection was lost; nobody knows what it did, and no answer to it will come.
+        started, acknowledged: indexes of events; ``acknowledged`` is None until the acknowledgement.
+        is_refused: the broker refused the reset.
+        is_given_up: the connection was lost; no answer will come, and the reset's effect is unknown.
         targets: ``[broker_name, queue_id, offset]`` each.
-        until: index of a later reset's start that was not answered, so that nobody knows what it did.
+        until: index of the start of a later reset without an answer, whose effect is unknown.
     """
 
     started: int
@@ -34,12 +34,12 @@ class Issued:
 
     @property
     def is_waiting(self) -> bool:
-        """Its answer may still come."""
+        """True if the answer may still come."""
         return self.acknowledged is None and not self.is_refused and not self.is_given_up
 
 
 def issued_resets(events: Sequence[Event]) -> list[Issued]:
-    """All resets, in the order they were started."""
+    """Return all resets in the order of their start."""
     resets: list[Issued] = []
     for index, event in enumerate(events):
         kind = event.kind
@@ -64,7 +64,7 @@ def issued_resets(events: Sequence[Event]) -> list[Issued]:
 
 
 def _acknowledge(resets: list[Issued], index: int, details: Any) -> None:
-    """Of several that wait for their answer, the one that asked for these targets; else the oldest."""
+    """Assign an acknowledgement to the waiting reset that asked for its targets, otherwise to the oldest."""
     waiting = [reset for reset in resets if reset.is_waiting]
     targets = [list(target) for target in details["targets"]]
     if not waiting:

@@ -1,4 +1,4 @@
-"""What the checker says."""
+"""The verdict of the checker."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rewindmq.race.scenario.scenario import Loss
 
 
 class JudgeFrom(StrEnum):
-    """The moment from which a reset is held to its promise.
+    """The moment from which a reset must keep the laws.
 
-    ``acknowledged``: when the administrator is answered (server, fenced, direct). ``applied``: when the
-    target is stored for the first time, because the answer promises nothing (classic); a reset that is never
-    applied is judged at the end.
+    ``acknowledged``: when the administrator gets the answer (server, fenced and direct resets). ``applied``:
+    when the target is first stored, because the answer to a classic reset promises nothing. A reset that is
+    never applied is judged at the end.
     """
 
     ACKNOWLEDGED = "acknowledged"
@@ -22,11 +22,11 @@ class JudgeFrom(StrEnum):
 
 
 class Law(StrEnum):
-    """What is promised.
+    """The laws that a reset must keep.
 
-    ``stored``: the stored offset is the target, or everything between the two was delivered by pulls sent
-    after the reset took effect, and finished (DESIGN 5). ``redelivered``: every message from the target on
-    is delivered at least once. ``one chain``: no queue has two live chains of pulls.
+    ``stored``: the stored offset is the target, or every message from the target to it was delivered by a
+    pull sent after the reset took effect, and finished. ``redelivered``: every message from the target on is
+    delivered at least once. ``one chain``: no queue has two live chains of pulls.
     """
 
     STORED = "stored"
@@ -36,10 +36,10 @@ class Law(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A law that was broken.
+    """A broken law.
 
     Attributes:
-        broker_name, queue_id: where.
+        broker_name, queue_id: the queue.
         index: of the offending event in the history.
         at: its time.
         text: one sentence.
@@ -56,7 +56,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All of it; ``violations`` by index."""
+    """The losses and the violations, ordered by index."""
 
     losses: frozenset[Loss]
     violations: tuple[Violation, ...]

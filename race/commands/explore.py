@@ -37,35 +37,43 @@ or an error, 2 wrong usage, 130 interrupted; where nothing is promised (docs/rac
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="what to explore")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="the model to explore; without it, list the models"
+    )
     parser.add_argument(
         "--mode",
         choices=[str(mode) for mode in ResetMode],
         help="how resets are made (default: classic, with --fault: fenced)",
     )
-    parser.add_argument("--profile", choices=[str(profile) for profile in Profile], help="of the consumers")
+    parser.add_argument(
+        "--profile", choices=[str(profile) for profile in Profile], help="profile of the consumers"
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--exhaustive", action="store_true", help="every schedule that makes a difference")
+    how.add_argument("--exhaustive", action="store_true", help="run every schedule, except equivalent ones")
     how.add_argument(
         "--schedules",
         type=positive_int,
         metavar="N",
-        help=f"so many by chance (default: {DEFAULT_SCHEDULES})",
+        help=f"run N random schedules (default: {DEFAULT_SCHEDULES})",
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of chance (default: 1)")
     parser.add_argument(
-        "--late", type=_count, metavar="K", help="how many messages of a schedule may be late"
+        "--seed", type=int, default=1, metavar="S", help="seed of the random schedules (default: 1)"
+    )
+    parser.add_argument(
+        "--late", type=_count, metavar="K", help="how many messages may be late in one schedule"
     )
     parser.add_argument(
         "--jobs",
         type=positive_int,
         metavar="N",
         default=os.cpu_count() or 1,
-        help="processes (default: one per core)",
+        help="number of processes (default: one per core)",
     )
-    parser.add_argument("--fault", metavar="NAME", help="break the fencing on purpose; 'list' lists how")
+    parser.add_argument(
+        "--fault", metavar="NAME", help="put a deliberate fault into the fencing; 'list' prints the faults"
+    )
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the shortest failing schedule")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write it as HTML")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write that schedule's run as HTML")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -226,7 +234,7 @@ def _print(
         f" at most {setting.budget} messages late in each"
     )
     print(
-        f"{findings.schedules:,} schedules ({findings.blocked:,} more given up as explored elsewhere)"
+        f"{findings.schedules:,} schedules ({findings.blocked:,} more stopped early as equivalent to others)"
         f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
         f" {findings.repeated} of them run twice, byte-identical"
     )
@@ -237,11 +245,13 @@ def _print(
         print(f"{findings.bad:,} break a law ({laws}), the first was number {findings.first_number:,}")
         print(_sentence(shortest))
         steps = prescribed(shortest)
-        print(f"shortest schedule, {shortest.deviations} of {len(steps)} choices against the usual order:")
+        print(
+            f"shortest schedule, {shortest.deviations} of {len(steps)} choices differ from the default order:"
+        )
         for name, index in zip(steps, shortest.taken, strict=False):
             print(f"  {'*' if index else ' '} {name}")
         if not steps:
-            print("    everything in its usual order")
+            print("    every step in the default order")
     if not is_expected:
         print("not as expected: " + ("a law was broken" if findings.bad else "no law was broken"))
 

@@ -1,4 +1,4 @@
-"""``rewindmq race list``: the catalogue, or all that is known of some races of it."""
+"""``rewindmq race list``: print the catalogue as a table, or the details of some races."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from rewindmq.race.scenario.scenario import Loss, Scenario
 
 EPILOG: Final = """\
-The table is made to fit the terminal; in a file or a pipe it is complete.
+The table fits the terminal's width; in a file or a pipe it is complete.
 
 examples:
   rewindmq race list              a line per race
-  rewindmq race list R1 R4        more of these two: releases, outcomes, what closes them, single remedies
+  rewindmq race list R1 R4        details of two races: releases, outcomes, what closes them, remedies
   rewindmq race list --json
 """
 _MAX_WIDTH: Final = 120
@@ -27,7 +27,7 @@ _MIN_WIDTH: Final = 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("ids", nargs="*", metavar="ID", help="tell more of these races only")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="print the details of these races")
     parser.add_argument("--json", action="store_true", help="one JSON array")
 
 
@@ -56,7 +56,7 @@ def outcome_text(losses: Iterable[Loss]) -> str:
 
 
 def _table_width() -> int | None:
-    """None where nobody's terminal has to hold it."""
+    """Return the terminal's width in columns; None if the output is not a terminal."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return shutil.get_terminal_size().columns
     return None

@@ -1,4 +1,4 @@
-"""``rewindmq race proxy``: stand between any client and any cluster, by hand."""
+"""``rewindmq race proxy``: hold frames between a client and a cluster by hand."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _STDIN: Final = 0
 _READ_BYTES: Final = 4_096
 
 EPILOG: Final = """\
-The client under test is given the proxy's address instead of the name server's. Every frame is one line of
-JSON. A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all]
-[blocks]; names are those of the ext fields, a response is matched by its request's.
+Configure the client with the proxy's address instead of the name server's. The proxy prints one line of JSON
+per frame. A pattern is CODE [request|oneway|response] [answer=CODE] [NAME=VALUE ...] [skip=N] [count=N|all]
+[blocks]. NAME is an ext field; for a response, it is a field of its request.
 
 commands on standard input:
   hold PATTERN     catch further frames; holds are numbered from 1
-  list             the holds, and what each of them keeps
-  release [N]      let go what hold N keeps (default: all holds), and catch nothing more
-  drop [N]         throw it away
+  list             print the holds and the frames in them
+  release [N]      pass on the frames of hold N (default: all holds) and end the hold
+  drop [N]         drop the frames of hold N (default: all holds) and end the hold
 
 examples:
   rewindmq race proxy --namesrv 127.0.0.1:9876 --hold 'PULL_MESSAGE response queueId=0 skip=1'
   rewindmq race proxy --namesrv 127.0.0.1:9876 --port 9877 --hold RESET_CONSUMER_CLIENT_OFFSET --quiet
 
-exit codes: 0 stopped by SIGINT or SIGTERM, 1 nobody at ADDR or the port is taken, 2 wrong usage
+exit codes: 0 stopped by SIGINT or SIGTERM, 1 no server at ADDR or the port is in use, 2 wrong usage
 """
 
 
@@ -56,13 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hold", action="append", default=[], metavar="PATTERN", help="catch these frames; repeatable"
     )
+    parser.add_argument("--name", default="client", help="name of the client in the events (default: client)")
     parser.add_argument(
-        "--name", default="client", help="what the client is called in the events (default: client)"
+        "--quiet", action="store_true", help="print only frames that are held, released or dropped"
     )
-    parser.add_argument("--quiet", action="store_true", help="print only what is held, let go or lost")
-    parser.add_argument(
-        "--exit-with-parent", action="store_true", help="stop when standard input comes to its end"
-    )
+    parser.add_argument("--exit-with-parent", action="store_true", help="stop when standard input ends")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,12 +13,12 @@ from rewindmq.race.scenario.scenario import Loss, Scenario
 KEPT: Final = "·"
 NO_RACE: Final = "-"
 LEGEND: Final = f"""\
-{KEPT} kept, {NO_RACE} no such race; the numbers are those of the outcomes, 23 is L2 and L3:
+{KEPT} kept, {NO_RACE} no such race; a number stands for its outcomes: 23 is L2 and L3
   L0  acknowledged without effect, for a while or by design
-  L1  redelivery starts at the target, but the stored offset is pushed up again
+  L1  redelivery starts at the target, but the stored offset is raised again
   L2  messages from the target on are never delivered again
   L3  two chains of pulls serve one queue, and every message comes twice
-More of one race: rewindmq race list ID"""
+Details of a race: rewindmq race list ID"""
 
 _COLUMNS: Final = (*RELEASES, Profile.EPOCH)
 _GAP: Final = "  "

@@ -1,4 +1,4 @@
-"""``rewindmq race run``: act out one race, and see whether what is documented comes of it."""
+"""``rewindmq race run``: play one race and compare its outcome with the documented one."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 EPILOG: Final = """\
 examples:
-  rewindmq race run R1                             4.9.4 loses a reset, in no time
+  rewindmq race run R1                             4.9.4 loses a reset; simulated
   rewindmq race run R1 --repeat 1000               the same with a thousand seeds
   rewindmq race run R1 --held --report r1.html     real processes, the order enforced by holding frames
-  rewindmq race run R1 --real                      real processes, real time, nothing held: over a minute
+  rewindmq race run R1 --real                      real processes in real time, more than a minute
   rewindmq race run R1 --profile epoch --mode fenced
-  rewindmq race run R1 --remedy F1                 4.9.4 and one remedy: kept
-  rewindmq race run R4 --remedy F8                 another race, which F8 closes by half
+  rewindmq race run R1 --remedy F1                 4.9.4 with one remedy: kept
+  rewindmq race run R4 --remedy F8                 another race: F8 prevents L2, but not L3
   rewindmq race run R8-KILL --held --client-command 'java -jar consumer.jar {namesrv} {topic} {group}'
 
-exit codes: 0 the documented outcome every time, 1 another one or it could not be played, 2 wrong usage,
+exit codes: 0 every run had the documented outcome, 1 a run did not or could not be played, 2 wrong usage,
 130 interrupted
 """
 _MAX_WIDTH: Final = 120
@@ -42,10 +42,10 @@ _SHOWN_NUMBERS: Final = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("id", metavar="ID", help="as `rewindmq race list` shows it")
-    parser.add_argument("--profile", choices=list(Profile), type=Profile, help="what the consumers are like")
-    parser.add_argument("--mode", choices=list(ResetMode), type=ResetMode, help="how the reset is done")
+    parser.add_argument("--profile", choices=list(Profile), type=Profile, help="profile of the consumers")
+    parser.add_argument("--mode", choices=list(ResetMode), type=ResetMode, help="mode of the reset")
     parser.add_argument(
-        "--remedy", choices=list(Remedy), type=Remedy, help="a single one, added to the consumers' profile"
+        "--remedy", choices=list(Remedy), type=Remedy, help="one remedy to add to the consumers"
     )
     stage = parser.add_argument_group("stage").add_mutually_exclusive_group()
     stage.add_argument("--simulated", action="store_true", help="one process, virtual time (default)")
@@ -56,21 +56,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scaled", type=positive_factor, metavar="X", help="real processes, every wait X times as long"
     )
     stage.add_argument("--real", action="store_true", help="real processes in real time")
-    parser.add_argument("--seed", type=int, metavar="N", help="of the simulation (default: 1)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the simulation (default: 1)")
     parser.add_argument(
         "--repeat", type=positive_int, default=1, metavar="N", help="play it N times, with N seeds"
     )
     parser.add_argument(
-        "--jobs", type=positive_int, metavar="N", help="runs at a time (default: as suits the machine)"
+        "--jobs", type=positive_int, metavar="N", help="runs at a time (default: chosen for this machine)"
     )
-    outside = parser.add_argument_group("with others' programs (needs --held, --scaled or --real)")
+    outside = parser.add_argument_group(
+        "with programs other than RewindMQ's (needs --held, --scaled or --real)"
+    )
     outside.add_argument(
         "--client-command",
         metavar="CMD",
-        help="the consumer to start, with {namesrv}, {topic} and {group} where they go; frames are held as"
-        " with --held, waits take as long as the program takes",
+        help="command that starts a consumer, with the placeholders {namesrv}, {topic} and {group};"
+        " frames are held as with --held, and the program keeps its own time",
     )
-    outside.add_argument("--namesrv", metavar="ADDR", help="a cluster to play at, which must be a new one")
+    outside.add_argument(
+        "--namesrv", metavar="ADDR", help="name server of a running cluster, which must be new"
+    )
     parser.add_argument(
         "--report",
         type=Path,
@@ -116,7 +120,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     from rewindmq.race.play.run import HELD_TIME_SCALE, Plan, Staging
     from rewindmq.race.scenario.catalogue import find_scenario
     from rewindmq.race.scenario.choose import choose_case
-    from rewindmq.race.stage.foreign import ALL_OURS, Outside
+    from rewindmq.race.stage.foreign import ALL_REWINDMQ, Outside
 
     scenario = find_scenario(arguments.id)
     remedy = arguments.remedy
@@ -129,9 +133,9 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     elif arguments.real:
         staging = Staging.REAL
     if arguments.seed is not None and staging is not Staging.SIMULATED:
-        raise RaceError(f"--seed is for simulated runs; --{staging} has no chance to repeat")
+        raise RaceError(f"--seed is for simulated runs; a run with --{staging} has no seed")
     outside = Outside(arguments.client_command, arguments.namesrv)
-    if outside != ALL_OURS:
+    if outside != ALL_REWINDMQ:
         if staging is Staging.SIMULATED:
             raise RaceError("others' programs do not run under virtual time: add --held or --scaled X")
         if staging is Staging.HELD:

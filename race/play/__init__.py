@@ -1,1 +1,1 @@
-"""Playing the races of the catalogue, once or many times."""
+"""Plays races of the catalogue, once or many times."""

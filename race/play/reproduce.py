@@ -1,8 +1,8 @@
-"""The seed's suspicion, and the race that is real: three runs at full length (docs/spec/races.md E.3, E.4).
+"""Three runs at full length: the suspected race and the real one (docs/spec/races.md E.3, E.4).
 
-Each is a race of the catalogue with an epilogue: when the stored offset has been pushed up, or would have
-been by now, the consumer is killed and another one started. Where that one begins is what the reset was
-worth.
+Each run is a race of the catalogue with an epilogue. When the stored offset has been raised, or would have
+been by now, the consumer is killed and another one starts. The offset at which it starts shows whether the
+reset was lost.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from rewindmq.race.stage.processes import ProcessStage
 from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.stage import GROUP, TOPIC, consumer_process
 
-MEMBER: Final = "A"
-_CONSUMER: Final = consumer_process(MEMBER)
-# A held pull is answered after 20 s at most; the next commit comes within 5 s.
+CONSUMER_NAME: Final = "A"
+_CONSUMER: Final = consumer_process(CONSUMER_NAME)
+# The broker suspends a pull for 20 s at most; the next commit comes within 5 s.
 _EPILOGUE_AFTER: Final = 26.0
 _LOOK_EVERY: Final = 0.25
 
-Tell = Callable[["Script", float, str], None]
+OnStep = Callable[["Script", float, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One of the three.
+    """One of the three runs.
 
     Attributes:
-        name: what it is called on the terminal.
+        name: the run's name on the terminal.
         explanation: one sentence.
     """
 
@@ -62,34 +62,34 @@ SCRIPTS: Final = (
         "suspected",
         "SEED",
         Profile.UNGUARDED,
-        "the client of the suspicion: a listener slower than the wait returns, and is committed",
+        "4.9.4 without its checks: a listener slower than the wait returns, and its result is committed",
     ),
     Script(
         "shipped",
         "SEED",
         Profile.V49,
-        "the same with 4.9.4, which discards the result of a queue it has dropped",
+        "4.9.4 as released: the same listener returns, and its result for the dropped queue is discarded",
     ),
     Script(
         "real hole",
         "R1",
         Profile.V49,
-        "4.9.4 again, with an idle queue: the pull held at the reset is answered after the wait",
+        "4.9.4 as released, idle queue: the broker answers a suspended pull after the wait",
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What came of one run.
+    """The result of one run.
 
     Attributes:
-        history: all of it, the epilogue too.
-        verdict: of the time before the consumer was killed.
-        target: what the reset asked for.
-        old: what was stored when it came.
-        restarted_at: the offset at which the second consumer began.
-        lost: queue offsets that were not delivered again, and never will be.
+        history: the whole history, including the epilogue.
+        verdict: on the time before the consumer was killed.
+        target: the offset that the reset asked for.
+        old: the stored offset before the reset.
+        restarted_at: the offset at which the second consumer started.
+        lost: queue offsets that were never delivered again.
     """
 
     script: Script
@@ -102,17 +102,17 @@ class Reproduction:
 
     @property
     def is_documented(self) -> bool:
-        """Whether both judge and second consumer say what is documented."""
+        """True if both the verdict and the second consumer's start are as documented."""
         is_lost = bool(self.script.documented)
         return self.verdict.losses == self.script.documented and bool(self.lost) == is_lost
 
     @property
     def reset_at(self) -> float:
-        """When the reset was asked for, seconds of the history."""
+        """Time of the reset request in the history, in protocol seconds."""
         return _reset_at(self.history)
 
     def stored(self) -> list[tuple[float, int]]:
-        """Every change of the stored offset: seconds since the reset, the offset."""
+        """Return every change of the stored offset: seconds since the reset, and the offset."""
         changes: list[tuple[float, int]] = []
         for event in _commits(self.history):
             offset = event.details["offset"]
@@ -121,29 +121,29 @@ class Reproduction:
         return changes
 
 
-async def reproduce(time_scale: float, tell: Tell) -> list[Reproduction]:
-    """All three at the same time, each with servers of its own.
+async def reproduce(time_scale: float, on_step: OnStep) -> list[Reproduction]:
+    """Play all three runs at the same time, each with servers of its own.
 
     Args:
-        time_scale: 1 plays them at full length, a bit more than a minute.
-        tell: called as ``tell(script, seconds, text)`` when something worth telling happens; seconds since
-            the beginning of that run.
+        time_scale: 1 plays them at full length, about 70 s.
+        on_step: called as ``on_step(script, seconds, text)`` for each step, with the seconds since the run
+            began.
 
     Raises:
-        RaceError: one could not be played.
+        RaceError: a run could not be played.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_reproduce(script, time_scale, tell)) for script in SCRIPTS]
+            tasks = [group.create_task(_reproduce(script, time_scale, on_step)) for script in SCRIPTS]
     except BaseExceptionGroup as failures:
-        # One reason is enough.
+        # Report the first failure; the others often have the same cause.
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
-async def _reproduce(script: Script, time_scale: float, tell: Tell) -> Reproduction:
+async def _reproduce(script: Script, time_scale: float, on_step: OnStep) -> Reproduction:
     async with ProcessStage(script.profile, ResetMode.CLASSIC, time_scale=time_scale) as stage:
-        telling = asyncio.create_task(_follow(stage, script, tell))
+        following = asyncio.create_task(_follow(stage, script, on_step))
         try:
             await script.scenario.play(stage)
             killed_at = await _epilogue(stage)
@@ -151,21 +151,21 @@ async def _reproduce(script: Script, time_scale: float, tell: Tell) -> Reproduct
         except RewindMQError as error:
             raise RaceError(f"{script.name}: {error}") from None
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
         return _reproduction(script, stage.history, killed_at)
 
 
 async def _epilogue(stage: ProcessStage) -> float:
-    """Kill the consumer once the reset is lost, or would be; start another; returns when it was killed."""
+    """Kill the consumer when the reset is lost or the deadline passes; start another; return the time."""
     deadline = _reset_at(stage.history) + _EPILOGUE_AFTER
-    # What has not been applied yet counts as lost to the judge.
+    # The judge counts a reset that is not applied yet as lost.
     while stage.now < deadline and not (_applied_at(stage.history) and judge(stage.history).losses):
         await stage.sleep(_LOOK_EVERY)
     killed_at = stage.now
-    await stage.members[MEMBER].kill()
+    await stage.consumers[CONSUMER_NAME].kill()
     await stage.sleep(1.0)
-    await stage.member(MEMBER)
+    await stage.consumer(CONSUMER_NAME)
     return killed_at
 
 
@@ -198,7 +198,7 @@ def _target(history: History) -> int:
 
 
 def _applied_at(history: History) -> float | None:
-    """When the target was stored for the first time after the reset."""
+    """Return when the target was first stored after the reset; None if it never was."""
     reset_at, target = _reset_at(history), _target(history)
     stored = (
         event.at for event in _commits(history) if event.at > reset_at and event.details["offset"] == target
@@ -210,20 +210,20 @@ def _commits(history: History) -> list[Event]:
     return history.of(Point.COMMIT_RECEIVED, topic=TOPIC, group=GROUP)
 
 
-async def _follow(stage: ProcessStage, script: Script, tell: Tell) -> None:
-    """Tell of the steps as they come in."""
-    told = 0
+async def _follow(stage: ProcessStage, script: Script, on_step: OnStep) -> None:
+    """Report the steps of a run while it goes on."""
+    shown = 0
     while True:
         events = steps(stage.history)
-        for event, text in events[told:]:
-            tell(script, event.at, text)
-        told = max(told, len(events))
+        for event, text in events[shown:]:
+            on_step(script, event.at, text)
+        shown = max(shown, len(events))
         await stage.sleep(_LOOK_EVERY)
 
 
 def steps(history: History) -> list[tuple[Event, str]]:
-    """The events worth telling, in words."""
-    told: list[tuple[Event, str]] = []
+    """Return the events to report, each with its text."""
+    shown: list[tuple[Event, str]] = []
     stored: int | None = None
     started = 0
     for event in history:
@@ -236,7 +236,7 @@ def steps(history: History) -> list[tuple[Event, str]]:
                 stored = details["offset"]
                 text = f"broker: the stored offset is {stored}"
         elif event.kind is Point.QUEUE_ADDED:
-            text = f"consumer: the queue begins at {details['offset']}"
+            text = f"consumer: pulls the queue from {details['offset']}"
         elif event.kind is Lab.PROCESS_STARTED and event.process == _CONSUMER:
             started += 1
             text = "a consumer starts" if started == 1 else "another consumer starts"
@@ -245,14 +245,14 @@ def steps(history: History) -> list[tuple[Event, str]]:
         else:
             text = _TEXTS.get(event.kind, "")
         if text:
-            told.append((event, text))
-    return told
+            shown.append((event, text))
+    return shown
 
 
 _TEXTS: Final = {
     Lab.RESET_ACKNOWLEDGED: "administrator: the reset is acknowledged",
     Lab.PROCESS_KILLED: "the consumer is killed (kill -9)",
-    Point.SUSPENDED: "consumer: 220 received, suspended",
+    Point.SUSPENDED: "consumer: reset notification received, suspended",
     Point.QUEUE_DROPPED: "consumer: the queue is dropped",
     Point.WAIT_OVER: "consumer: the wait of 10 s is over",
     Point.RESULT_DISCARDED: "consumer: a late result is discarded",

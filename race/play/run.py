@@ -1,4 +1,4 @@
-"""Playing a race on a stage, and holding what came of it against what is documented."""
+"""Plays a race on a stage and compares its outcome with the documented one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewindmq.race.history import History
 from rewindmq.race.scenario.catalogue import find_scenario
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.sim.world import World
-from rewindmq.race.stage.foreign import ALL_OURS, Outside
+from rewindmq.race.stage.foreign import ALL_REWINDMQ, Outside
 from rewindmq.race.stage.frame_points import without_inferred
 from rewindmq.race.stage.outside import OutsideStage
 from rewindmq.race.stage.processes import ProcessStage
@@ -26,12 +26,12 @@ from rewindmq.race.stage.settle import settle
 from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import Stage
 
-# Short waits, but not so short that the machine's own hiccups count for seconds.
+# Short waits, but long enough that a pause of the machine does not count as seconds.
 HELD_TIME_SCALE: Final = 0.01
 
 
 class Staging(StrEnum):
-    """What a race is played on."""
+    """The kind of stage that a race is played on."""
 
     SIMULATED = "simulated"
     HELD = "held"
@@ -41,12 +41,12 @@ class Staging(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a race is to be played.
+    """How to play a race.
 
     Attributes:
         time_scale: factor on every wait; 1 under virtual time.
-        outside: what of the cast is not ours; never under virtual time.
-        remedy: added to the clients of ``profile``.
+        outside: programs that are not RewindMQ's; never under virtual time.
+        remedy: added to the profile of the consumers.
     """
 
     scenario_id: str
@@ -54,7 +54,7 @@ class Plan:
     mode: ResetMode
     staging: Staging = Staging.SIMULATED
     time_scale: float = 1.0
-    outside: Outside = ALL_OURS
+    outside: Outside = ALL_REWINDMQ
     remedy: Remedy | None = None
 
     @property
@@ -63,18 +63,18 @@ class Plan:
 
     @property
     def documented(self) -> frozenset[Loss]:
-        """What is to come of it."""
+        """The documented outcome."""
         return self.scenario.documented(self.profile, self.mode, self.remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one run.
+    """The result of one run.
 
     Attributes:
-        number: the seed; on stages without one just the number of the run.
-        seconds: real ones it took.
-        error: why it could not be played to its end; None when it was.
+        number: the seed; on stages without seeds, the number of the run.
+        seconds: duration in real seconds.
+        error: why the run could not be played to its end; None if it was.
     """
 
     plan: Plan
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def play_simulated(plan: Plan, seed: int) -> Outcome:
-    """One run under virtual time, in this thread; there must be no event loop in it."""
+    """Play one run under virtual time in this thread, in which no event loop may run."""
     clock, world = SystemClock(), World(seed)
     stage = SimulatedStage(world, plan.profile, plan.mode, plan.remedy)
     began = clock.monotonic()
@@ -100,7 +100,7 @@ def play_simulated(plan: Plan, seed: int) -> Outcome:
             return await _play(plan.scenario, stage)
 
     log_level = logging.root.manager.disable
-    # Whatever clients and brokers complain about is part of the play.
+    # Clients and brokers log errors that the race provokes.
     logging.disable(logging.CRITICAL)
     try:
         error = world.run(main())
@@ -110,7 +110,7 @@ def play_simulated(plan: Plan, seed: int) -> Outcome:
 
 
 async def play_for_real(plan: Plan, number: int) -> Outcome:
-    """One run with processes of their own; nothing of them is left, also when it is cancelled."""
+    """Play one run with real processes; end all of them, also when cancelled."""
     clock = SystemClock()
     began = clock.monotonic()
     async with _process_stage(plan) as stage:
@@ -119,7 +119,7 @@ async def play_for_real(plan: Plan, number: int) -> Outcome:
 
 
 def _process_stage(plan: Plan) -> ProcessStage:
-    if plan.outside != ALL_OURS:
+    if plan.outside != ALL_REWINDMQ:
         return OutsideStage(
             plan.profile, plan.mode, plan.outside, time_scale=plan.time_scale, remedy=plan.remedy
         )
@@ -130,7 +130,7 @@ def _process_stage(plan: Plan) -> ProcessStage:
 
 
 async def _play(scenario: Scenario, stage: Stage) -> str | None:
-    """Play a race and let it come to rest; returns why that could not be done."""
+    """Play a race and wait until it is at rest; return why that failed, or None."""
     try:
         await scenario.play(stage)
         await settle(stage)

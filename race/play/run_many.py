@@ -1,4 +1,4 @@
-"""Playing a race many times: simulated ones on every core, real ones side by side in one event loop."""
+"""Plays a race many times: simulated runs on every core, real runs concurrently in one event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rewindmq.protocol.remoting.process.runner import loop_factory
 from rewindmq.race.history import History
 from rewindmq.race.play.run import Outcome, Plan, Staging, play_for_real, play_simulated
 
-# Seeds handed to another process at a time.
+# Seeds in a batch for another process.
 _CHUNK: Final = 10
 _LOOK_SECONDS: Final = 0.1
 
@@ -31,14 +31,14 @@ OnDone = Callable[[Outcome], None]
 
 
 class StoppedError(KeyboardInterrupt):
-    """The user wants it to end; everything started has been ended."""
+    """A signal to stop came; every started process has ended."""
 
 
 def default_jobs(plan: Plan, count: int) -> int:
-    """How many runs at a time suit this machine.
+    """Return how many runs at a time suit this machine.
 
-    Under virtual time a run takes a core; one that waits in real time hardly any; a held one is all starting
-    and ending of processes.
+    A simulated run uses a whole core. A run in real time mostly waits. A held run mostly starts and ends
+    processes.
     """
     cores = os.cpu_count() or 1
     if plan.staging is Staging.SIMULATED:
@@ -47,15 +47,15 @@ def default_jobs(plan: Plan, count: int) -> int:
 
 
 def play_many(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> list[Outcome]:
-    """Play each seed (or number); outcomes in their order.
+    """Play each seed (or number); return the outcomes in this order.
 
-    Histories are kept only where a run cannot be had again: a simulated one is played again by its seed.
+    Outcomes of simulated runs in other processes have no history: their seed plays them again.
 
     Args:
-        on_done: called after each run, in the order they end.
+        on_done: called after each run, in the order in which runs end.
 
     Raises:
-        StoppedError: SIGINT, SIGTERM or the end of the terminal came.
+        StoppedError: SIGINT, SIGTERM or SIGHUP came.
     """
     if plan.staging is not Staging.SIMULATED:
         return _play_for_real(plan, numbers, jobs, on_done)
@@ -82,7 +82,7 @@ def _play_in_pool(
     chunks = iter([numbers[start : start + _CHUNK] for start in range(0, len(numbers), _CHUNK)])
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(jobs, context, initializer=_depend_on_parent) as pool:
-        # No more than keeps them busy: what was handed over is waited for at a stop.
+        # Only as many batches as keep the processes busy: a stop waits for every submitted batch.
         waiting = deque(pool.submit(_play_chunk, plan, chunk) for chunk in islice(chunks, 2 * jobs))
         while waiting:
             done, _ = wait([waiting[0]], timeout=_LOOK_SECONDS)
@@ -94,19 +94,19 @@ def _play_in_pool(
 
 
 def _play_chunk(plan: Plan, numbers: range) -> list[Outcome]:
-    """In a process of the pool; histories stay there."""
+    """Play seeds in a process of the pool; drop the histories, which are costly to send."""
     return [replace(play_simulated(plan, seed), history=History()) for seed in numbers]
 
 
 def _depend_on_parent() -> None:
-    """The parent ends these processes; Ctrl-C goes to every process of the terminal, and is not for them."""
+    """Ignore signals to stop in a process of the pool: the parent gets them too and ends the pool."""
     for number in stop_signals():
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    # Killed, it ends nobody; and each of these holds the others' pipes open.
+    # A killed parent does not end the pool, and each process of the pool holds the pipes of the others open.
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -114,7 +114,7 @@ def _end_with_parent() -> None:
 
 
 class _StopFlag:
-    """Whether a signal to stop came. Raising from the handler itself could hit the pool in its locks."""
+    """Remembers a signal to stop. A handler that raises could interrupt the pool while it holds a lock."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -160,10 +160,10 @@ def _play_for_real(plan: Plan, numbers: range, jobs: int, on_done: OnDone) -> li
 def run_until_stopped(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine in an event loop of its own.
 
-    A signal to stop cancels it; further ones do not disturb its cleaning up.
+    A signal to stop cancels the coroutine; further signals do not interrupt its cleanup.
 
     Raises:
-        StoppedError: there was such a signal.
+        StoppedError: a signal to stop came.
     """
 
     async def guarded() -> T:
@@ -182,13 +182,13 @@ def run_until_stopped(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         await asyncio.wait((work,))
         if was_stopped:
             if not work.cancelled():
-                # Its end does not matter any more.
+                # The stop replaces the coroutine's own result or error.
                 work.exception()
             raise StoppedError
         return work.result()
 
     log_level = logging.root.manager.disable
-    # Members log to their files; what the laboratory's own clients complain about is part of the play.
+    # Consumers log to their files; the laboratory's own clients log errors that the race provokes.
     logging.disable(logging.CRITICAL)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

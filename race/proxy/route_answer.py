@@ -68,11 +68,11 @@ def with_addresses(response: RemotingCommand, replacements: Mapping[str, str]) -
 
 
 def _replace(value: Any, replacements: Mapping[str, str]) -> None:
-    members = (
+    entries = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
-    for name, member in members:
-        if name == _ADDRESSES and isinstance(member, dict):
-            value[name] = {number: replacements.get(address, address) for number, address in member.items()}
+    for name, entry in entries:
+        if name == _ADDRESSES and isinstance(entry, dict):
+            value[name] = {number: replacements.get(address, address) for number, address in entry.items()}
         else:
-            _replace(member, replacements)
+            _replace(entry, replacements)

@@ -12,7 +12,7 @@ from rewindmq.race.scenario.scenario import Loss
 
 LOSS_TEXTS: Final[Mapping[Loss, str]] = MappingProxyType(
     {
-        Loss.L0: "without effect for a time, or for members that take no part",
+        Loss.L0: "without effect for a time, or for consumers that ignore resets",
         Loss.L1: "consumption begins again at the target, but the stored offset runs ahead of it",
         Loss.L2: "messages from the target on are never delivered again",
         Loss.L3: "two chains of pulls serve the same queue",

@@ -1,4 +1,4 @@
-"""BROADCAST: a group that was clustering once and is broadcasting now (docs/spec/reset.md D.6)."""
+"""BROADCAST: a broadcasting group that has consumed in clustering mode before (docs/spec/reset.md D.6)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _NEW: Final = 3
 
 
 async def play(stage: Stage) -> None:
-    """The offsets left at the broker let the reset through; the member's own are in a file."""
-    await stage.open(members=2)
+    """The broker accepts the reset because of the old offsets; the consumer's own offsets are in a file."""
+    await stage.open(consumers=2)
     before = await caught_up(stage, _OLD)
     await before.stop()
     with tempfile.TemporaryDirectory(prefix="rewindmq-race-") as directory:
-        # 1. A broadcasting member consumes what comes, and writes its progress down.
-        b = await stage.member("B", options={"message_model": "BROADCASTING", "offset_root": directory})
+        # 1. A broadcasting consumer consumes new messages and writes its progress to its file.
+        b = await stage.consumer("B", options={"message_model": "BROADCASTING", "offset_root": directory})
         try:
             await _replay(stage)
         finally:
-            # Before its directory goes.
+            # It must not write to the directory while that is deleted.
             await b.kill()
 
 
@@ -36,7 +36,7 @@ async def _replay(stage: Stage) -> None:
     await stage.send(_NEW)
     await progress(stage, _OLD + _NEW, name="B")
     await stage.until(Point.PERSIST_TICK, process=consumer_process("B"))
-    # 2. The reset. After the wait the member forgets its offset, and reads it from the file again.
+    # 2. The reset. After the wait the consumer forgets its offset and reads it from the file again.
     await stage.reset(0)
     await since_reset(stage, Point.RESUMED, process=consumer_process("B"))
     await stage.send(1)
@@ -45,10 +45,10 @@ async def _replay(stage: Stage) -> None:
 
 SCENARIO: Final = Scenario(
     id="BROADCAST",
-    title="a broadcasting member reads its own file again",
+    title="a broadcasting consumer reads its own file again",
     section="docs/spec/reset.md D.6",
     versions="4.2.0, 4.9.4",
-    closed_by="a file that is written when a queue is given up (5.2.0)",
+    closed_by="writing the offset file when a queue is dropped (5.2.0)",
     cases=cases(
         classic={Profile.V42: lost(Loss.L2), Profile.V49: lost(Loss.L2), Profile.V53: KEPT},
     ),

@@ -15,7 +15,7 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The steps of E.14, with its test's numbers: the broker is away from 9 s to 11 s."""
+    """Play E.14 with its figures: the broker is down from 9 s to 11 s after the reset."""
     await stage.open()
     await caught_up(stage, _OLD)
     # 1. The group's offset is on the broker's disk.
@@ -24,11 +24,11 @@ async def play(stage: Stage) -> None:
     await wait_begun(stage)
     await stage.sleep(9)
     await stage.kill_broker()
-    # 2. The apply pass's commit goes nowhere, which is logged; the queue is forgotten all the same.
+    # 2. The apply pass cannot send its commit. A logs that, and forgets the queue's offset all the same.
     await wait_over(stage)
     await stage.sleep(1)
     await stage.start_broker()
-    # 3. When A finds the broker again, 30 s after its last heartbeat, it is told what the disk says.
+    # 3. A finds the broker again 30 s after its last heartbeat. The broker returns the offset on its disk.
 
 
 SCENARIO: Final = Scenario(
@@ -36,10 +36,10 @@ SCENARIO: Final = Scenario(
     title="the broker restarts at the end of the wait",
     section="docs/spec/races.md E.14",
     versions="all classic",
-    closed_by="targets on disk before the reset is acknowledged; an acknowledged commit would notice",
+    closed_by="storing the targets before the reset is acknowledged; an acknowledged commit shows the loss",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
-        # The mark is not collected by then: S3.
+        # No pull has consumed the mark by then: S3.
         server=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),

@@ -14,14 +14,15 @@ from rewindmq.race.scenario import (
     commit_flag,
     illegal_offset_late,
     illegal_offset_pending,
-    joining_member,
-    killed_member,
+    joining_consumer,
+    killed_consumer,
     lagging_position,
-    leaving_member,
+    leaving_consumer,
     lost_mark,
-    lost_notice,
+    lost_notification,
+    mark_consumed_elsewhere,
     moving_queue,
-    moving_queue_untold,
+    moving_queue_unnotified,
     orderly_listener,
     overlapping_resets,
     overtaken_target,
@@ -38,7 +39,6 @@ from rewindmq.race.scenario import (
     swallowed_write,
     unassigned_queue,
     unordered_commits,
-    wrong_collector,
     zombie_queue,
 )
 from rewindmq.race.scenario.scenario import Scenario
@@ -55,12 +55,12 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
             illegal_offset_pending,
             zombie_queue,
             overlapping_resets,
-            joining_member,
-            lost_notice,
+            joining_consumer,
+            lost_notification,
             moving_queue,
-            moving_queue_untold,
-            leaving_member,
-            killed_member,
+            moving_queue_unnotified,
+            leaving_consumer,
+            killed_consumer,
             unordered_commits,
             overtaking_query,
             commit_flag,
@@ -74,7 +74,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
             self_overwrite,
             stuck_consumer,
             lost_mark,
-            wrong_collector,
+            mark_consumed_elsewhere,
             overtaken_target,
             lagging_position,
             swallowed_write,
@@ -84,10 +84,10 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
 
 
 def find_scenario(name: str) -> Scenario:
-    """The race with this id, in whatever case it is written.
+    """Return the race with this id; letter case does not matter.
 
     Raises:
-        RaceError: there is none.
+        RaceError: no race has this id.
     """
     for scenario in SCENARIOS.values():
         if scenario.id.casefold() == name.casefold():

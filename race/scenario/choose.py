@@ -1,4 +1,4 @@
-"""Which case of a race is played, where a user leaves the choice open."""
+"""Chooses the profile and mode of a run where the user names only one of them, or none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.scenario.scenario import Case, Scenario
 
-# Which client shows a mode best, where it is left open: the release the mode was made for comes first.
+# By mode, the profiles in the order to try. The release that introduced the mode comes first.
 _PREFERRED: Final = {
     ResetMode.CLASSIC: (Profile.V49, Profile.V42, Profile.V53, Profile.UNGUARDED, Profile.EPOCH),
     ResetMode.SERVER: (Profile.V53, Profile.V49, Profile.V42, Profile.UNGUARDED, Profile.EPOCH),
@@ -21,12 +21,12 @@ _PREFERRED: Final = {
 def choose_case(
     scenario: Scenario, profile: Profile | None, mode: ResetMode | None, remedy: Remedy | None = None
 ) -> Case:
-    """Profile and mode to play a race with, where a user leaves one or both open.
+    """Return the profile and mode to play a race with; ``None`` leaves the choice to this function.
 
-    A remedy is shown with the client of a release, and an epoch in the mode that it needs.
+    A remedy is shown with the client of a release, and remedy F12 in fenced mode, which it needs.
 
     Raises:
-        RaceError: the race does not exist there; says where it does.
+        RaceError: the race does not exist for this profile and mode; the text names the cases it has.
     """
     if mode is None and remedy is Remedy.F12:
         mode = ResetMode.FENCED
@@ -43,7 +43,7 @@ def choose_case(
 
 
 def describe_cases(scenario: Scenario) -> str:
-    """``classic (v42, v49), fenced (epoch)``."""
+    """Return the cases of a race as text: ``classic (v42, v49), fenced (epoch)``."""
     parts = []
     for mode in ResetMode:
         profiles = [str(profile) for profile in Profile if (profile, mode) in scenario.cases]
@@ -53,7 +53,7 @@ def describe_cases(scenario: Scenario) -> str:
 
 
 def remedy_cases(scenario: Scenario) -> dict[Remedy, Case]:
-    """The case that each single remedy is shown in; without F12 where no reset of the race is fenced."""
+    """Return the case that shows each remedy; F12 is left out if the race has no fenced case."""
     modes = {mode for _, mode in scenario.cases}
     return {
         remedy: choose_case(scenario, None, None, remedy)

@@ -15,14 +15,14 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Harmless by itself: the broker stores OLD long before the target."""
+    """Play E.13, which loses nothing: the broker stores OLD long before the target."""
     await stage.open()
-    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), member="A")
-    # 1. A's pull is on its way, with OLD in it.
+    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), consumer="A")
+    # 1. A has sent a pull that carries OLD as its commit offset.
     await caught_up(stage, _OLD)
     await stage.send(1)
     await flagged.wait()
-    # 2. It arrives during the wait. Another message brings it back: this is not R1.
+    # 2. It arrives during the wait. A new message ends that pull early; otherwise this would be R1.
     await stage.reset(0)
     await wait_begun(stage)
     flagged.release()

@@ -1,4 +1,4 @@
-"""R3a: a pull answered OFFSET_ILLEGAL during the wait (docs/spec/races.md E.6)."""
+"""R3a: the broker answers a pull with OFFSET_ILLEGAL during the wait (docs/spec/races.md E.6)."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _COUNT: Final = 10
 
 
 async def play(stage: Stage) -> None:
-    """The steps of E.6."""
-    await stage.open(members=2)
-    # A consumer starts on an offset that its queue has not reached: the answer to its pull is 21 ...
+    """Play the steps of E.6."""
+    await stage.open(consumers=2)
+    # B starts at an offset beyond the queue's end. The broker answers its pull with PULL_OFFSET_MOVED (21).
     await stale_offset(stage, _COUNT)
-    # (A broker that knows B's subscription by an older heartbeat refuses the first pull with 25.)
+    # A broker that knows an older heartbeat of B refuses the first pull with SUBSCRIPTION_NOT_LATEST (25).
     is_illegal = pull(STALE * _COUNT, form=Form.RESPONSE, response_code=ResponseCode.PULL_OFFSET_MOVED)
-    illegal = stage.hold(is_illegal, member="B")
-    await stage.member("B", listener=ListenerPlan(seconds=3.0), options=ONE_THREAD)
-    # ... and is under way when the reset comes.
+    illegal = stage.hold(is_illegal, consumer="B")
+    await stage.consumer("B", listener=ListenerPlan(seconds=3.0), options=ONE_THREAD)
+    # That answer is in flight when the reset comes.
     await illegal.wait()
     await stage.reset(0)
     await wait_begun(stage, name="B")
-    # It arrives 4 s into the wait. 10 s later, so 4 s after it, a task sets the "corrected" offset, commits
-    # it, and takes the queue just rebuilt away; the next rebalance begins there.
+    # It arrives 4 s into the wait. Its delayed task runs 10 s later, 4 s after the wait: it sets and commits
+    # the "corrected" offset and removes the rebuilt queue. The next rebalance starts at that offset.
     await stage.sleep(4)
     illegal.release()
 
 
 SCENARIO: Final = Scenario(
     id="R3a",
-    title="a pull in flight is answered OFFSET_ILLEGAL; its correction runs 10 s later, after the wait",
+    title="OFFSET_ILLEGAL answers a pull in flight; the client corrects 10 s later, after the wait",
     section="docs/spec/races.md E.6",
-    versions="up to 5.1.4; 5.3.3 corrects at once, and the wait misses the queue",
+    versions="up to 5.1.4; 5.3.3 corrects at once, and the apply pass misses the queue",
     closed_by="cancelled pulls (remedy F3)",
     cases=cases(
-        # Before 5.2.0 the replay has begun when it is taken away.
+        # Before 5.2.0 the replay has begun when the task removes the queue.
         classic={
             Profile.V42: lost(Loss.L1, Loss.L2),
             Profile.V49: lost(Loss.L1, Loss.L2),
@@ -55,9 +55,9 @@ SCENARIO: Final = Scenario(
     play=play,
     remedies={
         Remedy.F3: cases(classic=alike(KEPT)),
-        # 5.3.3 corrects during the wait, which misses the queue: no late update that F8 could ignore.
+        # 5.3.3 corrects during the wait, and the apply pass misses the queue. F8 sees no late update.
         Remedy.F8: cases(classic={Profile.V42: KEPT, Profile.V49: KEPT}),
-        # 5.3.3 corrects for whichever queue object is registered: the new one, with the new epoch.
+        # 5.3.3 corrects for the queue object that is registered by then: the new one, with the new epoch.
         Remedy.F12: cases(fenced={Profile.V53: lost(Loss.L1, Loss.L2)}),
     },
 )

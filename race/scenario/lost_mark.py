@@ -1,4 +1,4 @@
-"""S3: the broker restarts before the mark is collected (docs/spec/races.md E.16)."""
+"""S3: the broker restarts before a pull consumes the mark (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Marks are kept in memory only."""
+    """Play S3 of E.16: the broker keeps marks in memory only."""
     await stage.open()
-    answer = stage.hold(pull(_OLD, form=Form.RESPONSE), member="A")
+    answer = stage.hold(pull(_OLD, form=Form.RESPONSE), consumer="A")
     await caught_up(stage, _OLD)
-    # 1. The target is stored, and on disk; A has not learnt of it.
+    # 1. The target is on the broker's disk; A does not know of it yet.
     await stage.reset(0)
     await since_reset(stage, Point.OFFSETS_FLUSHED)
-    # 2. The broker restarts. The target is still there, the mark is not.
+    # 2. The broker restarts. It still has the target, but not the mark.
     await stage.kill_broker()
     answer.drop()
     await stage.start_broker()
-    # 3. A's next commit or pull says OLD.
+    # 3. A's next commit or pull carries OLD.
 
 
 SCENARIO: Final = Scenario(
     id="S3",
-    title="the broker restarts before the mark is collected",
+    title="the broker restarts before a pull consumes the mark",
     section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
     closed_by="an epoch stored with the offset (remedy F12)",

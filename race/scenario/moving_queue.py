@@ -1,4 +1,4 @@
-"""R7: a queue moving between two notified members (docs/spec/races.md E.10), which cannot happen."""
+"""R7: a rebalance while both owners are suspended, which moves no queue (docs/spec/races.md E.10)."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Both members are suspended: they neither give up queues nor take any, whatever they are told."""
-    await stage.open(queues=2, members=2)
+    """Play E.10: suspended consumers neither give up nor take over queues, though the group changes."""
+    await stage.open(queues=2, consumers=2)
     await caught_up(stage, _OLD, queues=2)
     # 1. A and B own a queue each.
-    await stage.member("B")
+    await stage.consumer("B")
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic=TOPIC)
     # 2. The reset reaches both.
     await stage.reset(0)
     await wait_begun(stage, name="A")
     await wait_begun(stage, name="B")
-    # 3. Somebody comes and goes, whose name is before theirs: twice they are told to divide the queues anew.
+    # 3. A reader joins and leaves whose name sorts before A. Both times the broker announces a change of the
+    # group, which asks A and B to rebalance.
     reader = await stage.reader("0")
     await reader.stop()
 
 
 SCENARIO: Final = Scenario(
     id="R7",
-    title="queues are divided anew while both of their owners are suspended",
+    title="the group changes while both owners of its queues are suspended",
     section="docs/spec/races.md E.10",
     versions="none",
     closed_by="no rebalance while suspended, in every release",

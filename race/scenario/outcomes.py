@@ -1,4 +1,4 @@
-"""How a scenario writes down what is documented of it."""
+"""Shorthand for the documented outcomes of a scenario."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NONE: Final[Outcomes] = MappingProxyType({})
 
 
 def lost(*losses: Loss) -> frozenset[Loss]:
-    """A reset lost in these ways."""
+    """Return the outcome of a reset that is lost in these ways."""
     return frozenset(losses)
 
 
 def alike(outcome: frozenset[Loss], *more: Profile) -> dict[Profile, frozenset[Loss]]:
-    """Every release has the same outcome, and so have ``more``."""
+    """Return the same outcome for every release and for the profiles in ``more``."""
     return dict.fromkeys((*RELEASES, *more), outcome)
 
 
 ALL_KEPT: Final[Outcomes] = MappingProxyType(alike(KEPT, Profile.EPOCH))
-# A server-side reset that is kept. A client before 5.2.0 takes 10 s to obey, in which it commits the old
-# offset again; a later commit of the target sets that right (S1 of docs/spec/races.md E.16).
+# A server-side reset that is kept. A client before 5.2.0 needs 10 s to apply it, and commits the old offset
+# again meanwhile; a later commit of the target repairs that (S1 of docs/spec/races.md E.16).
 KEPT_LATE: Final[Outcomes] = MappingProxyType(
     {**alike(frozenset({Loss.L0}), Profile.EPOCH), Profile.V53: KEPT}
 )
@@ -36,7 +36,7 @@ KEPT_LATE: Final[Outcomes] = MappingProxyType(
 def cases(
     *, classic: Outcomes = NONE, server: Outcomes = NONE, fenced: Outcomes = NONE
 ) -> Mapping[Case, frozenset[Loss]]:
-    """The documented outcomes of one race, by mode."""
+    """Return the documented outcomes of one race by profile and mode."""
     by_mode = {ResetMode.CLASSIC: classic, ResetMode.SERVER: server, ResetMode.FENCED: fenced}
     return MappingProxyType(
         {

@@ -18,25 +18,25 @@ _LATER: Final = 5
 
 
 async def play(stage: Stage) -> None:
-    """Issue 2449, with its distance of 3 s."""
+    """Play RocketMQ's issue 2449: the second reset comes 3 s after the first."""
     await stage.open()
     await caught_up(stage, _OLD)
-    # 1. A reset to 1, and 3 s later one to 5.
+    # 1. A reset to 1, and 3 s later a reset to 5.
     await stage.reset(1)
     await wait_begun(stage)
     await stage.sleep(3)
     await stage.reset(_LATER)
-    # Another message brings the pull in flight back: this is not R1.
+    # A new message ends the pull in flight; otherwise this would be R1.
     await stage.send(1)
-    # 2. Unserialised, the second apply pass meets the queue that the first one's resume has rebuilt, and
-    # forgets it without dropping it. Serialised, the second reset begins when the first one is over.
+    # 2. Unserialised resets: the second apply pass meets the queue that the first one has rebuilt, and
+    # removes it without dropping it. Serialised resets: the second one begins when the first one is over.
     if stage.mode is ResetMode.CLASSIC:
         place: dict[str, Any] = {"process": consumer_process("A"), "topic": TOPIC}
         last = await stage.until(Point.QUEUE_ADDED, **place, offset=_LATER)
         await stage.until(Point.LISTENER_RETURNED, **place, chain=last.details["chain"], offset=_OLD)
     else:
         await stage.sleep(RESET_WAIT)
-    # 3. What comes now is delivered by as many chains as there are.
+    # 3. Every chain of pulls delivers the new messages.
     await stage.send(2)
 
 
@@ -45,7 +45,7 @@ SCENARIO: Final = Scenario(
     title="two resets overlap",
     section="docs/spec/races.md E.8",
     versions="4.2.0 to 4.8.0; serialised since 4.9.0",
-    closed_by="resets one after another (4.9.0), or dropping in the apply pass (remedy F2)",
+    closed_by="serialised resets (4.9.0), or dropping in the apply pass (remedy F2)",
     cases=cases(
         classic={
             Profile.V42: lost(Loss.L3),

@@ -1,4 +1,4 @@
-"""S5: after S1, the question where the queue stands overtakes the commit (docs/spec/races.md E.16)."""
+"""S5: after S1, the offset query overtakes the commit of the target (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """S1 to its end, with the oneway commit of the target a little late."""
+    """Play S1 to its end, and delay the oneway commit of the target."""
     await stage.open()
-    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), member="A")
-    target = stage.hold(commit(0, count=None), member="A")
+    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), consumer="A")
+    target = stage.hold(commit(0, count=None), consumer="A")
     a = await caught_up(stage, _OLD)
     await stage.send(1)
     await flagged.wait()
-    # 1. The pull collects the mark, and stores OLD.
+    # 1. The pull consumes the mark and stores OLD.
     await stage.reset(0)
     flagged.release()
-    # 2. A commits the target and rebuilds the queue; it asks before the commit is carried out.
+    # 2. A commits the target and rebuilds the queue. Its offset query is handled before the commit.
     await begun_again(stage, a)
     target.release()
 
 
 SCENARIO: Final = Scenario(
     id="S5",
-    title="after S1, the question where the queue stands overtakes the commit of the target",
+    title="after S1, the offset query overtakes the commit of the target",
     section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
     closed_by="an epoch (remedy F12)",

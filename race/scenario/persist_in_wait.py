@@ -15,12 +15,12 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The dropped queue is still in the table, so the timer commits its offset, over and over."""
+    """Play PERSIST of E.15: the dropped queue is still in the table, so the timer commits its offset."""
     await stage.open()
     await caught_up(stage, _OLD)
     await stage.reset(0)
     await wait_begun(stage)
-    # The broker holds OLD already: storing it again harms nobody.
+    # The broker already stores OLD, so storing it again does no harm.
     await since_reset(stage, Point.PERSIST_TICK, process=consumer_process("A"))
     await wait_over(stage)
 

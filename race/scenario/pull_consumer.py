@@ -1,4 +1,4 @@
-"""PULL: a pull consumer, which no reset reaches (docs/spec/races.md E.15, docs/spec/reset.md D.6)."""
+"""PULL: a pull consumer, which ignores resets (docs/spec/races.md E.15, docs/spec/reset.md D.6)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Not a race: its offsets are the application's, and success is reported all the same."""
+    """Play PULL of E.15, which is no race: the application keeps the offsets; the reset reports success."""
     await stage.open()
     await stage.send(_OLD)
     reader = await stage.reader("A")
-    # 1. The application consumes up to OLD, and stores that.
+    # 1. The application consumes up to OLD and commits that offset.
     position = await reader.pull(0)
     await reader.commit(position)
     await committed(stage, _OLD)
-    # 2. The reset is acknowledged. Nobody heeds the notice.
+    # 2. The reset is acknowledged. The consumer ignores the reset notification.
     await stage.reset(0)
     await stage.sleep(RESET_WAIT)
-    # 3. The application goes on where it was.
+    # 3. The application continues at its own offset.
     await stage.send(1)
     await reader.commit(await reader.pull(position))
 
 
 SCENARIO: Final = Scenario(
     id="PULL",
-    title="a pull consumer ignores the notice",
+    title="a pull consumer ignores the reset notification",
     section="docs/spec/races.md E.15",
     versions="all classic",
-    closed_by="server-side resets (5.1), by the answer to its next pull",
+    closed_by="server-side resets (5.1), which answer its next pull with the target",
     cases=cases(
         classic=alike(lost(Loss.L0), Profile.EPOCH),
         server=ALL_KEPT,

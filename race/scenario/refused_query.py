@@ -1,4 +1,4 @@
-"""ERR14: the broker is busy when asked where the queue stands (docs/spec/races.md E.15)."""
+"""ERR14: a busy broker refuses the offset query once (docs/spec/races.md E.15)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """4.x takes any refusal for "no offset stored", and a group without one begins at the end."""
+    """Play ERR14 of E.15: 4.x takes any error for "no offset stored", and then starts at the queue's end."""
     await stage.open()
-    answer = stage.hold(query(form=Form.RESPONSE, skip=1), member="A")
+    answer = stage.hold(query(form=Form.RESPONSE, skip=1), consumer="A")
     await caught_up(stage, _OLD)
-    # 1. The reset. Another message brings the pull in flight back: this is not R1.
+    # 1. The reset. A new message ends the pull in flight; otherwise this would be R1.
     await stage.reset(0)
     await wait_begun(stage)
     await stage.send(1)
     if is_restarted_in_place(stage):
-        # Nobody asks.
+        # The consumer sends no offset query.
         await wait_over(stage)
         return
-    # 2. The target is committed. A asks where the queue stands, and the broker is busy, once.
+    # 2. A has committed the target and queries the stored offset. The broker refuses once: it is busy.
     await answer.wait()
     answer.refuse(ResponseCode.SYSTEM_BUSY, "[REJECTREQUEST]system busy, start flow control for a while")
 
 
 SCENARIO: Final = Scenario(
     id="ERR14",
-    title="the question where the queue stands is answered with an error, once",
+    title="the broker answers the offset query with an error, once",
     section="docs/spec/races.md E.15",
-    versions="4.2.0, 4.9.4; 5.3.3 leaves the queue for the next rebalance",
-    closed_by="asking again after an error (5.x)",
+    versions="4.2.0, 4.9.4; 5.3.3 leaves the queue to the next rebalance",
+    closed_by="another query after an error (5.x)",
     cases=cases(
         classic={
             Profile.V42: lost(Loss.L2),

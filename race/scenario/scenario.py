@@ -1,4 +1,4 @@
-"""What a race of the catalogue consists of."""
+"""The parts of a race in the catalogue."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rewindmq.race.stage.stage import Stage
 
 
 class Loss(StrEnum):
-    """How a reset went wrong (docs/spec/races.md E.1).
+    """The ways in which a reset is lost or late (docs/spec/races.md E.1).
 
-    ``L1``: consumption restarts at the target, but the stored offset was pushed up again.
-    ``L2``: messages from the target on were never delivered again.
+    ``L1``: consumption restarts at the target, but the stored offset was raised again.
+    ``L2``: messages from the target on are never delivered again.
     ``L3``: two chains of pulls serve the same queue.
-    ``L0``: acknowledged without effect: for a short time (it healed), or by design (a member that does not
-    take part).
+    ``L0``: the reset was acknowledged without effect: for a short time, or by design, for a consumer that
+    ignores resets.
     """
 
     L0 = "L0"
@@ -41,11 +41,11 @@ class Scenario:
         id: ``R1``.
         title: one line, as in ``race list``.
         section: of the specification: ``docs/spec/races.md E.4``.
-        versions: which releases of RocketMQ have it, in words.
+        versions: the releases of RocketMQ that have it, in words.
         closed_by: what closes it, in words.
         cases: documented outcome by profile and mode; other combinations have no such race.
-        remedies: documented outcome by single remedy, where it is another than without it.
-        play: acts it out; what came of it is judged from the history.
+        remedies: documented outcome by single remedy, if the remedy changes it.
+        play: the script. The judge finds the outcome in the history.
     """
 
     id: str
@@ -58,6 +58,6 @@ class Scenario:
     remedies: Mapping[Remedy, Mapping[Case, frozenset[Loss]]] = field(default_factory=dict)
 
     def documented(self, profile: Profile, mode: ResetMode, remedy: Remedy | None) -> frozenset[Loss]:
-        """What is to come of it; KeyError where there is no such race."""
+        """Return the documented outcome; KeyError if the race has no such case."""
         without = self.cases[profile, mode]
         return without if remedy is None else self.remedies.get(remedy, {}).get((profile, mode), without)

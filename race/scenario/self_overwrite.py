@@ -1,4 +1,4 @@
-"""S1: the pull that collects the mark stores the old offset again (docs/spec/races.md E.16)."""
+"""S1: the pull that consumes the mark stores the old offset again (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Target, OLD, target: for one round trip, or for 10 s with clients before 5.2.0."""
+    """Play S1 of E.16. OLD replaces the target for one round trip, or for 10 s with clients before 5.2.0."""
     await stage.open()
-    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), member="A")
-    # 1. A's pull is on its way, with OLD in it.
+    flagged = stage.hold(pull(_OLD + 1, form=Form.REQUEST), consumer="A")
+    # 1. A has sent a pull that carries OLD as its commit offset.
     await caught_up(stage, _OLD)
     await stage.send(1)
     await flagged.wait()
-    # 2. The reset stores the target and leaves the mark.
+    # 2. The reset stores the target and sets the mark.
     await stage.reset(0)
-    # 3. The pull collects the mark; what it carries is stored after that. The answer says: go to the target.
+    # 3. The pull consumes the mark, and the broker then stores OLD. The answer sends A to the target.
     flagged.release()
 
 
 SCENARIO: Final = Scenario(
     id="S1",
-    title="the pull that collects the mark stores the old offset again, until the client commits the target",
+    title="the pull that consumes the mark stores the old offset again, until the client commits the target",
     section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
     closed_by="an epoch that pulls carry (remedy F12)",

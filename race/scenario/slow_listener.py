@@ -18,20 +18,20 @@ _TOO_LATE: Final = 4.0
 
 
 async def play(stage: Stage) -> None:
-    """The steps of E.3, with its numbers."""
+    """Play the steps of E.3 with its figures."""
     await stage.open()
-    # 1. The group has consumed up to OLD. A's listener is given the message at OLD, and takes long.
+    # 1. The group has consumed up to OLD. A's listener gets the message at OLD and takes long.
     plan = ListenerPlan(blocked=frozenset({_OLD}), again=2.0)
     a = await caught_up(stage, _OLD, listener=plan, options={"consume_thread_max": 2})
     await stage.send(1)
     await stage.until(Point.LISTENER_CALLED, process=consumer_process("A"), offset=_OLD)
-    # 2. The reset. Another message brings A's pull in flight back: this is not the race R1.
+    # 2. The reset. A new message ends A's pull in flight; otherwise this would be race R1.
     await stage.reset(0)
     await wait_begun(stage)
     await stage.send(1)
-    # 3. The wait is over, the target is stored, the replay runs.
+    # 3. The wait is over, the target is stored, and the replay runs.
     await begun_again(stage, a)
-    # 4. The listener returns. A client that looked at nothing would take that for progress.
+    # 4. The listener returns. A client without any check would count that as progress.
     await stage.sleep(_TOO_LATE)
     await a.release(_OLD)
 
@@ -40,8 +40,8 @@ SCENARIO: Final = Scenario(
     id="SEED",
     title="a listener slower than the wait returns after it",
     section="docs/spec/races.md E.3",
-    versions="none: a client without the checks of dropped queues only",
-    closed_by="the result of a dropped queue is discarded, in every release",
+    versions="none: only a client without the checks of dropped queues",
+    closed_by="discarding the results of a dropped queue, in every release",
     cases=cases(
         classic={**alike(KEPT, Profile.EPOCH), Profile.UNGUARDED: lost(Loss.L1)},
         server={**KEPT_LATE, Profile.UNGUARDED: lost(Loss.L0, Loss.L1)},

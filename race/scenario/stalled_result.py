@@ -1,4 +1,4 @@
-"""STALL: a thread stopped between the last check and the update (docs/spec/races.md E.3, the residual)."""
+"""STALL: a thread stalls between the last check and the update (docs/spec/races.md E.3, the residual)."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _OLD: Final = 10
 
 
 async def play(stage: Stage) -> None:
-    """Issue 4742, its first case."""
+    """Play the first case of RocketMQ's issue 4742."""
     await stage.open()
-    stalled = stage.hold_stall(Point.RESULT_ACCEPTED, member="A", offset=_OLD + 1)
+    stalled = stage.hold_stall(Point.RESULT_ACCEPTED, consumer="A", offset=_OLD + 1)
     a = await caught_up(stage, _OLD, listener=ListenerPlan(again=2.0), options={"consume_thread_max": 2})
-    # 1. The message at OLD is consumed, its queue found not dropped; then the thread is stopped.
+    # 1. The message at OLD is consumed and its queue is not dropped. Then the thread stalls.
     await stage.send(1)
     await stalled.wait()
-    # 2. The reset drops the queue. Another message brings the pull in flight back: this is not R1.
+    # 2. The reset drops the queue. A new message ends the pull in flight; otherwise this would be R1.
     await stage.reset(0)
     await wait_begun(stage)
     await stage.send(1)
     await begun_again(stage, a)
     if is_restarted_in_place(stage):
-        # That takes no time, and a pull sent in the same moment would make the outcome a matter of chance.
+        # The restart takes no time. A pull sent in the same moment would make the outcome random.
         await since_reset(
             stage, Point.OFFSET_UPDATED, process=consumer_process("A"), topic=TOPIC, queue_id=0, offset=1
         )
-    # 3. The thread goes on, and updates the offset of what by now is another queue object.
+    # 3. The thread continues and updates the offset, which now belongs to another queue object.
     stalled.release()
 
 
@@ -51,7 +51,7 @@ SCENARIO: Final = Scenario(
     closed_by="an offset cell per queue object (remedy F8)",
     cases=cases(
         classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
-        # Before 5.2.0 it takes a client 10 s to obey, in which it commits OLD again (S1).
+        # A client before 5.2.0 needs 10 s to apply the reset, and commits OLD again meanwhile (S1).
         server={
             Profile.V42: lost(Loss.L0, Loss.L1),
             Profile.V49: lost(Loss.L0, Loss.L1),
@@ -63,7 +63,7 @@ SCENARIO: Final = Scenario(
     play=play,
     remedies={
         Remedy.F8: cases(classic=alike(KEPT), server=KEPT_LATE, fenced=alike(KEPT)),
-        # The late value is of an older epoch than the next progress, which replaces it.
+        # The late value has an older epoch than the next progress, which replaces it.
         Remedy.F12: cases(fenced=alike(KEPT)),
     },
 )

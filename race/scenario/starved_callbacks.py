@@ -15,9 +15,9 @@ _OLD: Final = 10
 
 
 async def play(stage: Stage) -> None:
-    """The steps of E.5: the answer comes in time, but nobody is free to handle it."""
+    """Play E.5: the answer arrives in time, but no callback thread is free to handle it."""
     await stage.open()
-    # 1. A subscribes to one tag, and has one callback thread, as on a machine with one CPU.
+    # 1. A subscribes to one tag and has one callback thread, as on a machine with one CPU.
     await caught_up(
         stage,
         _OLD,
@@ -29,18 +29,19 @@ async def play(stage: Stage) -> None:
     # 2. The reset's handler sleeps on that thread.
     await stage.reset(0)
     await wait_begun(stage)
-    # 3. A message that A does not want: within 5 s its pull is answered "none matched, go on behind it".
+    # 3. A message with another tag: within 5 s the broker answers the pull with NO_MATCHED_MSG and the next
+    # offset.
     await stage.send(1, tag="Unwanted")
-    # 4. After the wait the thread is free, and handles what has come meanwhile.
+    # 4. After the wait the thread is free and handles the answers that arrived meanwhile.
     await wait_over(stage)
 
 
 SCENARIO: Final = Scenario(
     id="R2",
-    title="with one callback thread, what comes during the wait is handled after it",
+    title="with one callback thread, answers that arrive during the wait are handled after it",
     section="docs/spec/races.md E.5",
-    versions="4.2.0, 4.9.4; hosts with one CPU, or as many resets at once as threads",
-    closed_by="a check of dropped before the correction (remedy F1), or cancelled pulls (remedy F3)",
+    versions="4.2.0, 4.9.4; on hosts with one CPU, or with as many resets at once as threads",
+    closed_by="checking dropped before the correction (remedy F1), or cancelling pulls (remedy F3)",
     cases=cases(
         classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
         server=KEPT_LATE,

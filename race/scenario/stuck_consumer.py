@@ -15,18 +15,18 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The stored offset says that the group is at the target, and nothing has moved."""
+    """Play S2 of E.16: the stored offset is the target, but the consumer does not know of the reset."""
     await stage.open()
-    # 1. A's listener is stuck with two messages, and one cached message is all A allows itself.
+    # 1. A's listener blocks on two messages, and A stops pulling when it caches more than one message.
     plan = ListenerPlan(blocked=frozenset({_OLD, _OLD + 1}))
     a = await caught_up(stage, _OLD, listener=plan, options={"pull_threshold_for_queue": 1})
     await stage.send(2)
     await stage.until(Point.LISTENER_CALLED, process=consumer_process("A"), offset=_OLD + 1)
-    # 2. The reset. No pull comes to collect the mark; commits are swallowed with success.
+    # 2. The reset. No pull comes to consume the mark; the broker ignores commits and returns success.
     await stage.reset(0)
     await since_reset(stage, Point.PERSIST_TICK, process=consumer_process("A"))
     await stage.sleep(PERSIST_PERIOD)
-    # 3. The listener comes back, progress is made, and the pull that follows collects the mark.
+    # 3. The listener returns, A makes progress, and its next pull consumes the mark.
     await a.release(_OLD)
     await a.release(_OLD + 1)
 

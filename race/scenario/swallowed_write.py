@@ -1,4 +1,4 @@
-"""S7: an administrator's direct write while a mark is pending (docs/spec/races.md E.16)."""
+"""S7: an administrator writes an offset while the queue has a mark (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Success, and nothing is stored."""
+    """Play S7 of E.16: the broker returns success and does not store the offset."""
     await stage.open()
     await caught_up(stage, _OLD)
-    # 1. A reset to 4, and a second thought: to 1, written past the consumers.
+    # 1. A reset to 4. Then the administrator writes offset 1 without asking the consumers.
     await stage.reset(4)
     await stage.reset(1, is_direct=True)
-    # 2. The mark is collected, and the group begins at 4.
+    # 2. A pull consumes the mark, and the group starts at 4.
     await stage.send(1)
 
 
 SCENARIO: Final = Scenario(
     id="S7",
-    title="a direct write is swallowed while a mark is pending",
+    title="the broker ignores a direct write while the queue has a mark",
     section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="a refusal: in fenced mode the write is answered with a code of its own",
+    closed_by="refusing: in fenced mode the broker returns an error code of its own",
     cases=cases(
         server=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

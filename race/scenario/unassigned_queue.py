@@ -1,4 +1,4 @@
-"""UNASSIGNED: a queue that nobody consumes at the moment (docs/spec/races.md E.15)."""
+"""UNASSIGNED: a queue that no consumer pulls during the reset (docs/spec/races.md E.15)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """Nobody applies the reset to it; success is reported all the same."""
+    """Play UNASSIGNED of E.15: no consumer applies the reset to the queue, but the reset reports success."""
     await stage.open(queues=2)
     await caught_up(stage, _OLD, queues=2)
-    # 1. A pull consumer whose name is first joins: queue 0 is its, and its application leaves it alone.
+    # 1. A pull consumer joins whose name sorts first. It is assigned queue 0 but does not pull it.
     reader = await stage.reader("0")
     await stage.until(Point.QUEUE_DROPPED, process=consumer_process("A"), topic=TOPIC, queue_id=0)
-    # 2. The reset. A applies it to its own queue.
+    # 2. The reset. A applies it to queue 1.
     await stage.reset(0)
     await wait_over(stage)
-    # 3. A has queue 0 back, where the group stood in it.
+    # 3. A takes over queue 0 again at the old stored offset.
     await reader.stop()
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC, queue_id=0, count=2)
     await stage.send(1)
@@ -32,10 +32,10 @@ async def play(stage: Stage) -> None:
 
 SCENARIO: Final = Scenario(
     id="UNASSIGNED",
-    title="a queue is nobody's while the reset goes on",
+    title="no consumer pulls a queue during the reset",
     section="docs/spec/races.md E.15",
     versions="all classic",
-    closed_by="targets stored at once, so server-side and fenced resets",
+    closed_by="storing the targets at once: server-side and fenced resets",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,

@@ -1,4 +1,4 @@
-"""R9: the broker carries out two commits in the wrong order (docs/spec/races.md E.12)."""
+"""R9: the broker executes two commits in the wrong order (docs/spec/races.md E.12)."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The timer's commit of OLD arrives after the target's; both are oneway, from different threads."""
+    """Play E.12: the timer's oneway commit of OLD is stored after the oneway commit of the target."""
     await stage.open()
-    timer = stage.hold(commit(_OLD, count=None), member="A")
-    ask = stage.hold(query(form=Form.REQUEST, skip=1, count=None), member="A")
+    timer = stage.hold(commit(_OLD, count=None), consumer="A")
+    ask = stage.hold(query(form=Form.REQUEST, skip=1, count=None), consumer="A")
     await caught_up(stage, _OLD)
-    # 1. The 5 s timer has sent OLD; a broker's thread has taken it, and is preempted.
+    # 1. The 5 s timer has sent OLD. A broker thread has taken the request and is preempted.
     await timer.wait()
-    # 2. The reset. Another message brings the pull in flight back: this is not R1.
+    # 2. The reset. A new message ends the pull in flight; otherwise this would be R1.
     await stage.reset(0)
     await wait_begun(stage)
     await stage.send(1)
-    # 3. The apply pass commits the target, and asks where the queue stands (14).
+    # 3. The apply pass commits the target, and A sends the offset query.
     if is_restarted_in_place(stage):
         await wait_over(stage)
     else:
         await ask.wait()
-    # 4. The thread goes on in between: OLD is stored after the target, and that is what the answer says.
+    # 4. The broker thread continues in between: it stores OLD after the target, and the query returns OLD.
     timer.release()
     ask.release()
 
 
 SCENARIO: Final = Scenario(
     id="R9",
-    title="the timer's commit of the old offset is carried out after that of the target",
+    title="the broker executes the timer's commit of the old offset after the commit of the target",
     section="docs/spec/races.md E.12",
     versions="all",
     closed_by="an epoch that commits carry (remedy F12)",

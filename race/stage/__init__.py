@@ -1,1 +1,1 @@
-"""The same cast on different stages: simulated, on real sockets in real processes, and behind proxies."""
+"""Stages that a race is played on: simulated, in real processes, or in real processes behind proxies."""

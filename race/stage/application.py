@@ -1,4 +1,4 @@
-"""A lite pull consumer of the race's group, and the application that polls it."""
+"""A lite pull consumer of the race's group and the application that polls it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PollingApplication:
     """Implements ``Application``.
 
     Args:
-        runtime: of whoever runs it; what it does is told under its own name.
+        runtime: the runtime to run in; the application's events carry its own process name.
     """
 
     def __init__(
@@ -37,14 +37,13 @@ class PollingApplication:
             GROUP,
             namesrv,
             runtime=replace(runtime, probe=journal.probe(self._process)),
-            profile=profile,
-            switches=remedied(profile, remedy),
+            profile=remedied(profile, remedy),
             instance_name=name,
         )
         self._consumer.subscribe(TOPIC)
 
     async def start(self) -> None:
-        """Join the group, and wait until the brokers know it."""
+        """Join the group and wait until the brokers know the consumer."""
         self._journal.note(self._process, Lab.PROCESS_STARTED)
         await self._consumer.start()
         await self._consumer.instance.send_heartbeats()

@@ -1,4 +1,4 @@
-"""What all stages share: the journal, the operator, and who waits for what."""
+"""Base class of all stages: the journal, the operator, the proxies and the waiting."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from rewindmq.race.stage.application import PollingApplication
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import Operator
 from rewindmq.race.stage.reader import PullingReader
-from rewindmq.race.stage.stage import BROKER, Member, consumer_process
+from rewindmq.race.stage.stage import BROKER, Consumer, consumer_process
 
 
 class BaseStage:
-    """The half of ``Stage`` that does not depend on what the cast is made of.
+    """The half of ``Stage`` that does not depend on how processes are run.
 
     Args:
         lab: the laboratory's own runtime; its clock is that of the history.
-        patience: protocol seconds that every wait may take at least.
-        remedy: added to the clients of the group that are of ``profile``.
+        patience: lower bound of every wait's timeout, in protocol seconds.
+        remedy: added to the profile of the group's consumers.
 
     Attributes:
-        members: the latest of each name.
+        consumers: the latest consumer of each name.
     """
 
     is_held = False
@@ -53,7 +53,7 @@ class BaseStage:
         self._patience = patience
         self._journal = Journal(lab, patience)
         self.history = self._journal.history
-        self.members: dict[str, Member] = {}
+        self.consumers: dict[str, Consumer] = {}
         self._operator: Operator
         self._namesrv = ""
         self._proxies: dict[str, FrameProxy] = {}
@@ -119,41 +119,41 @@ class BaseStage:
         """See ``Stage``."""
         return await self._journal.until(kind, seconds=seconds, count=count, wanted=wanted)
 
-    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
         """See ``Stage``."""
-        return self._proxy(member).hold(pattern)
+        return self._proxy(consumer).hold(pattern)
 
-    def _proxy(self, member: str) -> FrameProxy:
-        """What stands between a member, also a later one of that name, and the servers."""
-        if member not in self._proxies:
-            self._proxies[member] = FrameProxy(
+    def _proxy(self, consumer: str) -> FrameProxy:
+        """Return the proxy between the servers and the consumers of this name."""
+        if consumer not in self._proxies:
+            self._proxies[consumer] = FrameProxy(
                 self._lab,
                 self._namesrv,
                 self._record_frame,
-                client_name=consumer_process(member),
+                client_name=consumer_process(consumer),
                 host=self._proxy_host,
             )
-        return self._proxies[member]
+        return self._proxies[consumer]
 
-    async def _proxy_address(self, member: str) -> str:
-        """What the member is given as the name server; the proxy is started when it was not."""
-        proxy = self._proxy(member)
-        if member not in self._started_proxies:
-            self._started_proxies.add(member)
+    async def _proxy_address(self, consumer: str) -> str:
+        """Start the consumer's proxy unless it runs; return the address to use as the name server's."""
+        proxy = self._proxy(consumer)
+        if consumer not in self._started_proxies:
+            self._started_proxies.add(consumer)
             await proxy.start()
         return proxy.address
 
     def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
         self._journal.add(Event(self.now, process, kind, details))
 
-    def _instance_name(self, member: str) -> str:
-        """Another one for each start, in the order of the members' names."""
-        self._starts[member] += 1
-        count = self._starts[member]
-        return member if count == 1 else f"{member}.{count}"
+    def _instance_name(self, consumer: str) -> str:
+        """Return a new instance name for each start, which sorts like the consumers' names."""
+        self._starts[consumer] += 1
+        count = self._starts[consumer]
+        return consumer if count == 1 else f"{consumer}.{count}"
 
     async def _finish(self) -> None:
-        """The play is over: nothing that follows is part of the history."""
+        """Close the journal, so that later events are not recorded, and end the readers."""
         self._journal.close()
         for task in self._pending:
             task.cancel()

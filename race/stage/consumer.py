@@ -1,4 +1,4 @@
-"""The push consumer of a member, the same on every stage."""
+"""Makes the push consumer of a race, the same on every stage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindmq.race.errors import RaceError
 from rewindmq.race.stage.listener import PlannedListener
 from rewindmq.race.stage.stage import GROUP, TOPIC
 
-# Options that are more than a number or a text.
+# Converters for options that are neither numbers nor strings.
 _KINDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
     {"consume_from_where": ConsumeFromWhere, "message_model": MessageModel, "offset_root": Path}
 )
@@ -33,15 +33,15 @@ def make_consumer(
     tags: str,
     options: Mapping[str, Any],
 ) -> PushConsumer:
-    """Made, not started.
+    """Return a push consumer that is not started.
 
     Args:
-        options: keyword arguments of ``PushConsumer``; enumerations may be given as texts. ``orderly`` makes
-            the listener an orderly one.
+        options: keyword arguments of ``PushConsumer``; enumerations may be strings. ``orderly`` registers
+            the listener as an orderly one.
 
     Raises:
-        RaceError: an option that push consumers do not have.
-        ClientError: an option out of range.
+        RaceError: push consumers do not have this option.
+        ClientError: an option is out of range.
     """
     named: dict[str, Any] = {"instance_name": instance_name, **options}
     is_orderly = named.pop("orderly", False)
@@ -51,8 +51,7 @@ def make_consumer(
             GROUP,
             namesrv,
             runtime=runtime,
-            profile=profile,
-            switches=remedied(profile, remedy),
+            profile=remedied(profile, remedy),
             **named,
         )
     except (TypeError, ValueError) as error:

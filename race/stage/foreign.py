@@ -1,4 +1,4 @@
-"""A member that is not ours: any program, behind a proxy."""
+"""A consumer that is not RewindMQ's: any program, behind a proxy."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ PLACEHOLDERS: Final = ("{namesrv}", "{topic}", "{group}")
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What of the cast is not ours.
+    """The parts of a race that run programs other than RewindMQ's.
 
     Attributes:
-        client_command: a program that consumes, with ``{namesrv}``, ``{topic}`` and ``{group}`` where they
-            go; None for our own consumer.
-        namesrv: of a cluster that is not ours, ``host:port``; None starts one.
+        client_command: command of the consumer program, with the placeholders ``{namesrv}``, ``{topic}`` and
+            ``{group}``; None runs RewindMQ's consumer.
+        namesrv: ``host:port`` of the name server of a running cluster; None starts a cluster.
     """
 
     client_command: str | None = None
     namesrv: str | None = None
 
 
-ALL_OURS: Final = Outside()
+ALL_REWINDMQ: Final = Outside()
 
 
 def check_command(command: str) -> list[str]:
-    """The words of a client command.
+    """Split a client command into words.
 
     Raises:
-        RaceError: it cannot be split, or does not say where the addresses go.
+        RaceError: the command cannot be split, or a placeholder is missing.
     """
     try:
         words = shlex.split(command)
@@ -51,12 +51,12 @@ def check_command(command: str) -> list[str]:
         raise RaceError(f"--client-command: {error}") from None
     missing = [name for name in PLACEHOLDERS if not any(name in word for word in words)]
     if missing:
-        raise RaceError(f"--client-command needs {', '.join(missing)} where its values belong")
+        raise RaceError(f"--client-command lacks {', '.join(missing)}")
     return words
 
 
-class ForeignMember:
-    """A consumer program in a process group of its own; what it does is known from its frames alone."""
+class ForeignConsumer:
+    """A consumer program in a process group of its own; only its frames show what it does."""
 
     def __init__(self, name: str, words: list[str], journal: Journal, log_path: Path) -> None:
         self.name = name
@@ -67,13 +67,14 @@ class ForeignMember:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, namesrv: str, plan: ListenerPlan) -> None:
-        """Start it and wait for its first heartbeat to be answered.
+        """Start the program and wait for the answer to its first heartbeat.
 
         Raises:
-            RaceError: it cannot be started, ends, or is silent; or the race needs a listener that obeys.
+            RaceError: the program cannot be started, ends, or sends no heartbeat within 60 s; or the race
+                needs a listener under its control.
         """
         if plan.blocked:
-            self._refuse("keep a message back")
+            self._refuse("keep a message in its listener")
         values = dict(zip(PLACEHOLDERS, (namesrv, TOPIC, GROUP), strict=True))
         words = [_fill(word, values) for word in self._words]
         self._journal.note(self._process_name, Lab.PROCESS_STARTED)
@@ -87,7 +88,7 @@ class ForeignMember:
         await self._first_heartbeat(self._process)
 
     async def stop(self) -> None:
-        """SIGTERM, then SIGKILL when that takes longer than 10 s."""
+        """Send SIGTERM, and SIGKILL if the program still runs after 10 s."""
         self._signal(signal.SIGTERM)
         assert self._process is not None
         with contextlib.suppress(TimeoutError):
@@ -102,7 +103,7 @@ class ForeignMember:
         self._journal.add(killed)
 
     async def end(self) -> None:
-        """SIGKILL to it and whatever it started. May be repeated."""
+        """Send SIGKILL to the program's process group. May be repeated."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
             await self._process.wait()
@@ -130,7 +131,7 @@ class ForeignMember:
             await asyncio.wait((heartbeat, ended), return_when=asyncio.FIRST_COMPLETED)
             if not heartbeat.done():
                 lines = self._log_path.read_text(errors="replace").splitlines()
-                last = lines[-1] if lines else "it said nothing"
+                last = lines[-1] if lines else "it printed nothing"
                 raise RaceError(f"{self._words[0]} ended with code {process.returncode}: {last}")
             heartbeat.result()
         finally:
@@ -139,12 +140,12 @@ class ForeignMember:
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
-        # Its whole group: the program may be a script that started the real one.
+        # The whole process group: the program may be a script that starts the real client.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise RaceError(f"a client that is not ours cannot be told to {what}, which this race needs")
+    def _refuse(self, action: str) -> NoReturn:
+        raise RaceError(f"this race must make the consumer {action}, which needs RewindMQ's own consumer")
 
 
 def _fill(word: str, values: Mapping[str, str]) -> str:

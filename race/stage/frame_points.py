@@ -1,7 +1,8 @@
-"""What frames tell of processes that tell nothing themselves: clients and brokers that are not ours.
+"""Infers named points from the frames of clients and brokers that record no points themselves.
 
-A scenario waits for named points. Of a foreign process they are inferred from its frames, as far as frames
-show them; they carry ``inferred`` and are taken out of the history again before it is judged.
+A scenario waits for named points. A program that is not RewindMQ's records none, so this module infers them
+from its frames, as far as frames show them. Inferred events carry ``inferred`` and are removed from the
+history before it is judged.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _CONSUMERS: Final = consumer_process("")
 
 
 class FramePoints:
-    """Reads the frames of a run in their order.
+    """Reads the frames of a run in order and infers points.
 
     Args:
-        of_consumers, of_brokers: whose points are to be inferred.
+        of_consumers, of_brokers: True infers the points of consumers or brokers.
     """
 
     def __init__(self, *, of_consumers: bool, of_brokers: bool) -> None:
@@ -44,9 +45,9 @@ class FramePoints:
         self._of_brokers = of_brokers
         self._sent: dict[_Queue, int] = {}
         self._stored: dict[_Queue, int] = {}
-        # Where each consumer's chain of pulls of a queue goes on.
+        # The next offset of each consumer's chain of pulls of a queue.
         self._next: dict[tuple[str, _Queue], int] = {}
-        # How many chains it has begun; what it does is taken for the newest one's.
+        # How many chains it has begun; each event is counted for the newest one.
         self._chains: Counter[tuple[str, _Queue]] = Counter()
         self._suspended: set[str] = set()
         self._readers: dict[tuple[str, Kind, str], Callable[[Event], Iterator[Event]]] = {
@@ -54,14 +55,14 @@ class FramePoints:
             ("PULL_MESSAGE", Lab.FRAME_ARRIVED, Form.REQUEST): self._pull_received,
             ("PULL_MESSAGE", Lab.FRAME_ARRIVED, Form.RESPONSE): self._pull_answered,
             ("QUERY_CONSUMER_OFFSET", Lab.FRAME_SENT, Form.REQUEST): self._offset_asked,
-            ("RESET_CONSUMER_CLIENT_OFFSET", Lab.FRAME_ARRIVED, Form.ONEWAY): self._notice_received,
+            ("RESET_CONSUMER_CLIENT_OFFSET", Lab.FRAME_ARRIVED, Form.ONEWAY): self._notification_received,
         }
         for form in (Form.REQUEST, Form.ONEWAY):
             self._readers["UPDATE_CONSUMER_OFFSET", Lab.FRAME_SENT, form] = self._commit_sent
             self._readers["UPDATE_CONSUMER_OFFSET", Lab.FRAME_ARRIVED, form] = self._commit_received
 
     def read(self, event: Event) -> list[Event]:
-        """The points that this event shows."""
+        """Return the points that this event shows."""
         details = event.details
         if event.kind is Lab.MESSAGE_SENT:
             self._sent[details["broker_name"], details["queue_id"]] = details["offset"] + 1
@@ -86,7 +87,7 @@ class FramePoints:
             }
             yield Event(event.at, event.process, kind, details)
 
-    # What consumers do.
+    # Points of consumers.
 
     def _pull_sent(self, event: Event) -> Iterator[Event]:
         fields, queue = event.details["fields"], _queue(event, event.details["target"])
@@ -117,7 +118,7 @@ class FramePoints:
             self._suspended.discard(event.process)
             yield from self._point(event, Point.RESUMED, _queue(event, event.details["target"]))
 
-    def _notice_received(self, event: Event) -> Iterator[Event]:
+    def _notification_received(self, event: Event) -> Iterator[Event]:
         self._suspended.add(event.process)
         targets = event.details["fields"].get("targets") or [["", 0, 0]]
         first = (targets[0][0], targets[0][1])
@@ -132,7 +133,7 @@ class FramePoints:
         yield from self._point(event, Point.OFFSET_UPDATED, queue, offset=offset)
         yield from self._point(event, Point.COMMIT_SENT, queue, offset=offset)
 
-    # What brokers do.
+    # Points of brokers.
 
     def _commit_received(self, event: Event) -> Iterator[Event]:
         queue, offset = _queue(event, event.process), event.details["fields"]["commitOffset"]
@@ -148,7 +149,7 @@ class FramePoints:
 
 
 def without_inferred(history: History) -> History:
-    """Only what was seen."""
+    """Return the history without inferred events."""
     return History(event for event in history if not event.details.get("inferred"))
 
 

@@ -1,4 +1,4 @@
-"""The history while it grows, and those who wait for something to happen in it."""
+"""Journal: records the history of a run and wakes the waits for its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindmq.race.history import Event, History, Kind
 
 @dataclass(slots=True)
 class _Watch:
-    """Someone who waits for ``missing`` more events."""
+    """A wait for ``missing`` more events."""
 
     wanted: Mapping[str, Any]
     missing: int
@@ -23,11 +23,11 @@ class _Watch:
 
 
 class Journal:
-    """Writes a history, in seconds since the journal was made.
+    """Records a history, in protocol seconds since the journal was made.
 
     Args:
         runtime: of the laboratory; its clock is the history's.
-        patience: protocol seconds that every wait may take at least, however short it was meant to be.
+        patience: lower bound of every wait's timeout, in protocol seconds.
     """
 
     def __init__(self, runtime: Runtime, patience: float = 0.0) -> None:
@@ -40,28 +40,28 @@ class Journal:
 
     @property
     def now(self) -> float:
-        """Protocol seconds since the beginning."""
+        """Protocol seconds since the journal was made."""
         return self._runtime.clock.monotonic() - self._began
 
     def since_beginning(self, monotonic: float) -> float:
-        """What another process's clock of the same scale says, as seconds of this history."""
+        """Convert the time of another process's clock of the same scale to seconds of this history."""
         return monotonic - self._began
 
     def add(self, event: Event) -> None:
-        """Take down an event, unless the run is over."""
+        """Record an event, unless the journal is closed."""
         if self._is_closed:
             return
         self.history.add(event)
         watches = self._watches.get(event.kind)
         if watches:
-            self._tell(watches, event)
+            self._notify(watches, event)
 
     def note(self, process: str, kind: Kind, **details: Any) -> None:
-        """Take down something that happens now."""
+        """Record an event that happens now."""
         self.add(Event(self.now, process, kind, details))
 
     def probe(self, process: str) -> Probe:
-        """What one process's runtime calls at its points."""
+        """Return the probe of one process's runtime, which records its points."""
 
         def probe(point: Point, details: dict[str, Any]) -> None:
             self.add(Event(self.now, process, point, details))
@@ -69,7 +69,7 @@ class Journal:
         return probe
 
     def close(self) -> None:
-        """Take nothing down any more: what follows is the end of the processes, not of the story."""
+        """Ignore later events: they belong to the end of the processes, not to the race."""
         self._is_closed = True
 
     async def until(self, kind: Kind, *, seconds: float, count: int, wanted: Mapping[str, Any]) -> Event:
@@ -90,7 +90,7 @@ class Journal:
             watches.remove(watch)
 
     @staticmethod
-    def _tell(watches: list[_Watch], event: Event) -> None:
+    def _notify(watches: list[_Watch], event: Event) -> None:
         for watch in watches:
             if watch.missing and _matches(event, watch.wanted):
                 watch.missing -= 1

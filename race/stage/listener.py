@@ -1,4 +1,4 @@
-"""The listener of a member, as its plan says."""
+"""The listener of a race's consumer, which behaves as its plan says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindmq.race.stage.stage import ListenerPlan
 
 
 class PlannedListener:
-    """Takes its time over messages, and always succeeds."""
+    """A listener that takes the planned time for each message and always succeeds."""
 
     def __init__(self, plan: ListenerPlan, timers: Timers) -> None:
         self._plan = plan
@@ -32,12 +32,12 @@ class PlannedListener:
     async def consume_in_order(
         self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext
     ) -> ConsumeOrderlyStatus:
-        """The same, as an orderly listener."""
+        """Consume as an orderly listener."""
         await self(messages)
         return ConsumeOrderlyStatus.SUCCESS
 
     def release(self, offset: int) -> None:
-        """Let the call that is blocked on this queue offset return, or the first one that comes."""
+        """Let the call that blocks on this queue offset return; without one, the next such call."""
         self._release_of(offset).set()
 
     async def _take_time(self, message: MessageExt) -> None:

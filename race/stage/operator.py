@@ -1,4 +1,4 @@
-"""The administrator and the producer of every stage: topic, messages, resets, stored offsets."""
+"""The administrator and the producer of every stage: they make topics, send messages and reset offsets."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PRODUCER: Final = "producer"
 
 
 class Operator:
-    """Whoever is neither a server nor a member of the group.
+    """The administrator and the producer of a race.
 
     Args:
-        millisecond: protocol seconds that a real millisecond takes.
-        topic, group: what the race is about, where several go on at one cluster.
+        millisecond: protocol seconds in a real millisecond.
+        topic, group: names of the race's topic and group; several races may share one cluster.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Operator:
         self._exits = AsyncExitStack()
         self._admin: AdminClient
         self._producer: Producer
-        # Where the broker put each message: its offset message id.
+        # The offset message id of each message sent to a queue.
         self._sent: dict[MessageQueue, list[str]] = {}
 
     async def open(self, namesrv: str) -> None:
-        """Connect; the cluster serves already."""
+        """Connect to a running cluster."""
         enter = self._exits.enter_async_context
         self._admin = await enter(AdminClient(namesrv, runtime=self._admin_runtime, profile=self._profile))
         producer = Producer(
@@ -69,7 +69,7 @@ class Operator:
             namesrv,
             runtime=self._producer_runtime,
             profile=self._profile,
-            # Not the process id: the same seed shall give the same history.
+            # Not the process id: the same seed must give the same history.
             instance_name=PRODUCER,
         )
         self._producer = await enter(producer)
@@ -79,7 +79,7 @@ class Operator:
         await self._exits.aclose()
 
     async def create_topic(self, addresses: Sequence[str], queues: int) -> None:
-        """The race's topic, at every broker."""
+        """Create the race's topic at every broker."""
         topic = TopicConfig(topic_name=self.topic, read_queue_nums=queues, write_queue_nums=queues)
         for address in addresses:
             await self._admin.create_and_update_topic_config(address, topic)
@@ -145,10 +145,10 @@ class Operator:
         return offset
 
     async def _timestamp(self, offset: int, queue: MessageQueue) -> int:
-        """The store time of a message, -1 for the end of its queue.
+        """Return the store time of a message in ms, -1 for the end of its queue.
 
         Raises:
-            RaceError: there is no such message.
+            RaceError: the queue has no such message.
         """
         sent = self._sent.get(queue, [])
         if offset == len(sent):

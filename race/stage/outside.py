@@ -1,4 +1,4 @@
-"""A stage on which part of the cast is not ours: the consumers, the cluster, or both."""
+"""A stage on which the consumers, the cluster, or both are not RewindMQ's."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Event, Kind, Lab
 from rewindmq.race.proxy.pattern import Hold
-from rewindmq.race.stage.foreign import ForeignMember, Outside, check_command
+from rewindmq.race.stage.foreign import ForeignConsumer, Outside, check_command
 from rewindmq.race.stage.frame_points import FramePoints
 from rewindmq.race.stage.processes import ProcessStage
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, ListenerPlan, Member
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, GROUP, TOPIC, Consumer, ListenerPlan
 
 _MASTER: Final = 0
 
 
 class OutsideStage(ProcessStage):
-    """A ``Stage`` whose order is enforced by holding frames, and whose story is read from frames.
+    """A ``Stage`` that enforces the order by holding frames and infers points from frames.
 
     Args:
-        time_scale: of what is ours.
+        time_scale: of RewindMQ's processes; other programs keep their own time.
 
     Raises:
-        RaceError: the command or the address cannot be used.
+        RaceError: the command or the address is invalid.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class OutsideStage(ProcessStage):
         self._points = FramePoints(
             of_consumers=self._words is not None, of_brokers=outside.namesrv is not None
         )
-        self._foreign: list[ForeignMember] = []
-        # The scenario's names of brokers, to those of the cluster.
+        self._foreign: list[ForeignConsumer] = []
+        # From the scenario's broker names to the cluster's.
         self._real_names: dict[str, str] = {}
 
     async def __aexit__(self, *exception: object) -> None:
-        """Stop every process that was started here."""
+        """Stop every process that this stage has started."""
         self._journal.close()
-        for member in self._foreign:
-            await member.end()
+        for consumer in self._foreign:
+            await consumer.end()
         await super().__aexit__(*exception)
 
     async def open(
@@ -69,24 +69,24 @@ class OutsideStage(ProcessStage):
         *,
         brokers: int = 1,
         queues: int = 1,
-        members: int = 1,
+        consumers: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """See ``Stage``; at a cluster that is not ours only the topic is made, and stays.
+        """See ``Stage``; at a running cluster only create the topic, which stays there.
 
         Raises:
-            RaceError: that cluster has too few brokers, or has seen a race before.
+            RaceError: the cluster has too few brokers, or a race was played there before.
         """
-        own_members = members if self._words is None else 0
+        own_consumers = consumers if self._words is None else 0
         if self._outside.namesrv is None:
             await super().open(
-                brokers=brokers, queues=queues, members=own_members, broker_config=broker_config
+                brokers=brokers, queues=queues, consumers=own_consumers, broker_config=broker_config
             )
             return
         if broker_config:
             keys = ", ".join(f"{key}={value}" for key, value in broker_config.items())
-            self._journal.note("lab", Lab.NOTE, text=f"this cluster is as it is; the race asks for {keys}")
-        self._spares = [await self._launch() for _ in range(own_members)]
+            self._journal.note("lab", Lab.NOTE, text=f"the race wants {keys}; the cluster is not configured")
+        self._spares = [await self._launch() for _ in range(own_consumers)]
         self._namesrv = self._outside.namesrv
         self._exits.push_async_callback(self._close_proxies)
         addresses = await self._find_brokers(brokers)
@@ -94,23 +94,23 @@ class OutsideStage(ProcessStage):
         self._exits.push_async_callback(self._operator.close)
         await self._operator.create_topic(addresses, queues)
 
-    async def member(
+    async def consumer(
         self,
         name: str,
         *,
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Member:
-        """See ``Stage``; a foreign client goes about it at its own speed."""
+    ) -> Consumer:
+        """See ``Stage``; a foreign client starts at its own speed."""
         if self._words is None:
-            return await super().member(name, listener=listener, tags=tags, options=options)
+            return await super().consumer(name, listener=listener, tags=tags, options=options)
         log_path = self._directory / f"client-{len(self._foreign)}.log"
-        member = ForeignMember(name, self._words, self._journal, log_path)
-        self._foreign.append(member)
-        self.members[name] = member
-        await member.start(await self._proxy_address(name), listener)
-        return member
+        consumer = ForeignConsumer(name, self._words, self._journal, log_path)
+        self._foreign.append(consumer)
+        self.consumers[name] = consumer
+        await consumer.start(await self._proxy_address(name), listener)
+        return consumer
 
     async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
         """See ``Stage``."""
@@ -137,32 +137,32 @@ class OutsideStage(ProcessStage):
         return await super().stored(queue=queue, broker=self._real_name(broker))
 
     async def kill_broker(self, name: str = BROKER) -> None:
-        """RaceError at a cluster that is not ours."""
+        """See ``Stage``; raise RaceError if the stage did not start the cluster."""
         self._require_own_cluster()
         await super().kill_broker(name)
 
     async def start_broker(self, name: str = BROKER) -> None:
-        """RaceError at a cluster that is not ours."""
+        """See ``Stage``; raise RaceError if the stage did not start the cluster."""
         self._require_own_cluster()
         await super().start_broker(name)
 
     async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
-        """See ``Stage``; what frames do not show does not come."""
+        """See ``Stage``; raise RaceError for points that frames do not show."""
         try:
             return await super().until(kind, seconds=seconds, count=count, **wanted)
         except RaceError as error:
             unseen = _unseen(kind, outside=self._outside)
             if unseen is None:
                 raise
-            raise RaceError(f"{error}; of a {unseen} that is not ours only its frames are known") from None
+            raise RaceError(f"{error}; of this {unseen} the laboratory sees only frames") from None
 
-    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
-        """RaceError for a client that is not ours."""
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+        """See ``Stage``; raise RaceError for a client that is not RewindMQ's."""
         if self._words is not None:
             raise RaceError(
-                "a client that is not ours cannot be stopped between two steps, as this race needs"
+                "this race must stop the client between two steps, which needs RewindMQ's own client"
             )
-        return super().hold_stall(kind, member=member, **wanted)
+        return super().hold_stall(kind, consumer=consumer, **wanted)
 
     def _record_frame(self, kind: Lab, process: str, details: dict[str, Any]) -> None:
         super()._record_frame(kind, process, details)
@@ -174,12 +174,12 @@ class OutsideStage(ProcessStage):
 
     def _require_own_cluster(self) -> None:
         if self._outside.namesrv is not None:
-            raise RaceError("this race kills a broker, and this cluster is not ours to kill")
+            raise RaceError("this race kills a broker, which it does not do at a cluster it has not started")
 
     async def _find_brokers(self, count: int) -> list[str]:
-        """The addresses of the first masters of the cluster, which take the parts of ``broker-a``, ..."""
+        """Return the addresses of the cluster's first masters, which stand for ``broker-a``, ..."""
         async with AdminClient(self._namesrv, runtime=self._lab) as admin:
-            # The group's offsets outlive the race's topic; what tells of them is the group's own.
+            # The group's offsets outlive the race's topic; its retry topic shows that they exist.
             for topic in (TOPIC, retry_topic(GROUP)):
                 await self._require_absent(topic, admin)
             table = (await admin.examine_broker_cluster_info()).broker_addr_table
@@ -201,13 +201,13 @@ class OutsideStage(ProcessStage):
                 raise
         else:
             raise RaceError(
-                f"{self._namesrv} has a topic {topic} already; a race needs a cluster that has seen none,"
-                " for offsets stay when a topic is deleted"
+                f"{self._namesrv} already has the topic {topic}; a race needs a cluster without one,"
+                " because offsets stay when a topic is deleted"
             )
 
 
 def _unseen(kind: Kind, *, outside: Outside) -> str | None:
-    """Who of those that are not ours would have to tell of such a point."""
+    """Return the foreign program, ``client`` or ``broker``, that would record such a point."""
     if str(kind).startswith("client.") and outside.client_command is not None:
         return "client"
     if str(kind).startswith("broker.") and outside.namesrv is not None:

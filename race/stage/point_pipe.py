@@ -1,4 +1,4 @@
-"""Reading what another process writes while it runs: the points of a broker."""
+"""Reads the points of a broker process while it runs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _READ_BYTES: Final = 1 << 18
 
 
 class PointPipe:
-    """A named pipe; what comes through it is handed on line by line.
+    """A named pipe that passes on the lines written to it.
 
     Args:
-        on_line: called with each line's value, see ``PointLog``.
+        on_line: called with the decoded value of each line, see ``PointLog``.
     """
 
     def __init__(self, path: Path, on_line: Callable[[dict[str, Any]], None]) -> None:
         os.mkfifo(path)
-        # Open for writing too: it does not end when a broker is killed and started again.
+        # Open for writing too: otherwise the pipe would end when a broker is killed and started again.
         self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         self._on_line = on_line
         self._rest = b""
@@ -30,7 +30,7 @@ class PointPipe:
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading and close the pipe."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 

@@ -1,4 +1,4 @@
-"""The whole cast as processes of their own, over real sockets."""
+"""A stage on which every name server, broker and consumer is a process of its own, over real sockets."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from rewindmq.race.stage.base import BaseStage
 from rewindmq.race.stage.journal import Journal
 from rewindmq.race.stage.operator import ADMIN, PRODUCER, Operator
 from rewindmq.race.stage.point_pipe import PointPipe
-from rewindmq.race.stage.stage import AT_ONCE, BROKER, ListenerPlan, Member, consumer_process
+from rewindmq.race.stage.stage import AT_ONCE, BROKER, Consumer, ListenerPlan, consumer_process
 from rewindmq.race.stage.stall import StallHold
 from rewindmq.race.stage.worker_process import WorkerProcess
 
-# What a wait of the laboratory may take at least, real seconds: machines are busy at times.
+# Lower bound of every wait's timeout, in real seconds: a busy machine may be slow.
 _PATIENCE: Final = 20.0
 _MILLISECOND: Final = 0.001
 
 
-class _ProcessMember:
+class _ProcessConsumer:
     """A consumer in a process of its own."""
 
     def __init__(
@@ -77,11 +77,11 @@ class _ProcessMember:
 
 
 class ProcessStage(BaseStage):
-    """A ``Stage`` of real processes; ``async with`` ends every one of them, however the play ends.
+    """A ``Stage`` of real processes; ``async with`` ends every process, however the race ends.
 
     Args:
-        time_scale: factor on every wait of everybody.
-        is_held: put a proxy before every member, and let no scenario rely on time.
+        time_scale: factor on every wait of every process.
+        is_held: put a proxy before every consumer; scenarios then do not rely on time.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ProcessStage(BaseStage):
         self._cluster: AsyncLocalCluster
         self._workers: list[WorkerProcess] = []
         self._spares: list[WorkerProcess] = []
-        self._members: dict[str, _ProcessMember] = {}
+        self._consumers: dict[str, _ProcessConsumer] = {}
         self._stalls: dict[str, list[dict[str, Any]]] = {}
         self._stall_holds: dict[int, StallHold] = {}
 
@@ -132,13 +132,13 @@ class ProcessStage(BaseStage):
         *,
         brokers: int = 1,
         queues: int = 1,
-        members: int = 1,
+        consumers: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """See ``Stage``."""
         for name in broker_names(brokers):
             self._open_pipe(name)
-        self._spares = [await self._launch() for _ in range(members)]
+        self._spares = [await self._launch() for _ in range(consumers)]
         cluster = LocalCluster(
             brokers,
             directory=self._directory,
@@ -157,18 +157,18 @@ class ProcessStage(BaseStage):
         addresses = [broker.address for broker in self._cluster.brokers.values()]
         await self._operator.create_topic(addresses, queues)
 
-    async def member(
+    async def consumer(
         self,
         name: str,
         *,
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Member:
+    ) -> Consumer:
         """See ``Stage``."""
         worker = self._spares.pop() if self._spares else await self._launch()
-        member = _ProcessMember(name, worker, self._journal, self._stall_holds)
-        self.members[name] = self._members[name] = member
+        consumer = _ProcessConsumer(name, worker, self._journal, self._stall_holds)
+        self.consumers[name] = self._consumers[name] = consumer
         orders = {
             "namesrv": await self._entrance(name),
             "profile": self.profile,
@@ -184,8 +184,8 @@ class ProcessStage(BaseStage):
             "options": dict(options),
             "stalls": self._stalls.get(name, []),
         }
-        await member.start(orders)
-        return member
+        await consumer.start(orders)
+        return consumer
 
     async def kill_broker(self, name: str = BROKER) -> None:
         killed = Event(self.now, name, Lab.PROCESS_KILLED)
@@ -197,33 +197,33 @@ class ProcessStage(BaseStage):
         await self._cluster.restart(name)
         self._journal.note(name, Lab.PROCESS_STARTED)
 
-    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
         """See ``Stage``."""
-        if member in self._members and member not in self._proxies:
-            raise RaceError(f"member {member} runs without a proxy: ask for the hold before it starts")
-        return super().hold(pattern, member=member)
+        if consumer in self._consumers and consumer not in self._proxies:
+            raise RaceError(f"consumer {consumer} runs without a proxy: set the hold before it starts")
+        return super().hold(pattern, consumer=consumer)
 
-    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
         """See ``Stage``."""
         number = len(self._stall_holds)
         rule = {"number": number, "kind": kind, "wanted": wanted}
 
         def release() -> None:
-            if member in self._members:
-                self._members[member].worker.begin_order("go_on", number=number)
-            self._stalls[member].remove(rule)
+            if consumer in self._consumers:
+                self._consumers[consumer].worker.begin_order("go_on", number=number)
+            self._stalls[consumer].remove(rule)
 
-        self._stalls.setdefault(member, []).append(rule)
+        self._stalls.setdefault(consumer, []).append(rule)
         hold = self._stall_holds[number] = StallHold(kind, self._lab.timers, release, self._patience)
-        if member in self._members:
-            self._members[member].worker.begin_order("stall", **rule)
+        if consumer in self._consumers:
+            self._consumers[consumer].worker.begin_order("stall", **rule)
         return hold
 
-    async def _entrance(self, member: str) -> str:
-        """The name server's address for a member: its proxy's where it has one."""
-        if not self.is_held and member not in self._proxies:
+    async def _entrance(self, consumer: str) -> str:
+        """Return the address that a consumer uses as the name server's: its proxy's, if it has one."""
+        if not self.is_held and consumer not in self._proxies:
             return self._namesrv
-        return await self._proxy_address(member)
+        return await self._proxy_address(consumer)
 
     async def _launch(self) -> WorkerProcess:
         worker = WorkerProcess(self._directory / f"worker-{len(self._workers)}.log")
@@ -240,5 +240,5 @@ class ProcessStage(BaseStage):
 
 
 def _event(journal: Journal, process: str, value: Mapping[str, Any]) -> Event:
-    """What another process wrote down when it passed a point."""
+    """Convert a point that another process has recorded to an event."""
     return Event(journal.since_beginning(value["at"]), process, Point(value["kind"]), value["details"])

@@ -1,4 +1,4 @@
-"""A pull consumer of the race's group: the application that takes part without obeying resets."""
+"""A pull consumer of the race's group, whose application ignores resets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PullingReader:
     """Implements ``Reader``.
 
     Args:
-        runtime: of whoever runs it; what it does is told under its own name.
+        runtime: the runtime to run in; the reader's events carry its own process name.
     """
 
     def __init__(self, name: str, journal: Journal, runtime: Runtime, namesrv: str, profile: Profile) -> None:
@@ -34,11 +34,11 @@ class PullingReader:
             profile=profile,
             instance_name=name,
         )
-        # Else the group's subscriptions would be none after its heartbeat.
+        # Without it, the heartbeat would replace the group's subscriptions with none.
         self._consumer.register_topic(TOPIC)
 
     async def start(self) -> None:
-        """Join the group, and wait until the brokers know it."""
+        """Join the group and wait until the brokers know the consumer."""
         self._journal.note(self._process, Lab.PROCESS_STARTED)
         await self._consumer.start()
         await self._consumer.instance.routes.refresh(TOPIC)

@@ -1,4 +1,4 @@
-"""Letting a run come to rest, so that what is going to happen has happened when it is judged."""
+"""Waits until a run is at rest, so that the judge sees everything that it causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rewindmq.protocol.points import Point
 from rewindmq.race.history import Event, Lab
 from rewindmq.race.stage.stage import TOPIC, Stage
 
-# A rebalance comes every 20 s, a pull is held for 20 s at most, a delayed correction comes after 10 s.
+# A rebalance comes every 20 s, a pull is suspended for 20 s at most, a correction is delayed by 10 s.
 QUIET_SECONDS: Final = 32.0
 MAX_SECONDS: Final = 90.0
 _STEP_SECONDS: Final = 4.0
@@ -30,13 +30,13 @@ _MOVING: Final = frozenset(
 
 
 async def settle(stage: Stage) -> None:
-    """Go on until nothing has moved for 32 protocol seconds, 90 at most."""
+    """Wait until nothing has moved for 32 protocol seconds; wait 90 s at most."""
     began = stage.now
     while stage.now - began < MAX_SECONDS:
         quiet = stage.now - max(began, _last_move(stage))
         if quiet >= QUIET_SECONDS:
             return
-        # A wait too short for the clock to show would never end.
+        # A wait shorter than the clock's resolution would never end.
         await stage.sleep(max(_SHORTEST_STEP_SECONDS, min(_STEP_SECONDS, QUIET_SECONDS - quiet)))
 
 
@@ -50,7 +50,7 @@ def _last_move(stage: Stage) -> float:
 
 def _moves(event: Event) -> bool:
     if event.details.get("topic", TOPIC) != TOPIC:
-        # The group's retry topic is none of the race's.
+        # The group's retry topic is not part of the race.
         return False
     if event.kind is Point.COMMIT_RECEIVED:
         # Consumers repeat their commits every 5 s.

@@ -1,4 +1,4 @@
-"""The whole cast in one process, under virtual time: the same seed gives the same history."""
+"""A stage that runs every server and client in one process under virtual time, repeatable by its seed."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _STORE: Final = StoreConfig(
     mapped_file_size_commit_log=1 << 20,
     mapped_file_size_consume_queue=20_000,
     max_message_size=65_536,
-    # The machine's own memory must not show in what happens.
+    # The run must not depend on the machine's memory.
     physical_memory_bytes=1 << 30,
 )
 
 
-class _SimulatedMember:
+class _SimulatedConsumer:
     """A consumer on a host of its own."""
 
     def __init__(self, name: str, host: str, world: World, journal: Journal, gate: StallGate) -> None:
@@ -103,7 +103,7 @@ class _SimulatedMember:
 
 
 class SimulatedStage(BaseStage):
-    """A ``Stage`` inside ``world``; ``async with`` ends the cast when the play is over."""
+    """A ``Stage`` inside ``world``; ``async with`` ends every server and client after the race."""
 
     _proxy_host = _LAB_HOST
 
@@ -120,17 +120,17 @@ class SimulatedStage(BaseStage):
         self._broker_hosts: dict[str, str] = {}
         self._broker_config = BrokerConfig()
         self._namesrv = _NAMESRV
-        self._members = 0
+        self._consumer_count = 0
         self._gates: dict[str, StallGate] = {}
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        """Everybody dies at once; nothing of it is part of the history."""
+        """Kill every host; later events are not recorded."""
         await self._finish()
-        for number in range(self._members):
-            self._world.kill(_member_host(number))
+        for number in range(self._consumer_count):
+            self._world.kill(_consumer_host(number))
         await self._close_proxies()
         await self._operator.close()
         for host in (*self._broker_hosts.values(), _NAMESRV_HOST):
@@ -141,7 +141,7 @@ class SimulatedStage(BaseStage):
         *,
         brokers: int = 1,
         queues: int = 1,
-        members: int = 1,
+        consumers: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """See ``Stage``."""
@@ -158,23 +158,23 @@ class SimulatedStage(BaseStage):
             [f"{host}:{_BROKER_PORT}" for host in self._broker_hosts.values()], queues
         )
 
-    async def member(
+    async def consumer(
         self,
         name: str,
         *,
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> _SimulatedMember:
+    ) -> _SimulatedConsumer:
         """See ``Stage``."""
         entrance = await self._proxy_address(name)
-        host = _member_host(self._members)
-        self._members += 1
-        member = _SimulatedMember(name, host, self._world, self._journal, self._gate(name))
-        self.members[name] = member
+        host = _consumer_host(self._consumer_count)
+        self._consumer_count += 1
+        consumer = _SimulatedConsumer(name, host, self._world, self._journal, self._gate(name))
+        self.consumers[name] = consumer
         instance_name = self._instance_name(name)
-        await member.start(entrance, self.profile, self.remedy, instance_name, listener, tags, options)
-        return member
+        await consumer.start(entrance, self.profile, self.remedy, instance_name, listener, tags, options)
+        return consumer
 
     async def kill_broker(self, name: str = BROKER) -> None:
         self._world.kill(self._broker_hosts[name])
@@ -189,27 +189,27 @@ class SimulatedStage(BaseStage):
         broker = Broker(runtime, config, self._world.disk(host))
         await self._world.spawn(host, broker.start())
 
-    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
         """See ``Stage``."""
         rule = StallRule(kind, wanted, lambda: hold.catch())
         hold = StallHold(kind, self._lab.timers, rule.release)
-        self._gate(member).rules.append(rule)
+        self._gate(consumer).rules.append(rule)
         return hold
 
-    def _gate(self, member: str) -> StallGate:
-        return self._gates.setdefault(member, StallGate())
+    def _gate(self, consumer: str) -> StallGate:
+        return self._gates.setdefault(consumer, StallGate())
 
 
-def _member_host(number: int) -> str:
+def _consumer_host(number: int) -> str:
     return f"10.0.2.{number + 1}"
 
 
 def _broker_config(release: Profile, mode: ResetMode, keys: Mapping[str, Any]) -> BrokerConfig:
-    """What every broker has in common.
+    """Return the configuration that every broker shares.
 
     Raises:
-        RaceError: a key that brokers do not know.
-        ConfigError: a bad value.
+        RaceError: brokers do not know a key.
+        ConfigError: a value is invalid.
     """
     entries = [Property(key, str(value), 0) for key, value in keys.items()]
     fields, unknown = convert_properties(BrokerConfig, entries, "broker_config")

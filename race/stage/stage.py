@@ -1,4 +1,4 @@
-"""What a scenario may ask of the stage it is played on."""
+"""Interfaces that a scenario uses: the stage and the consumers on it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ GROUP: Final = "RaceGroup"
 BROKER: Final = "broker-a"
 
 
-def consumer_process(member: str) -> str:
-    """What the process of a member is called in the history."""
-    return f"consumer-{member}"
+def consumer_process(consumer: str) -> str:
+    """Return the process name of a push consumer in the history."""
+    return f"consumer-{consumer}"
 
 
 def reader_process(reader: str) -> str:
-    """What a pull consumer of the group is called in the history."""
+    """Return the process name of a pull consumer in the history."""
     return f"reader-{reader}"
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
-    """How a member's listener behaves.
+    """How a consumer's listener behaves.
 
     Attributes:
         seconds: protocol seconds each message takes.
-        slow: queue offset to seconds, for the first time this member is given that message.
-        blocked: queue offsets whose listener, the first time, returns only when released
-            (``Member.release``).
-        again: protocol seconds each message takes that this member was given before, unless None.
+        slow: queue offset to seconds, for the first delivery of that message to this consumer.
+        blocked: queue offsets whose first delivery blocks the listener until ``Consumer.release``.
+        again: protocol seconds for each message that this consumer got before; None uses ``seconds``.
     """
 
     seconds: float = 0.0
@@ -48,8 +47,8 @@ class ListenerPlan:
 AT_ONCE: Final = ListenerPlan()
 
 
-class Member(Protocol):
-    """One consumer of the group, a process of its own (in the simulation: a host of its own)."""
+class Consumer(Protocol):
+    """A push consumer of the group, in a process of its own (in the simulation, on a host of its own)."""
 
     name: str
 
@@ -57,59 +56,59 @@ class Member(Protocol):
         """Shut down in order."""
 
     async def kill(self) -> None:
-        """End it at once, without a word to anybody."""
+        """End the process at once, as SIGKILL does."""
 
     async def suspend(self) -> None: ...
 
     async def resume(self) -> None: ...
 
     async def release(self, offset: int) -> None:
-        """Let the listener that is blocked on this queue offset return."""
+        """Let the listener that blocks on this queue offset return."""
 
 
 class Reader(Protocol):
-    """A pull consumer of the group: its application asks for messages, and keeps the offsets."""
+    """A pull consumer of the group: its application pulls messages and keeps the offsets."""
 
     name: str
 
     async def pull(self, offset: int, *, queue: int = 0, broker: str = BROKER) -> int:
-        """Ask once, without waiting for messages; returns where to go on."""
+        """Pull once without waiting for messages; return the next offset."""
 
     async def commit(self, offset: int, *, queue: int = 0, broker: str = BROKER) -> None:
-        """Store an offset, whichever it is."""
+        """Commit any offset."""
 
     async def stop(self) -> None:
         """Leave the group."""
 
 
 class Application(Protocol):
-    """A lite pull consumer of the group: it pulls ahead, and its application polls."""
+    """A lite pull consumer of the group: it pulls ahead of the application, which polls."""
 
     name: str
 
     async def poll(self, count: int) -> None:
-        """Until that many messages have come, in whole batches."""
+        """Poll whole batches until ``count`` messages have come."""
 
     async def commit(self, *, queue: int = 0, broker: str = BROKER) -> None:
-        """Store at once what was polled."""
+        """Commit the polled position at once."""
 
     async def stop(self) -> None:
-        """Leave the group; what is noted is stored."""
+        """Commit the known offsets and leave the group."""
 
 
 class Stage(Protocol):
-    """One topic with ``queues`` queues on each broker, one group, and everybody who talks to them.
+    """A cluster with one topic (``queues`` queues on each broker), one group and its clients.
 
-    Every wait is in protocol seconds; on a scaled stage they pass faster. ``RaceError`` is raised where
-    something waited for does not happen.
+    Every wait is in protocol seconds, which pass faster on a scaled stage. A wait raises ``RaceError`` when
+    its event does not come in time.
 
     Attributes:
         profile: of the consumers; servers imitate its release.
-        knows_epochs: whether the consumers' pulls and commits carry epochs.
-        mode: how ``reset`` resets.
-        history: what happened so far.
-        is_held: time passes too fast to be relied on: the order that matters has to be enforced with
-            ``hold`` and ``release``. Elsewhere waits are kept, and natural timing can do it.
+        knows_epochs: True if the consumers' pulls and commits carry epochs.
+        mode: the mode of ``reset``.
+        history: the events so far.
+        is_held: True if time passes too fast to rely on: a scenario must enforce the order with ``hold``
+            and ``release``. Otherwise waits are kept, and timing alone can give the order.
     """
 
     profile: Profile
@@ -127,47 +126,47 @@ class Stage(Protocol):
         *,
         brokers: int = 1,
         queues: int = 1,
-        members: int = 1,
+        consumers: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Start the name server and the brokers ``broker-a``, ``broker-b``, ..., and create the topic.
 
         Args:
-            members: how many will be started, so that their processes can load at the same time.
+            consumers: how many consumers will start, so that their processes can load in parallel.
             broker_config: further keys of ``broker.conf``, as RocketMQ spells them.
         """
 
     async def sleep(self, seconds: float) -> None: ...
 
     async def send(self, count: int, *, queue: int = 0, broker: str = BROKER, tag: str = "") -> None:
-        """Send messages, no two of one queue stored in the same millisecond (``MESSAGE_SENT`` each)."""
+        """Send messages, one event ``MESSAGE_SENT`` each; each has a store time (ms) of its own."""
 
-    async def member(
+    async def consumer(
         self,
         name: str,
         *,
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Member:
-        """Start a consumer of the group and wait until the brokers know it.
+    ) -> Consumer:
+        """Start a push consumer of the group and wait until the brokers know it.
 
         Args:
             name: ``A``, ``B``, ...; its process in the history is ``consumer-A``.
-            options: keyword arguments of ``PushConsumer``, plain values or texts; ``orderly`` besides.
+            options: keyword arguments of ``PushConsumer``, plain values or strings; also ``orderly``.
         """
 
     async def reader(self, name: str) -> Reader:
-        """Have a pull consumer join the group and wait until the brokers know it.
+        """Start a pull consumer of the group and wait until the brokers know it.
 
-        Like any member it is counted when queues are allocated, which goes by the order of names.
+        The allocation of queues counts it like any consumer, in the order of names.
 
         Args:
             name: its process in the history is ``reader-<name>``.
         """
 
     async def application(self, name: str) -> Application:
-        """Have a lite pull consumer of the stage's profile join the group, see ``reader``."""
+        """Start a lite pull consumer of the stage's profile; see ``reader``."""
 
     async def reset(
         self,
@@ -178,48 +177,48 @@ class Stage(Protocol):
         wait: bool = True,
         is_direct: bool = False,
     ) -> None:
-        """Rewind (or move on) the group: 105, then 222 to every broker of the topic.
+        """Reset the group: look up the route, then send INVOKE_BROKER_TO_RESET_OFFSET (222) to every broker.
 
-        The timestamp sent is the store time of the message at ``offset`` of that queue, -1 for its end.
-        Records ``RESET_STARTED``, then ``RESET_ACKNOWLEDGED`` with the ``targets`` answered or
+        The timestamp is the store time of the message at ``offset`` of that queue, or -1 for the queue's end.
+        Records ``RESET_STARTED``, then ``RESET_ACKNOWLEDGED`` with the ``targets`` of the answer, or
         ``RESET_REFUSED``.
 
         Args:
-            wait: False returns when 222 is on its way.
-            is_direct: instead, the administrator writes the offsets past the consumers, with 15
-            (docs/spec/reset.md D.8).
+            wait: False returns as soon as the reset request is sent.
+            is_direct: True writes the offsets directly with UPDATE_CONSUMER_OFFSET (15) and does not tell
+                the consumers (docs/spec/reset.md D.8).
         """
 
     async def stored(self, *, queue: int = 0, broker: str = BROKER) -> int:
-        """The group's stored offset as an administrator sees it (208); noted as STORED_OFFSET.
+        """Return the group's stored offset from GET_CONSUME_STATS (208) and record ``STORED_OFFSET``.
 
-        A queue without one shows 0, as in RocketMQ.
+        As in RocketMQ, a queue without a stored offset shows 0.
         """
 
     async def kill_broker(self, name: str = BROKER) -> None: ...
 
     async def start_broker(self, name: str = BROKER) -> None:
-        """Start a broker that was killed again, at its address and over its store."""
+        """Start a killed broker again, with its address and its store."""
 
-    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
-        """Catch frames between a member and the servers, from now on.
+    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
+        """Catch frames between a consumer and the servers from now on.
 
-        Best asked for before the member starts: in real time only members that have a hold then go through
-        a proxy.
+        Call this before the consumer starts: on a stage in real time, only a consumer that has a hold at its
+        start runs through a proxy.
 
         Raises:
-            RaceError: the member runs already, and not through a proxy.
+            RaceError: the consumer already runs without a proxy.
         """
 
-    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
-        """Stop a member at a stall point (``Runtime.failpoint``), the next time details match.
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
+        """Stop a consumer at a stall point (``Runtime.failpoint``) the next time its details match.
 
         Raises:
-            RaceError: this stage cannot (a client that is not ours).
+            RaceError: the consumer is not RewindMQ's, so the stage cannot stop it.
         """
 
     async def until(self, kind: Kind, *, seconds: float = 60.0, count: int = 1, **wanted: Any) -> Event:
         """Wait until the history holds ``count`` events of this kind whose details match ``wanted``.
 
-        ``process`` among them means the event's process. Those that happened before count too.
+        ``process`` in ``wanted`` is the event's process. Earlier events count too.
         """

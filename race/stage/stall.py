@@ -1,4 +1,4 @@
-"""Steps of a member that are stopped where a thread of RocketMQ could be (``Runtime.failpoint``)."""
+"""Stops a step of a consumer where a thread of RocketMQ could stall (``Runtime.failpoint``)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rewindmq.race.history import Kind
 
 
 class StallRule:
-    """In the member: the first step with matching details waits until it is released.
+    """In the consumer's process: stops the first step with matching details until it is released.
 
     Args:
-        on_caught: called when it does.
+        on_caught: called when the step is stopped.
     """
 
     def __init__(self, kind: str, wanted: Mapping[str, Any], on_caught: Callable[[], None]) -> None:
@@ -27,12 +27,12 @@ class StallRule:
         self._released = asyncio.Event()
 
     def release(self) -> None:
-        """Let the step go on; one that has not come yet will not be stopped."""
+        """Let the step continue; a step that comes later is not stopped."""
         self._is_spent = True
         self._released.set()
 
     def matches(self, point: Point, details: Mapping[str, Any]) -> bool:
-        """Whether this is the step to be stopped."""
+        """True if this is the step to stop."""
         return (
             not self._is_spent
             and point == self._kind
@@ -40,14 +40,14 @@ class StallRule:
         )
 
     async def stop(self) -> None:
-        """Wait here."""
+        """Wait until released."""
         self._is_spent = True
         self._on_caught()
         await self._released.wait()
 
 
 class StallGate:
-    """In the member: all its rules; the ``Runtime.failpoint`` of a process."""
+    """In the consumer's process: all its rules; the process's ``Runtime.failpoint``."""
 
     def __init__(self) -> None:
         self.rules: list[StallRule] = []
@@ -60,11 +60,11 @@ class StallGate:
 
 
 class StallHold:
-    """In the laboratory: one stalled step; a ``Hold``.
+    """In the laboratory: one stalled step; implements ``Hold``.
 
     Args:
-        release: lets it go on.
-        patience: protocol seconds that every wait may take at least.
+        release: lets the step continue.
+        patience: lower bound of every wait's timeout, in protocol seconds.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class StallHold:
         self._kind = kind
         self._timers = timers
         self._patience = patience
-        self._let_go = release
+        self._release_step = release
         self._is_caught = asyncio.Event()
 
     @property
@@ -81,11 +81,11 @@ class StallHold:
         return int(self._is_caught.is_set())
 
     def catch(self) -> None:
-        """The step has been stopped."""
+        """Note that the step is stopped."""
         self._is_caught.set()
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
-        """See ``Hold``; no more than one step is ever caught."""
+        """See ``Hold``; a stall catches one step at most."""
         if count > 1:
             raise RaceError(f"a stall at {self._kind} catches one step, not {count}")
         limit = asyncio.get_running_loop().create_future()
@@ -97,15 +97,15 @@ class StallHold:
             timer.cancel()
             caught.cancel()
         if not self._is_caught.is_set():
-            raise RaceError(f"nothing came to {self._kind} within {seconds:g} s")
+            raise RaceError(f"no step reached {self._kind} within {seconds:g} s")
 
     def release(self) -> None:
-        self._let_go()
+        self._release_step()
 
     def drop(self) -> None:
-        """Raises RaceError: a step can be late, but not left out."""
+        """Raise RaceError: a step can be delayed, not left out."""
         raise RaceError(f"a step stalled at {self._kind} can be released, not dropped")
 
     def refuse(self, code: int, remark: str) -> None:
-        """Raises RaceError: a step is no answer."""
+        """Raise RaceError: a step is not a request that could be refused."""
         raise RaceError(f"a step stalled at {self._kind} can be released, not refused")

@@ -1,9 +1,9 @@
-"""The process of one member: ``python -m rewindmq.race.stage.worker --time-scale X``.
+"""The process of one consumer: ``python -m rewindmq.race.stage.worker --time-scale X``.
 
-The first line of standard input says what to consume, each further one what to do. Standard output gets one
-line of JSON for each named point the consumer passes, and for what the stage waits for: ``ready``,
-``stalled``, ``done``, ``failed``. When standard input ends the process ends at once, without a word to
-anybody.
+Standard input has one JSON object a line: first the consumer's settings, then one order a line. Standard
+output has one JSON object a line: each named point that the consumer passes, and the replies ``ready``,
+``stalled``, ``done`` and ``failed``. When standard input ends, the process ends at once without a shutdown
+of the consumer.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from rewindmq.race.stage.stall import StallGate, StallRule
 _STDOUT: Final = 1
 
 
-def tell(**value: Any) -> None:
-    """One line, which leaves at once."""
+def write_line(**value: Any) -> None:
+    """Write one line to standard output, unbuffered."""
     data = json.dumps(value, separators=(",", ":")).encode() + b"\n"
     while data:
         data = data[os.write(_STDOUT, data) :]
 
 
 class _Worker:
-    """Carries out what the stage says."""
+    """Executes the orders of the stage."""
 
     def __init__(self, runtime: Runtime, gate: StallGate, orders: dict[str, Any]) -> None:
         plan = orders["listener"]
@@ -64,10 +64,10 @@ class _Worker:
 
     async def start(self) -> None:
         await self._consumer.start()
-        tell(ready=True)
+        write_line(ready=True)
 
-    async def carry_out(self, do: str, **how: Any) -> None:
-        """One order; ``how`` are its arguments."""
+    async def execute(self, do: str, **how: Any) -> None:
+        """Execute one order; ``how`` holds its arguments."""
         if do == "stop":
             await self._consumer.shutdown()
         elif do == "suspend":
@@ -83,7 +83,7 @@ class _Worker:
             self._rules[how["number"]].release()
 
     def stall(self, number: int, kind: str, wanted: dict[str, Any]) -> None:
-        rule = self._rules[number] = StallRule(kind, wanted, lambda: tell(stalled=number))
+        rule = self._rules[number] = StallRule(kind, wanted, lambda: write_line(stalled=number))
         self._gate.rules.append(rule)
 
 
@@ -91,7 +91,7 @@ async def _work(time_scale: float) -> None:
     clock = SystemClock(time_scale)
 
     def probe(point: Point, details: dict[str, Any]) -> None:
-        tell(at=clock.monotonic(), kind=point, details=details)
+        write_line(at=clock.monotonic(), kind=point, details=details)
 
     gate = StallGate()
     runtime = replace(system_runtime(time_scale=time_scale, probe=probe), failpoint=gate)
@@ -102,30 +102,30 @@ async def _work(time_scale: float) -> None:
         if orders:
             worker = _Worker(runtime, gate, json.loads(orders))
             await worker.start()
-            await _obey(worker, lines)
+            await _execute_orders(worker, lines)
     except RewindMQError as error:
-        tell(failed=str(error))
+        write_line(failed=str(error))
     finally:
         runtime.workers.close()
 
 
-async def _obey(worker: _Worker, lines: asyncio.StreamReader) -> None:
-    """Orders are begun in their order; a slow one does not keep the next one waiting."""
+async def _execute_orders(worker: _Worker, lines: asyncio.StreamReader) -> None:
+    """Start each order as it arrives; a slow order does not delay the next one."""
     begun: set[asyncio.Task[None]] = set()
 
-    async def carry_out(number: int, order: dict[str, Any]) -> None:
-        await worker.carry_out(**order)
-        tell(done=number)
+    async def execute(number: int, order: dict[str, Any]) -> None:
+        await worker.execute(**order)
+        write_line(done=number)
 
     while line := await lines.readline():
         order = json.loads(line)
-        task = asyncio.create_task(carry_out(order.pop("order"), order))
+        task = asyncio.create_task(execute(order.pop("order"), order))
         begun.add(task)
         task.add_done_callback(begun.discard)
 
 
 def main() -> None:
-    """Consume until told otherwise."""
+    """Consume until standard input ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--time-scale", type=float, required=True)
     time_scale = parser.parse_args().time_scale

@@ -1,4 +1,4 @@
-"""The stage's side of a member's process."""
+"""The stage's side of a consumer process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _EXIT_SECONDS: Final = 5.0
 
 
 class WorkerProcess:
-    """One process of ``worker``: launched, told what to consume, given orders, ended.
+    """Launches a process of ``worker``, sends it settings and orders, and ends it.
 
     Args:
-        on_line: called with every line it writes that is a point or a stall.
+        on_line: called with every line of the process that is a point or a stall.
     """
 
     def __init__(self, log_path: Path) -> None:
@@ -35,7 +35,7 @@ class WorkerProcess:
         self._orders = 0
 
     async def launch(self, time_scale: float) -> None:
-        """Begin to load; it waits for ``begin`` then."""
+        """Start the process, which loads its modules and waits for ``begin``."""
         with self._log_path.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -44,26 +44,26 @@ class WorkerProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 limit=_LINE_BYTES,
-                # Ctrl-C at the terminal is the laboratory's to handle.
+                # The laboratory handles Ctrl-C at the terminal.
                 start_new_session=True,
             )
         self._reading = asyncio.create_task(self._read(self._process))
 
     async def begin(self, orders: Mapping[str, Any], on_line: Callable[[dict[str, Any]], None]) -> None:
-        """Say what to consume, and wait until it does.
+        """Send the consumer's settings and wait until it has started.
 
         Raises:
-            RaceError: it cannot; the text is its own.
+            RaceError: the consumer cannot start; the text is the process's.
         """
         self._on_line = on_line
         self._write(orders)
         await self._ready
 
     async def order(self, do: str, **how: Any) -> None:
-        """Have something done, and wait until it is.
+        """Send an order and wait until it is done.
 
         Raises:
-            RaceError: the process ended meanwhile.
+            RaceError: the process has ended meanwhile.
         """
         number = self.begin_order(do, **how)
         try:
@@ -72,7 +72,7 @@ class WorkerProcess:
             self._answers.pop(number, None)
 
     def begin_order(self, do: str, **how: Any) -> int:
-        """Have something done, without waiting for it."""
+        """Send an order without waiting for it; return its number."""
         self._orders += 1
         answer = self._answers[self._orders] = asyncio.get_running_loop().create_future()
         if self._reading is None or self._reading.done():
@@ -82,7 +82,7 @@ class WorkerProcess:
         return self._orders
 
     async def end(self) -> None:
-        """Let it end by itself; killed when that takes longer than 5 s."""
+        """Close standard input and wait for the process to end; kill it after 5 s."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -92,7 +92,7 @@ class WorkerProcess:
         await self.kill()
 
     async def kill(self) -> None:
-        """SIGKILL; returns when it is gone and everything it said has been read. May be repeated."""
+        """Kill the process; return when it has ended and its output is read. May be repeated."""
         process, reading = self._process, self._reading
         if process is None or reading is None:
             return
@@ -137,9 +137,9 @@ class WorkerProcess:
 def _fail(waiter: asyncio.Future[None], error: RaceError) -> None:
     if not waiter.done():
         waiter.set_exception(error)
-        # Perhaps nobody waits for it any more.
+        # asyncio would log the error if no task waits for it any more.
         waiter.exception()
 
 
 def _ignore(value: dict[str, Any]) -> None:
-    """What a process says before anybody listens."""
+    """Ignore a line that comes before ``begin``."""

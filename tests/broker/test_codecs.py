@@ -15,17 +15,17 @@ from tests.support.answers import body_of
 from tests.support.stage import Stage
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
-async def test_send_pull_commit_and_query(stage: Stage, wire: SerializeType) -> None:
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
+async def test_send_pull_commit_and_query(stage: Stage, serialize_type: SerializeType) -> None:
     await stage.start_broker()
-    peer = stage.peer(wire=wire)
+    peer = stage.peer(serialize_type=serialize_type)
     sent = (await peer.send(properties={"TAGS": "TagA", "KEYS": "k"})).require_success()
-    assert sent.serialize_type == wire
+    assert sent.serialize_type == serialize_type
     header = sent.decode_header(SendMessageResponseHeader)
     assert (header.queue_id, header.queue_offset, header.msg_region) == (0, 0, "DefaultRegion")
     assert header.trace_on is True
     found = await peer.pull(0, subscription="TagA")
-    assert found.serialize_type == wire
+    assert found.serialize_type == serialize_type
     (message,) = decode_records(body_of(found))
     assert (message.body, message.tags, message.offset_message_id) == (b"hello", "TagA", header.msg_id)
     assert found.decode_header(PullMessageResponseHeader).next_begin_offset == 1
@@ -33,24 +33,24 @@ async def test_send_pull_commit_and_query(stage: Stage, wire: SerializeType) -> 
     assert await peer.stored_offset() == 1
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
-async def test_refusals(stage: Stage, wire: SerializeType) -> None:
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
+async def test_refusals(stage: Stage, serialize_type: SerializeType) -> None:
     await stage.start_broker()
-    peer = stage.peer(wire=wire)
+    peer = stage.peer(serialize_type=serialize_type)
     refused = await peer.send("../../x")
-    assert (refused.serialize_type, refused.code) == (wire, ResponseCode.SYSTEM_ERROR)
+    assert (refused.serialize_type, refused.code) == (serialize_type, ResponseCode.SYSTEM_ERROR)
     assert refused.ext["MSG_REGION"] == "DefaultRegion"
     assert str(refused.ext["TRACE_ON"]).lower() == "true"
     missing = await peer.ask(RequestCode.PULL_MESSAGE, topic="T", queueId="zero")
-    assert (missing.serialize_type, missing.code) == (wire, ResponseCode.SYSTEM_ERROR)
+    assert (missing.serialize_type, missing.code) == (serialize_type, ResponseCode.SYSTEM_ERROR)
     unknown = await peer.ask(9_999)
-    assert (unknown.serialize_type, unknown.code) == (wire, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+    assert (unknown.serialize_type, unknown.code) == (serialize_type, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
-async def test_runtime_info_counts_what_happened(stage: Stage, wire: SerializeType) -> None:
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
+async def test_runtime_info_counts_what_happened(stage: Stage, serialize_type: SerializeType) -> None:
     broker = await stage.start_broker()
-    peer = stage.peer(wire=wire)
+    peer = stage.peer(serialize_type=serialize_type)
     await peer.fill(3)
     await peer.pull(0)
     answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)

@@ -62,7 +62,7 @@ def test_a_file_of_rocketmq_with_the_command_line_over_it(
         ("defaultTopicQueueNums=0", "2: defaultTopicQueueNums = '0'"),
         ("autoCreateTopicEnable=maybe", "2: autoCreateTopicEnable = 'maybe'"),
         ("brokerName=../../x", "2: brokerName = '../../x'"),
-        ("brokerIP1=my-host", "brokerIP1 'my-host' is no IP address"),
+        ("brokerIP1=my-host", "brokerIP1 'my-host' is not an IP address"),
         ("namesrvAddr=nowhere", "name server address 'nowhere' is not host:port"),
         ("namesrvAddr=a:1;b:99999", "'b:99999' is not host:port"),
     ],

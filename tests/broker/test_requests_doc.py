@@ -56,6 +56,6 @@ def test_each_code_stands_under_one_heading_for_what_is_not_served(requests_doc:
 def test_each_handler_has_a_module_that_names_its_code_and_what_is_kept(code: RequestCode) -> None:
     text = sys.modules[HANDLERS[code].__module__].__doc__
     assert text is not None
-    assert text.startswith(f"{code.value} {code.name}: ")
+    assert text.startswith(f"{code.name} ({code.value}): ")
     for word in ("Kept", "efused"):
         assert word in text

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from rewindmq import ConsumeConcurrentlyStatus, MessageExt, PushConsumer
+from rewindmq.client.core.profile import ClientProfile
 from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.remoting.runtime import Runtime
@@ -35,7 +36,7 @@ def play_scripted(scene: Scene, *, topics: dict[str, int] | None = None, seed: i
 
 
 def consumer_of(
-    broker: ScriptedBroker, runtime: Runtime, profile: Profile = Profile.V49, **options: Any
+    broker: ScriptedBroker, runtime: Runtime, profile: Profile | ClientProfile = Profile.V49, **options: Any
 ) -> PushConsumer:
     consumer = PushConsumer(
         "G", broker.address, runtime=runtime, profile=profile, instance_name="c1", **options

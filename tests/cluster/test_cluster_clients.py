@@ -22,6 +22,7 @@ from rewindmq import (
     Producer,
     Profile,
 )
+from rewindmq.client.core.profile import CLIENT_PROFILES
 from rewindmq.cluster.clients import ClusterClients
 from rewindmq.race.sim import World
 
@@ -64,17 +65,17 @@ def test_clients_take_over_name_server_time_scale_and_profile() -> None:
     ]
     for member in members:
         assert member.config.namesrv_addrs == ("127.0.0.1:1",)
-        assert member.config.profile is Profile.V53
+        assert member.config.profile.release is Profile.V53
         assert member.runtime is members[0].runtime
     assert cluster.admin().runtime is members[0].runtime
-    assert cluster.admin().profile is Profile.V53
+    assert cluster.admin().profile.release is Profile.V53
     assert members[0].runtime.clock.scale == 0.5
 
 
 def test_options_count_instead_of_the_clusters() -> None:
     cluster = Somewhere(time_scale=0.5, profile=Profile.V53, seed=1)
     consumer = cluster.push_consumer("G", profile="epoch", pull_batch_size=7)
-    assert consumer.config.profile is Profile.EPOCH
+    assert consumer.config.profile is CLIENT_PROFILES[Profile.EPOCH]
     assert consumer.options.pull_batch_size == 7
     runtime = World().runtime()
     assert cluster.producer("G", runtime=runtime).runtime is runtime

@@ -328,7 +328,7 @@ async def test_json_clients_get_json(stage: Stage) -> None:
     """An official client speaks JSON; the same tables answer it in its codec."""
     namesrv, broker, _ = await connected(stage)
     await broker.register()
-    client = RemotingClient(stage.runtime, wire=SerializeType.JSON)
+    client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
     try:
         command = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext_fields={"topic": "T"}, version=1)
         answer = await client.invoke(namesrv.address, command)

@@ -27,7 +27,7 @@ async def registered(stage: SimStage) -> None:
 
 async def answered(stage: SimStage, version: int) -> str:
     """What the name server writes for a client of this version."""
-    client = RemotingClient(stage.runtime, wire=SerializeType.JSON)
+    client = RemotingClient(stage.runtime, serialize_type=SerializeType.JSON)
     header = GetRouteInfoRequestHeader(topic="T", accept_standard_json_only=True)
     request = RemotingCommand(RequestCode.GET_ROUTEINFO_BY_TOPIC, header, version=version)
     answer = (await client.invoke(stage.namesrv, request)).require_success()
@@ -64,14 +64,16 @@ def test_later_releases_write_strict_json_to_clients_that_ask_for_it(
     simulate(scenario, brokers=0, profile=profile)
 
 
-@pytest.mark.parametrize("wire", [SerializeType.JSON, SerializeType.ROCKETMQ, SerializeType.MSGPACK])
+@pytest.mark.parametrize(
+    "serialize_type", [SerializeType.JSON, SerializeType.ROCKETMQ, SerializeType.MSGPACK]
+)
 @pytest.mark.parametrize("profile", RELEASES)
 def test_our_clients_read_what_every_release_writes(
-    simulate: RunScenario, profile: Profile, wire: SerializeType
+    simulate: RunScenario, profile: Profile, serialize_type: SerializeType
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await registered(stage)
-        async with AdminClient(stage.namesrv, runtime=stage.runtime, wire=wire) as admin:
+        async with AdminClient(stage.namesrv, runtime=stage.runtime, serialize_type=serialize_type) as admin:
             route = await admin.examine_topic_route_info("T")
         assert [queues.topic_sys_flag for queues in route.queue_datas] == [UNIT]
         assert [broker.broker_addrs for broker in route.broker_datas] == [{0: "10.0.0.2:10911"}]

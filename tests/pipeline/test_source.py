@@ -183,7 +183,7 @@ def test_damage_is_a_table_of_its_own(spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ({"view": "messagez"}, f"unknown view 'messagez'; there are {', '.join(VIEWS)}"),
+        ({"view": "messagez"}, f"unknown view 'messagez'; known: {', '.join(VIEWS)}"),
         ({"colour": "red"}, "unknown option 'colour'; known: view, path, paths, decompress, "),
         ({"columns": ["topic", "bodi"]}, "unknown column 'bodi' of the view messages; known: store, "),
         ({"view": "damage", "topic": "T"}, "option 'topic' does not apply to the view damage: filter"),

@@ -121,7 +121,7 @@ def _idle_with_pull_in_flight(
         zero = await stage.until(Point.SUSPENDED)
         await stage.sleep(zero.at + kill_at - stage.now)
         await a.kill()
-        await stage.member("A", listener=ListenerPlan(again=2.0), options=options)
+        await stage.consumer("A", listener=ListenerPlan(again=2.0), options=options)
         await stage.sleep(50)
 
     return Told(simulate(play, profile=profile))
@@ -174,7 +174,7 @@ def test_E08_a_restart_during_the_replay_loses_the_rest(profile: Profile) -> Non
 def test_E10_a_forward_reset_is_not_hurt_by_a_smaller_late_offset(profile: Profile) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
-        late = stage.hold(steps.pull(100, form=Form.RESPONSE), member="A")
+        late = stage.hold(steps.pull(100, form=Form.RESPONSE), consumer="A")
         await steps.caught_up(stage, 100, tags="Wanted", tag="Wanted")
         await stage.send(32, tag="Unwanted")
         await late.wait()

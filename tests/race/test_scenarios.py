@@ -177,7 +177,7 @@ def test_a_broadcasting_member_leaves_no_files(tmp_path: Path, monkeypatch: pyte
 def test_E28_with_clients_that_know_epochs_no_fenced_reset_is_ever_lost() -> None:
     fenced = (Profile.EPOCH, ResetMode.FENCED)
     outcomes = {scenario.id: scenario.cases.get(fenced) for scenario in SCENARIOS.values()}
-    # A broadcasting member's offsets are not the broker's, so there is nothing to fence.
+    # A broadcasting consumer's offsets are not the broker's, so there is nothing to fence.
     assert outcomes.pop("BROADCAST") is None
     assert set(outcomes.values()) == {KEPT}
 

@@ -46,7 +46,7 @@ class Clients(Servers):
         *,
         host: str | None = None,
         profile: Profile | None = None,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         probe: Probe | None = None,
     ) -> AdminClient:
         runtime = self.new_runtime(host, probe=probe)
@@ -55,7 +55,7 @@ class Clients(Servers):
                 self.namesrv,
                 runtime=runtime,
                 profile=profile or self.profile,
-                wire=self.wire if wire is None else wire,
+                serialize_type=self.serialize_type if serialize_type is None else serialize_type,
             )
         )
 
@@ -175,7 +175,7 @@ class Clients(Servers):
 
     def _complete(self, options: dict[str, Any]) -> None:
         options.setdefault("profile", self.profile)
-        options.setdefault("wire", self.wire)
+        options.setdefault("serialize_type", self.serialize_type)
 
     async def _note(self, messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
         self.consumed += [(message.message_queue, message.queue_offset) for message in messages]

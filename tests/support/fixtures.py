@@ -28,7 +28,7 @@ class RunScenario(Protocol):
         *,
         brokers: int = 1,
         profile: Profile = Profile.V49,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         version: int = CURRENT_VERSION,
         seed: int = 1,
         store: Mapping[str, object] = NO_KEYS,
@@ -39,7 +39,7 @@ class RunScenario(Protocol):
         Args:
             brokers: how many are started first: broker-a, broker-b and so on.
             profile: of everything on the stage unless it is started with another.
-            wire: codec of every peer and client unless made with another; None is each one's default.
+            serialize_type: of every peer and client unless made with another; None: each one's default.
             version: of the requests of every peer unless made with another.
             seed: of all chance in the world.
             store: keys of the brokers' ``StoreConfig``.
@@ -93,7 +93,7 @@ class _Run:
         *,
         brokers: int = 1,
         profile: Profile = Profile.V49,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         version: int = CURRENT_VERSION,
         seed: int = 1,
         store: Mapping[str, object] = NO_KEYS,
@@ -104,7 +104,9 @@ class _Run:
         async def main() -> None:
             root = Path(tempfile.mkdtemp(dir=self._root))
             async with AsyncExitStack() as exits:
-                stage = SimStage(world, root, exits, profile=profile, wire=wire, version=version)
+                stage = SimStage(
+                    world, root, exits, profile=profile, serialize_type=serialize_type, version=version
+                )
                 if self._has_namesrv:
                     stage.probe = stage.events
                     await stage.start_namesrv()

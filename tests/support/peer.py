@@ -29,7 +29,7 @@ class Peer(BrokerRequests, NamesrvRequests):
     """A client, an administrator or a broker, connected to a broker or a name server.
 
     Args:
-        wire: the codec of its headers; None begins with MessagePack and follows the server.
+        serialize_type: the codec of its headers; None begins with MessagePack and follows the server.
         version: the ``MQVersion`` ordinal its requests carry.
         answers: handlers for requests of the server; the others are only kept.
 
@@ -42,7 +42,7 @@ class Peer(BrokerRequests, NamesrvRequests):
         runtime: Runtime,
         address: str,
         *,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         client_id: str = "c1",
         version: int = CURRENT_VERSION,
         language: LanguageCode = LanguageCode.JAVA,
@@ -50,7 +50,9 @@ class Peer(BrokerRequests, NamesrvRequests):
     ) -> None:
         kept: dict[int, Handler] = dict.fromkeys(_BY_ITSELF, self._keep)
         # Its own idle timer must not be what closes the connection.
-        self.client = RemotingClient(runtime, {**kept, **answers}, wire=wire, idle_seconds=NEVER)
+        self.client = RemotingClient(
+            runtime, {**kept, **answers}, serialize_type=serialize_type, idle_seconds=NEVER
+        )
         self.address = address
         self.client_id = client_id
         self.version = version

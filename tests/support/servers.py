@@ -45,7 +45,7 @@ class Servers:
         make_runtime: the runtime of one process on a host.
         is_real: on real sockets: every server listens at 127.0.0.1, at a free port.
         profile: of everything started here unless said otherwise.
-        wire: codec of every peer and client unless said otherwise; None is each one's own default.
+        serialize_type: codec of every peer and client unless said otherwise; None is each one's own default.
 
     Attributes:
         root: each broker's store lies below, under the broker's name.
@@ -62,7 +62,7 @@ class Servers:
         *,
         is_real: bool,
         profile: Profile = Profile.V49,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
     ) -> None:
         self._make_runtime = make_runtime
         self._exits = exits
@@ -74,7 +74,7 @@ class Servers:
         self._newest: Broker | None = None
         self.root = root
         self.profile = profile
-        self.wire = wire
+        self.serialize_type = serialize_type
         self.probe: Probe | None = None
         self.network: Callable[[Network], Network] | None = None
         self.brokers: dict[str, Broker] = {}

@@ -35,10 +35,12 @@ class Stage(Mqadmin):
         *,
         is_real: bool = True,
         profile: Profile = Profile.V49,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         version: int = CURRENT_VERSION,
     ) -> None:
-        super().__init__(make_runtime, root, exits, is_real=is_real, profile=profile, wire=wire)
+        super().__init__(
+            make_runtime, root, exits, is_real=is_real, profile=profile, serialize_type=serialize_type
+        )
         self.version = version
         self.consumed = []
 
@@ -48,7 +50,7 @@ class Stage(Mqadmin):
         address: str | None = None,
         *,
         host: str | None = None,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         version: int | None = None,
         language: LanguageCode = LanguageCode.JAVA,
         answers: Mapping[int, Handler] = MappingProxyType({}),
@@ -57,7 +59,7 @@ class Stage(Mqadmin):
         peer = Peer(
             self.new_runtime(host),
             address or (self.broker.address if self._newest else self.namesrv),
-            wire=self.wire if wire is None else wire,
+            serialize_type=self.serialize_type if serialize_type is None else serialize_type,
             client_id=client_id,
             version=self.version if version is None else version,
             language=language,
@@ -81,11 +83,17 @@ class SimStage(Stage):
         exits: AsyncExitStack,
         *,
         profile: Profile = Profile.V49,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         version: int = CURRENT_VERSION,
     ) -> None:
         super().__init__(
-            world.runtime, root, exits, is_real=False, profile=profile, wire=wire, version=version
+            world.runtime,
+            root,
+            exits,
+            is_real=False,
+            profile=profile,
+            serialize_type=serialize_type,
+            version=version,
         )
         self.world = world
         self.events = Events(world)

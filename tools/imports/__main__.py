@@ -1,29 +1,67 @@
 """Draws the import tables of docs/architecture.md again, or prints the rooms of one folder as a picture.
 
-Run by ``scripts/draw_imports``; ``scripts/draw_imports broker`` prints the picture of ``broker/`` in Mermaid.
+Run by ``scripts/draw_imports``; ``scripts/draw_imports broker`` prints the picture of ``broker/`` in Mermaid,
+``scripts/draw_imports --circles --at fcef8ae client`` that of the circles it had at an earlier commit.
 """
 
 from __future__ import annotations
 
+import argparse
+import shutil
+import subprocess
 import sys
+import tarfile
+import tempfile
+from io import BytesIO
+from pathlib import Path
 
-from tools.imports.graph import packages
+from tools.imports.graph import ROOT, packages
 from tools.imports.picture import picture
 from tools.imports.tables import write
 
 
 def main() -> int:
     """Return the exit code."""
-    names = [argument.strip("/").replace("/", ".") for argument in sys.argv[1:]]
+    parser = argparse.ArgumentParser(prog="draw_imports", description=__doc__)
+    parser.add_argument(
+        "folders", nargs="*", metavar="FOLDER", help="print its picture; none: draw the page again"
+    )
+    parser.add_argument("--circles", action="store_true", help="only what imports itself through others")
+    parser.add_argument("--at", metavar="COMMIT", help="as the folders were at this commit")
+    arguments = parser.parse_args()
+    if arguments.at is not None:
+        return _at(arguments.at, [word for word in sys.argv[1:] if word not in ("--at", arguments.at)])
+    names = [folder.strip("/").replace("/", ".") for folder in arguments.folders]
     unknown = [name for name in names if name not in packages()]
     if unknown:
         print(f"no such folder: {', '.join(unknown)}", file=sys.stderr)
         return 2
     for name in names:
-        print(picture(name))
+        print(picture(name, only_circles=arguments.circles))
     if not names:
         write()
     return 0
+
+
+def _at(commit: str, words: list[str]) -> int:
+    """Run the command of today over the sources of a commit."""
+    if not any(not word.startswith("-") for word in words):
+        print("--at needs a folder: only today's page is drawn again", file=sys.stderr)
+        return 2
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        print(archive.stderr.decode().strip(), file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=BytesIO(archive.stdout)) as sources:
+            sources.extractall(folder, filter="data")
+        tools = Path(folder) / "tools"
+        shutil.rmtree(tools, ignore_errors=True)
+        shutil.copytree(ROOT / "tools" / "imports", tools / "imports")
+        (tools / "__init__.py").touch()
+        return subprocess.run(
+            [sys.executable, "-m", "tools.imports", *words], cwd=folder, check=False
+        ).returncode
 
 
 if __name__ == "__main__":

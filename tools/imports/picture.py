@@ -7,12 +7,19 @@ from collections.abc import Iterator
 from tools.imports.graph import Graph, circles, room_graph
 
 
-def picture(package: str) -> str:
+def picture(package: str, *, only_circles: bool = False) -> str:
     """Return who imports whom among the children of a package.
 
     An arrow is left out where others lead to the same room, unless the rooms form a circle.
+
+    Args:
+        only_circles: leave out what is in no circle.
     """
-    return "\n".join(["graph TD", *_arrows(package, _reduced(room_graph(package)))])
+    graph = room_graph(package)
+    if only_circles:
+        kept = {room for circle in circles(graph) for room in circle}
+        graph = {room: others & kept for room, others in graph.items() if room in kept}
+    return "\n".join(["graph TD", *_arrows(package, _reduced(graph))])
 
 
 def _arrows(package: str, graph: Graph) -> Iterator[str]:

@@ -66,11 +66,18 @@ def _java(version: str, codec: str) -> Client:
     )
 
 
-def _ours(wire: str) -> Client:
-    command = [sys.executable, "-m", "tools.interop.drivers.rewindmq", "--wire", wire]
+def _ours(serialize_type: str) -> Client:
+    command = [sys.executable, "-m", "tools.interop.drivers.rewindmq", "--serialize-type", serialize_type]
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {"PYTHONPATH": paths}
-    return Client(f"rewindmq-{wire.lower()}", "RewindMQ's own", "", wire, lambda: command, environment)
+    return Client(
+        f"rewindmq-{serialize_type.lower()}",
+        "RewindMQ's own",
+        "",
+        serialize_type,
+        lambda: command,
+        environment,
+    )
 
 
 _GO: Final = Client(

@@ -88,7 +88,7 @@ class State:
     @classmethod
     async def prepare(cls, server: Server) -> Self:
         """Fill an empty cluster."""
-        state = cls(server, AdminClient(server.namesrv_address, wire=SerializeType.JSON))
+        state = cls(server, AdminClient(server.namesrv_address, serialize_type=SerializeType.JSON))
         try:
             await state._make_topics(_TOPICS)
             await state._fill()
@@ -134,14 +134,14 @@ class State:
 
     async def _fill(self) -> None:
         namesrv = self.server.namesrv_address
-        producer = Producer(PRODUCERS, namesrv, wire=SerializeType.JSON)
+        producer = Producer(PRODUCERS, namesrv, serialize_type=SerializeType.JSON)
         await producer.start()
         self.producers.append(producer)
         for topic in _FILLED:
             results = await self._send(producer, topic)
             if topic == LOOK:
                 self.sent = results
-        tracing = Producer("mq-tracing", namesrv, wire=SerializeType.JSON, enable_msg_trace=True)
+        tracing = Producer("mq-tracing", namesrv, serialize_type=SerializeType.JSON, enable_msg_trace=True)
         await tracing.start()
         message = Message(TRACED, b"traced", tags="TagA", keys="traced-key")
         self.traced = await tracing.send(message, queue=MessageQueue(TRACED, BROKER, 0))
@@ -199,7 +199,7 @@ class State:
         consumer = PushConsumer(
             group,
             self.server.namesrv_address,
-            wire=SerializeType.JSON,
+            serialize_type=SerializeType.JSON,
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )
         bodies = self.delivered[group] = set[bytes]()

@@ -1,1 +1,1 @@
-"""What several handlers share."""
+"""Code that several handlers use."""

@@ -1,8 +1,8 @@
-"""Asking a client something and waiting for its answer (docs/spec/protocol.md 3.2, 3.5).
+"""Requests that the broker forwards to a client (docs/spec/protocol.md 3.2, 3.5).
 
 Source: RocketMQ 4.9.4 ``AdminBrokerProcessor#callConsumer``, ``Broker2Client``. The request travels on the
-connection that the client opened, in the codec of its heartbeat; the answer goes on to whoever asked, in the
-codec of theirs.
+connection that the client opened, in the serialization type of the client's heartbeat. The response goes back
+to the sender in the serialization type of the sender's request.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from rewindmq.protocol.command import RemotingCommand, SerializeType
 from rewindmq.protocol.errors import BodyError, RemotingError, RequestError, RequestTimeoutError
 from rewindmq.protocol.version import MQVersion, version_name
 
-# What Broker2Client waits for an answer that it passes on, seconds; not scaled.
+# Broker2Client's timeout for a response that it forwards, seconds; not scaled.
 FORWARD_SECONDS: Final = 10.0
 
 
 def find_client(context: BrokerContext, group: str, client_id: str | None) -> ClientChannel:
-    """The member to forward 307 and 309 to.
+    """Return the consumer to which GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY go.
 
     Raises:
-        RequestError: 1, it is not connected, or older than 3.1.8.
+        RequestError: 1 if the consumer is not connected, or older than 3.1.8.
     """
-    channel = None if client_id is None else context.consumers.find_member(group, client_id)
+    channel = None if client_id is None else context.consumers.find_consumer(group, client_id)
     if channel is None:
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
     if channel.is_older_than(MQVersion.V3_1_8_SNAPSHOT):
@@ -50,15 +50,16 @@ async def forward(
     body: bytes | None = None,
     **fields: str,
 ) -> RemotingCommand:
-    """Send a request on to a client, and give its answer as it came.
+    """Forward a request to a client and return the client's response.
 
     Args:
-        body: sent instead of the request's own.
+        body: sent instead of the request's own body.
         fields: ext fields sent beside the request's own.
-        body_type: what a successful answer carries.
+        body_type: the type of a successful response's body.
 
     Raises:
-        RequestError: 207, no answer within 10 s; 1, the connection went, or the answer cannot be read.
+        RequestError: 207 if the client does not respond within 10 s; 1 if the connection closes, or the
+            response does not decode.
     """
     command = RemotingCommand(
         request.code, body=request.body if body is None else body, ext_fields={**request.ext, **fields}
@@ -81,10 +82,11 @@ async def forward(
 def _translated(
     answer: RemotingCommand, request: RemotingCommand, body_type: type[RemotingBody]
 ) -> bytes | RemotingBody:
-    """The answer's body for whoever sent ``request``.
+    """Return the response's body in the form that the sender of ``request`` reads.
 
-    Between peers of one kind of body it stays as it is: foreign clients write some tables in ways that only
-    their own tools read (pyrocketmq's ``mqTable``), and members that are not known here must not be lost.
+    If both use the same kind of body, the bytes stay as they are. Some clients write tables in a form that
+    only their own tools read (pyrocketmq's ``mqTable``), and fields that RewindMQ does not know must not get
+    lost.
     """
     if _speaks_msgpack(answer) or _speaks_msgpack(request):
         return decode_body(answer, body_type)
@@ -100,5 +102,5 @@ def _speaks_msgpack(command: RemotingCommand) -> bool:
 
 def _unreadable(name: str, error: BodyError) -> RequestError:
     return RequestError(
-        ResponseCode.SYSTEM_ERROR, f"consumer {name} gave an answer that cannot be read: {error.remark}"
+        ResponseCode.SYSTEM_ERROR, f"consumer {name} sent a response that does not decode: {error.remark}"
     )

@@ -1,4 +1,4 @@
-"""What only a master may be asked to change (4.9.4 ``AdminBrokerProcessor#validateSlave``)."""
+"""Check for requests that only a master serves (4.9.4 ``AdminBrokerProcessor#validateSlave``)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rewindmq.protocol.errors import RequestError
 
 
 def check_master(config: BrokerConfig) -> None:
-    """Refuse to change topics or groups at a slave, which copies those of its master.
+    """Refuse to change topics or groups at a slave, which copies its master's.
 
     Raises:
-        RequestError: 1, in the words of 4.9.4.
+        RequestError: 1, with the remark of 4.9.4.
     """
     if config.is_slave:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""From a send request to its sender, the same for every code that sends."""
+"""Decodes a send request and hands it to its sender, for every request code that sends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rewindmq.broker.context import BrokerContext
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.header.send import SendMessageRequestHeader
-from rewindmq.protocol.remoting.connection import Connection
+from rewindmq.protocol.remoting.connection import Connection, Reply
 
 
 def answer_send(
@@ -16,12 +16,12 @@ def answer_send(
     header_type: type[SendMessageRequestHeader],
     *,
     is_batch: bool = False,
-) -> RemotingCommand | None:
-    """Store what the request carries; None when the answer has to wait for the disk.
+) -> Reply:
+    """Store the messages of a request; return None if the response waits for the disk or a slave.
 
     Args:
-        header_type: the names the header's fields come under.
-        is_batch: the code says so; the header's ``batch`` may say so too.
+        header_type: the header class, which decides between long and short field names.
+        is_batch: True for SEND_BATCH_MESSAGE (320); the header's ``batch`` flag has the same effect.
     """
     try:
         header = request.decode_header(header_type)

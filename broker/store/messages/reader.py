@@ -5,8 +5,7 @@ Specification: docs/spec/store.md 4.5, docs/spec/broker.md B.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from rewindmq.broker.store.config import CQ_UNIT_BYTES, StoreConfig
 from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE, UNIT, ConsumeQueue
@@ -19,6 +18,17 @@ _SCAN_BYTES: Final = 16_000
 _FOUND: Final = GetMessageStatus.FOUND
 _NO_MATCHED_MESSAGE: Final = GetMessageStatus.NO_MATCHED_MESSAGE
 _MESSAGE_WAS_REMOVING: Final = GetMessageStatus.MESSAGE_WAS_REMOVING
+
+
+class RecordScan(Protocol):
+    """Chooses the records of one read."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the read ends here; asked before each record."""
+
+    def accepts(self, record: bytes) -> bool:
+        """Whether the record is part of the result."""
 
 
 class MessageReader:
@@ -42,12 +52,12 @@ class MessageReader:
         offset: int,
         max_count: int,
         tag_codes: frozenset[int] | None,
-        accepts: Callable[[bytes], bool] | None = None,
+        scan: RecordScan | None = None,
     ) -> GetResult:
         """At most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all).
 
         Args:
-            accepts: asked about each record besides; None takes all.
+            scan: asked about each record besides; None takes all.
         """
         min_offset = queue.min_offset
         max_offset = queue.max_offset
@@ -62,8 +72,8 @@ class MessageReader:
                 min_offset,
                 max_offset,
             )
-        if accepts is not None:
-            return self._collect_accepted(units, offset, max_count, accepts, min_offset, max_offset)
+        if scan is not None:
+            return self._collect_accepted(units, offset, max_count, scan, min_offset, max_offset)
         return self._collect(units, offset, max_count, tag_codes, min_offset, max_offset)
 
     def _collect(
@@ -140,7 +150,7 @@ class MessageReader:
         units: bytes,
         offset: int,
         max_count: int,
-        accepts: Callable[[bytes], bool],
+        scan: RecordScan,
         min_offset: int,
         max_offset: int,
     ) -> GetResult:
@@ -154,6 +164,8 @@ class MessageReader:
         for physical, size, _ in UNIT.iter_unpack(units):
             if chunks and self._is_full(len(chunks), total + size, max_count, is_cold=physical < cold_before):
                 break
+            if scan.is_exhausted:
+                break
             scanned += 1
             if physical < skip_before:
                 continue
@@ -163,7 +175,7 @@ class MessageReader:
                     status = _MESSAGE_WAS_REMOVING
                 if size != FILLER_SIZE:
                     skip_before = log.next_segment_base(physical)
-            elif accepts(record):
+            elif scan.accepts(record):
                 chunks.append(record)
                 total += size
             elif not chunks:

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.tables.config_file import ConfigFile
-from rewindmq.broker.store.tables.config_json import format_config
 
 NO_OFFSET: Final = -1
 # RocketMQ has no bound, and takes any topic, group and queue id (4.x).
@@ -27,6 +26,8 @@ _OS_DISK: Final = OsDisk()
 
 # topic@group to queue to number.
 _Table = dict[str, dict[int, int]]
+# The file's members; a copy, so that a worker thread can take its time.
+OffsetDocument = Mapping[str, Any]
 
 
 class OffsetRecord(NamedTuple):
@@ -134,6 +135,15 @@ class ConsumerOffsetTable:
             if len(parts) == 2 and parts[1] == group
         ]
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """Return the topics that each group has offsets for, as ``topics_of`` does for one group."""
+        found: dict[str, list[str]] = {}
+        for key in self._offsets:
+            parts = key.split(_SEPARATOR)
+            if len(parts) == 2:
+                found.setdefault(parts[1], []).append(parts[0])
+        return found
+
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets for the topic."""
         return [
@@ -157,18 +167,18 @@ class ConsumerOffsetTable:
         Raises:
             StoreError: the disk refused; the next call tries again.
         """
-        text = self.take_text()
-        if text is None:
+        document = self.take()
+        if document is None:
             return False
-        self.save_text(text)
+        self.save(document)
         return True
 
-    def take_text(self) -> str | None:
-        """What ``save_text`` is to write, None when nothing changed since this was last asked."""
+    def take(self) -> OffsetDocument | None:
+        """Return a copy for ``save`` to write, None if nothing has changed since this was last asked."""
         if self._is_saved:
             return None
         self._is_saved = True
-        return self._format(self._offsets, self._epochs)
+        return self._document(self._offsets, self._epochs)
 
     def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
         """See whether offsets for all these queues can be stored.
@@ -180,8 +190,8 @@ class ConsumerOffsetTable:
         if self._count + sum(queue_id not in offsets for queue_id in queue_ids) > MAX_OFFSETS:
             raise StoreError(f"there are {self._count} consumer offsets already")
 
-    def take_text_of_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> str:
-        """What ``save_text`` is to write before ``reset`` with the same arguments; nothing is reset yet.
+    def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetDocument:
+        """Return what ``save`` has to write before ``reset`` with the same arguments; nothing is reset yet.
 
         A reset has to be on disk before anybody is told of its epoch: after a crash the next reset would give
         the same number to other deliveries.
@@ -196,15 +206,15 @@ class ConsumerOffsetTable:
         key = topic + _SEPARATOR + group
         offsets = self._offsets.get(key, {})
         self._is_saved = True
-        return self._format(
+        return self._document(
             {**self._offsets, key: {**offsets, **targets}},
             {**self._epochs, key: {**self._epochs.get(key, {}), **self._next_epochs(key, targets)}},
         )
 
     def reset(self, group: str, topic: str, targets: Mapping[int, int]) -> dict[int, int]:
-        """Store offsets and raise their epochs, once ``take_text_of_reset`` is on disk.
+        """Store offsets and raise their epochs, once ``take_reset`` is on disk.
 
-        No other text may be taken in between.
+        No other copy may be taken in between.
 
         Returns:
             Queue to new epoch.
@@ -217,9 +227,10 @@ class ConsumerOffsetTable:
         self._epochs.setdefault(key, {}).update(epochs)
         return epochs
 
-    def _format(self, offsets: _Table, epochs: _Table) -> str:
-        version = self._version
-        return format_config({"dataVersion": version, "offsetTable": offsets, "epochTable": epochs or None})
+    def _document(self, offsets: _Table, epochs: _Table) -> OffsetDocument:
+        copies = {key: dict(queues) for key, queues in offsets.items()}
+        epochs = {key: dict(queues) for key, queues in epochs.items()}
+        return {"dataVersion": self._version, "offsetTable": copies, "epochTable": epochs or None}
 
     def _next_epochs(self, key: str, targets: Mapping[int, int]) -> dict[int, int]:
         known = self._epochs.get(key, {})
@@ -257,14 +268,14 @@ class ConsumerOffsetTable:
                 self._is_saved = False
         self._count = count
 
-    def save_text(self, text: str) -> None:
+    def save(self, document: OffsetDocument) -> None:
         """Write the file; may run on a worker thread while offsets are stored.
 
         Raises:
             StoreError: the disk refused; the offsets count as changed again.
         """
         try:
-            self._file.save_text(text)
+            self._file.save(document)
         except BaseException:
             self._is_saved = False
             raise

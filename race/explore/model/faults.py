@@ -17,7 +17,7 @@ from rewindmq.broker.offsets.fencing import Fencing
 from rewindmq.broker.offsets.flush import OffsetFlush, ResetPlan
 from rewindmq.broker.pull.reset_redirector import Redirect, ResetRedirector
 from rewindmq.broker.store.tables import consumer_offset
-from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetRecord
+from rewindmq.broker.store.tables.consumer_offset import ConsumerOffsetTable, OffsetDocument, OffsetRecord
 from rewindmq.client.consume.offset_store import OffsetMemory
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.push.consume_concurrently import ConsumeConcurrentlyService
@@ -46,15 +46,15 @@ class Fault:
 
 
 @contextmanager
-def _replaced(owner: Any, **members: Any) -> Iterator[None]:
-    kept = {name: getattr(owner, name) for name in members}
-    for name, member in members.items():
-        setattr(owner, name, member)
+def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
+    kept = {name: getattr(owner, name) for name in attributes}
+    for name, value in attributes.items():
+        setattr(owner, name, value)
     try:
         yield
     finally:
-        for name, member in kept.items():
-            setattr(owner, name, member)
+        for name, value in kept.items():
+            setattr(owner, name, value)
 
 
 def _epoch_not_flushed() -> AbstractContextManager[None]:
@@ -97,15 +97,15 @@ def _second_reset_keeps_epoch() -> AbstractContextManager[None]:
 
 
 def _offset_not_saved_with_epoch() -> AbstractContextManager[None]:
-    real = ConsumerOffsetTable.take_text_of_reset
+    real = ConsumerOffsetTable.take_reset
 
-    def take_text_of_reset(
+    def take_reset(
         self: ConsumerOffsetTable, group: str, topic: str, targets: Mapping[int, int]
-    ) -> str:
+    ) -> OffsetDocument:
         stored = {queue_id: self.query(group, topic, queue_id) for queue_id in targets}
         return real(self, group, topic, stored)
 
-    return _replaced(ConsumerOffsetTable, take_text_of_reset=take_text_of_reset)
+    return _replaced(ConsumerOffsetTable, take_reset=take_reset)
 
 
 def _client_keeps_offset() -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""The listener of an explored member: some calls return when the schedule says so."""
+"""The listener of an explored consumer: some calls return when the schedule says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ExploredListener:
     Args:
         host: where it runs.
         name: of its process.
-        seen: the messages (queue id, offset) given to any member so far; shared by them.
+        seen: the messages (queue id, offset) given to any consumer so far; shared by them.
         blocked: messages whose first call is in the hands of the schedule.
         offer: makes the return of such a call a choice.
 

@@ -26,7 +26,7 @@ class Model:
         title: one line.
         queues: of the topic, on its one broker.
         messages: in each queue, sent and consumed before the window, but for those blocked.
-        members: consumers there from the beginning, by name.
+        consumers: consumers there from the beginning, by name.
         joins: consumers that start when the schedule says, or never.
         crashes: processes that may be killed, once each: ``broker-a``, ``consumer-A``.
         resets: see ``PlannedReset``.
@@ -45,7 +45,7 @@ class Model:
     title: str
     queues: int = 1
     messages: int = 2
-    members: tuple[str, ...] = ("A", "B")
+    consumers: tuple[str, ...] = ("A", "B")
     joins: tuple[str, ...] = ()
     crashes: tuple[str, ...] = ()
     resets: tuple[PlannedReset, ...] = (PlannedReset(0),)

@@ -41,7 +41,7 @@ _MODELS: Final = (
     Model(
         "join",
         "one reset, and a consumer that takes the queue over may join",
-        members=("B", "C"),
+        consumers=("B", "C"),
         joins=("A",),
     ),
     Model(
@@ -49,7 +49,7 @@ _MODELS: Final = (
         "two queues, three consumers, two resets, a crash, and sends in between; for random search",
         queues=2,
         messages=3,
-        members=("A", "B", "C"),
+        consumers=("A", "B", "C"),
         crashes=("consumer-A", "broker-a"),
         resets=(PlannedReset(0), PlannedReset(1)),
         sends=2,

@@ -26,7 +26,7 @@ _END: Final = -1
 
 
 class ExploredOperator:
-    """Whoever is neither a server nor a member of the group; each on a host of its own."""
+    """Whoever is neither a server nor a consumer of the group; each on a host of its own."""
 
     def __init__(self, world: World, recorder: Recorder, mode: ResetMode) -> None:
         self._world = world

@@ -40,7 +40,7 @@ _NAMESRV_HOST: Final = "10.0.0.2"
 _BROKER_HOST: Final = "10.0.1.1"
 _NAMESRV: Final = f"{_NAMESRV_HOST}:9876"
 _BROKER_PORT: Final = 10_911
-# So that no two members do anything at the same moment, unless the same event made them.
+# So that no two consumers do anything at the same moment, unless the same event made them.
 _STAGGER_SECONDS: Final = 0.37
 # One may be blocked, and the other goes on.
 _THREADS: Final = 2
@@ -72,8 +72,8 @@ class ExploredWorld(World):
         return self.fabric
 
 
-class _Member:
-    """A consumer of the group."""
+class _ConsumerHost:
+    """A consumer of the group, on a host of its own."""
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
@@ -109,10 +109,12 @@ class SimulatedCluster:
         self.model = model
         self.mode = mode
         self.profile = profile
-        self.members = [_Member(name, number) for number, name in enumerate((*model.members, *model.joins))]
+        self.consumer_hosts = [
+            _ConsumerHost(name, number) for number, name in enumerate((*model.consumers, *model.joins))
+        ]
         names = {_NAMESRV_HOST: "namesrv", ADMIN_HOST: ADMIN, PRODUCER_HOST: PRODUCER, _BROKER_HOST: BROKER}
-        names.update((member.host, member.process) for member in self.members)
-        self.world = ExploredWorld(names, [_BROKER_HOST, *(member.host for member in self.members)])
+        names.update((node.host, node.process) for node in self.consumer_hosts)
+        self.world = ExploredWorld(names, [_BROKER_HOST, *(node.host for node in self.consumer_hosts)])
         self.broker: Broker | None = None
         self._lab = self.world.runtime(_LAB_HOST)
         self.recorder = Recorder(self._lab, self._note)
@@ -141,9 +143,9 @@ class SimulatedCluster:
         operator = self._operator
         await operator.open(_NAMESRV, self.profile.release)
         await operator.create_topic(f"{_BROKER_HOST}:{_BROKER_PORT}", model.queues)
-        for member in self.members[: len(model.members)]:
+        for node in self.consumer_hosts[: len(model.consumers)]:
             await self.sleep(_STAGGER_SECONDS)
-            await self._start_member(member)
+            await self._start_consumer(node)
         await self.sleep(_STAGGER_SECONDS)
         for queue_id in range(model.queues):
             for _ in range(model.messages):
@@ -190,20 +192,20 @@ class SimulatedCluster:
         self.broker = Broker(runtime, config, self.world.disk(_BROKER_HOST))
         await self.world.spawn(_BROKER_HOST, self.broker.start())
 
-    async def _start_member(self, member: _Member) -> None:
-        runtime = self.world.runtime(member.host, probe=self.recorder.probe(member.process))
+    async def _start_consumer(self, node: _ConsumerHost) -> None:
+        runtime = self.world.runtime(node.host, probe=self.recorder.probe(node.process))
         consumer = PushConsumer(
             GROUP,
             _NAMESRV,
             runtime=runtime,
             profile=self.profile,
-            instance_name=member.name,
-            client_ip=member.host,
+            instance_name=node.name,
+            client_ip=node.host,
             consume_thread_max=_THREADS,
         )
         listener = ExploredListener(
-            member.host,
-            member.process,
+            node.host,
+            node.process,
             runtime.timers,
             seen=self._seen,
             blocked=self.model.blocked,
@@ -212,11 +214,11 @@ class SimulatedCluster:
         )
         consumer.subscribe(TOPIC)
         consumer.register_message_listener(listener)
-        member.consumer, member.listener = consumer, listener
-        self.recorder.note(member.process, Lab.PROCESS_STARTED, profile=str(self.profile))
-        await self.world.spawn(member.host, consumer.start())
+        node.consumer, node.listener = consumer, listener
+        self.recorder.note(node.process, Lab.PROCESS_STARTED, profile=str(self.profile))
+        await self.world.spawn(node.host, consumer.start())
         # No message ever fails, so what would come from there is only in the way.
-        self.world.call(member.host, consumer.unsubscribe, retry_topic(GROUP))
+        self.world.call(node.host, consumer.unsubscribe, retry_topic(GROUP))
 
     # The window.
 
@@ -230,11 +232,11 @@ class SimulatedCluster:
             offer(Action(name, ADMIN_HOST, run, is_forced=True, may_be_last=False))
         for number in range(1, model.sends + 1):
             offer(Action(f"message {number} is sent", PRODUCER_HOST, self._send))
-        for member in self.members:
-            if member.name in model.joins:
-                offer(Action(f"{member.process} starts", member.host, partial(self._join, member)))
-            if member.process in model.crashes:
-                offer(Action(f"{member.process} is killed", EVERYWHERE, partial(self._kill, member)))
+        for node in self.consumer_hosts:
+            if node.name in model.joins:
+                offer(Action(f"{node.process} starts", node.host, partial(self._join, node)))
+            if node.process in model.crashes:
+                offer(Action(f"{node.process} is killed", EVERYWHERE, partial(self._kill, node)))
         if BROKER in model.crashes:
             offer(Action(f"{BROKER} is killed", EVERYWHERE, self._kill_broker))
 
@@ -244,13 +246,13 @@ class SimulatedCluster:
     def _send(self) -> None:
         self.world.spawn(_LAB_HOST, self._operator.send(_queue(0)))
 
-    def _join(self, member: _Member) -> None:
-        self.world.spawn(_LAB_HOST, self._start_member(member))
+    def _join(self, node: _ConsumerHost) -> None:
+        self.world.spawn(_LAB_HOST, self._start_consumer(node))
 
-    def _kill(self, member: _Member) -> None:
-        self.world.kill(member.host)
-        member.is_killed = True
-        self.recorder.note(member.process, Lab.PROCESS_KILLED)
+    def _kill(self, node: _ConsumerHost) -> None:
+        self.world.kill(node.host)
+        node.is_killed = True
+        self.recorder.note(node.process, Lab.PROCESS_KILLED)
 
     def _kill_broker(self) -> None:
         self.world.kill(_BROKER_HOST)
@@ -275,9 +277,9 @@ class SimulatedCluster:
         ends = {_queue(number): store.max_offset(TOPIC, number) for number in range(self.model.queues)}
         if any(offsets.query(GROUP, TOPIC, queue.queue_id) != end for queue, end in ends.items()):
             return False
-        if self.broker.context.long_polling.held_count != self.model.queues:
+        if self.broker.context.long_polling.suspended_count != self.model.queues:
             return False
-        return all(member.is_settled(ends) for member in self.members)
+        return all(node.is_settled(ends) for node in self.consumer_hosts)
 
 
 def _queue(queue_id: int) -> MessageQueue:

@@ -11,8 +11,8 @@ from rewindmq.race.checker.resets import issued_resets
 from rewindmq.race.history import Event
 from rewindmq.race.scenario.scenario import Loss
 
-# A broker that was started again knows a member only after its next heartbeat (30 s), and the others hear of
-# it at their next rebalance (20 s); until then two of them may pull one queue.
+# A restarted broker knows a consumer only after its next heartbeat (30 s), and the other consumers know of it
+# after their next rebalance (20 s). Until then two consumers may pull one queue.
 _HANDOVER_SECONDS: Final = 60.0
 
 
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
 
     @property
     def broken(self) -> list[Broken]:
-        """What was broken for good; what was set right by itself does not count."""
+        """The laws that stay broken; what a later commit repaired does not count."""
         return [
             Broken(str(violation.law), violation.text)
             for violation in self.verdict.violations

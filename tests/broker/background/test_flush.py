@@ -172,7 +172,7 @@ async def test_background_flush_runs_each_kind_once_at_a_time_and_survives_failu
     background.flush_log()
     assert len(workers.calls) == 1
     await workers.finish(OSError("no space"))
-    assert "commit log not flushed, trying again: no space" in caplog.messages
+    assert "commit log not flushed, will try again: no space" in caplog.messages
     background.flush_log()
     assert len(workers.calls) == 1
     await workers.finish()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rewindmq.broker.clients import consumer_manager, producer_manager
+from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables import subscription_group, topic_config
 from rewindmq.protocol.body.connection import ConsumerConnection
 from rewindmq.protocol.body.group import GetConsumerListByGroupResponseBody
@@ -187,6 +188,29 @@ def test_first_heartbeat_makes_group_and_retry_topic(simulate: RunScenario) -> N
     simulate(scenario)
 
 
+def test_a_heartbeat_of_many_new_groups_writes_each_table_once(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[str] = []
+    save = ConfigFile.save
+
+    def counting(file: ConfigFile, value: object) -> None:
+        writes.append(file.path.name)
+        save(file, value)
+
+    async def scenario(stage: SimStage) -> None:
+        consumers = [ConsumerData(f"G{number}") for number in range(2_000)]
+        peer = stage.peer()
+        beat = HeartbeatData(peer.client_id, [], consumers)
+        (await peer.ask(RequestCode.HEART_BEAT, body=beat)).require_success()
+        assert len(await members(peer, "G1999")) == 1
+
+    monkeypatch.setattr(ConfigFile, "save", counting)
+    simulate(scenario)
+    assert writes.count("subscriptionGroup.json") <= 2
+    assert writes.count("topics.json") <= 2
+
+
 @pytest.mark.parametrize("group", ["../../x", "", "a@b", "x" * 256])
 def test_bad_group_names_register_nothing(simulate: RunScenario, group: str) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -284,20 +308,20 @@ def test_heartbeat_without_subscriptions_keeps_them(simulate: RunScenario) -> No
 
 async def test_a_peer_is_sent_requests_in_the_codec_of_its_heartbeat(stage: Stage) -> None:
     await stage.start_broker()
-    for wire in SerializeType:
-        peer = stage.peer(f"c{wire}", wire=wire)
-        (await peer.heartbeat(f"G{wire}")).require_success()
-        assert (await peer.hear(40)).serialize_type == wire
+    for serialize_type in SerializeType:
+        peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)
+        (await peer.heartbeat(f"G{serialize_type}")).require_success()
+        assert (await peer.hear(40)).serialize_type == serialize_type
 
 
 def test_only_a_client_that_tells_its_time_scale_is_told_the_brokers(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        for wire in SerializeType:
-            peer = stage.peer(f"c{wire}", wire=wire)
-            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{wire}"))
+        for serialize_type in SerializeType:
+            peer = stage.peer(f"c{serialize_type}", serialize_type=serialize_type)
+            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{serialize_type}"))
             plain = await peer.client.invoke(stage.broker.address, beat)
             assert TIME_SCALE not in plain.require_success().ext
-            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{wire}"))
+            beat = RemotingCommand(RequestCode.HEART_BEAT, body=HeartbeatData(f"c{serialize_type}"))
             beat.set_ext(TIME_SCALE, "0.5")
             told = await peer.client.invoke(stage.broker.address, beat)
             assert told.require_success().ext[TIME_SCALE] == "1.0"

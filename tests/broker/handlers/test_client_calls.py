@@ -80,8 +80,8 @@ async def test_an_answer_reaches_the_asker_in_its_own_codec(
     await stage.start_broker()
     info = ConsumerRunningInfo({"a": "b"}, mq_table={Q0: ProcessQueueInfo(commit_offset=5)}, jstack="here")
     client = Client(success(info))
-    await member(stage, client, wire=theirs)
-    answer = (await info_of(stage, wire=ours)).require_success()
+    await member(stage, client, serialize_type=theirs)
+    answer = (await info_of(stage, serialize_type=ours)).require_success()
     assert answer.serialize_type == ours
     assert decode_body(answer, ConsumerRunningInfo) == info
     (asked,) = client.asked
@@ -94,11 +94,11 @@ async def test_what_only_its_own_tools_read_is_passed_on_untouched(stage: Stage)
     """pyrocketmq writes its queues as ``topic@broker:queue`` (docs/spec/protocol.md 5.6)."""
     await stage.start_broker()
     body = b'{"mqTable":{"T@broker-a:0":{"commitOffset":1}},"unheardOf":[1]}'
-    await member(stage, Client(success(body)), wire=SerializeType.JSON)
-    assert (await info_of(stage, wire=SerializeType.JSON)).body == body
-    answer = await info_of(stage, wire=SerializeType.MSGPACK)
+    await member(stage, Client(success(body)), serialize_type=SerializeType.JSON)
+    assert (await info_of(stage, serialize_type=SerializeType.JSON)).body == body
+    answer = await info_of(stage, serialize_type=SerializeType.MSGPACK)
     assert answer.code == 1
-    assert remark_of(answer).startswith("consumer <G> <c1> gave an answer that cannot be read: ")
+    assert remark_of(answer).startswith("consumer <G> <c1> sent a response that does not decode: ")
 
 
 def test_the_message_goes_to_the_listener_as_it_is_stored(simulate: RunScenario) -> None:
@@ -225,7 +225,7 @@ def test_223_of_one_member_by_its_id_or_its_address(simulate: RunScenario) -> No
         await member(stage, standing_at(5))
         await member(stage, standing_at(7), "c2")
         assert table(await status_of(stage, "c2")) == {"c2": {Q0: 7}}
-        channel = present(stage.broker.context.consumers.find_member("G", "c1"))
+        channel = present(stage.broker.context.consumers.find_consumer("G", "c1"))
         assert table(await status_of(stage, channel.connection.remote_address)) == {"c1": {Q0: 5}}
         answer = await status_of(stage, "c3")
         assert (answer.code, answer.remark) == (1, "The Consumer <G> <c3> not online")
@@ -258,7 +258,7 @@ def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simul
         assert stage.runtime.clock.monotonic() - began == pytest.approx(5, abs=0.1)
         answer = await status_of(stage, "silent")
         assert answer.code == 207
-        assert remark_of(answer).startswith("no consumer of group <G> has told its offsets: ")
+        assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: ")
 
     simulate(scenario)
 
@@ -268,10 +268,10 @@ def test_223_leaves_out_who_does_not_answer_and_waits_5_s_for_all_together(simul
 )
 def test_223_answers_clearly_where_the_only_member_talks_junk(simulate: RunScenario, body: bytes) -> None:
     async def scenario(stage: SimStage) -> None:
-        await member(stage, Client(success(body)), wire=SerializeType.JSON)
+        await member(stage, Client(success(body)), serialize_type=SerializeType.JSON)
         answer = await status_of(stage)
         assert answer.code == 1
-        assert remark_of(answer).startswith("no consumer of group <G> has told its offsets: CODE: 1  DESC: ")
+        assert remark_of(answer).startswith("no consumer of group <G> has sent its offsets: CODE: 1  DESC: ")
 
     simulate(scenario)
 
@@ -328,4 +328,4 @@ def test_whatever_a_client_answers_the_asker_gets_an_answer(
     elif told:
         assert told == 1
         assert remark is not None
-        assert "gave an answer that cannot be read" in remark
+        assert "sent a response that does not decode" in remark

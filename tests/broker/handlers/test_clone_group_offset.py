@@ -143,7 +143,7 @@ def test_a_destination_that_was_reset_in_fenced_mode_is_refused_before_anything_
         await peer.targets(-1, group="H", reset_mode=ResetMode.FENCED)
         response = await clone(stage, topic=None)
         assert response.code == 1
-        assert "resetMode=fenced only; nothing is copied" in remark_of(response)
+        assert "resetMode=fenced moves it there; nothing is copied" in remark_of(response)
         assert (stored(stage), stored(stage, topic="A")) == ({0: 100}, {})
         # The other way round, only where it stands is copied, not its epoch.
         (await clone(stage, "H", "K")).require_success()

@@ -281,6 +281,7 @@ def test_no_input_is_answered_but_by_success_or_a_clear_refusal(simulate: RunSce
                 assert refusal.remark
                 assert context.store.max_commit_log_offset == end
             else:
+                assert isinstance(answer, RemotingCommand)
                 assert answer.code == ResponseCode.SUCCESS
                 (copy,) = decode_records(present(context.store.look_message(end)))
                 assert copy.properties["RETRY_TOPIC"] == "T"

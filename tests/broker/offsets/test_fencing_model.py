@@ -166,13 +166,13 @@ class Broker(RuleBasedStateMachine):
     @rule(offset=OFFSETS, is_refused=st.booleans())
     def reset(self, offset: int, is_refused: bool) -> None:
         before = self.record
-        text = self.offsets.take_text_of_reset("G", "T", {0: offset})
+        document = self.offsets.take_reset("G", "T", {0: offset})
         assert self.record == before
         if is_refused:
-            # As ``save_text`` does when the disk refuses.
+            # As ``save`` does when the disk refuses.
             self.offsets._is_saved = False
             return
-        self.offsets.save_text(text)
+        self.offsets.save(document)
         assert self.offsets.reset("G", "T", {0: offset}) == {0: before.epoch + 1}
         assert self.record == (offset, before.epoch + 1)
         self.stored_of = self.saved_of = self.acknowledged = before.epoch + 1
@@ -185,7 +185,7 @@ class Broker(RuleBasedStateMachine):
     @rule(between_write_and_answer=st.none() | OFFSETS)
     def crash(self, between_write_and_answer: int | None) -> None:
         if between_write_and_answer is not None:
-            self.offsets.save_text(self.offsets.take_text_of_reset("G", "T", {0: between_write_and_answer}))
+            self.offsets.save(self.offsets.take_reset("G", "T", {0: between_write_and_answer}))
             self.saved_of = self.record.epoch + 1
         self.load()
         self.stored_of = self.saved_of

@@ -67,7 +67,7 @@ def test_one_offset_too_many_is_refused_by_15_and_by_pulls(
         assert (refused.code, refused.remark) == (1, "there are 2 consumer offsets already")
         refused = await peer.pull(0, queue_id=3, commit=5, hold_ms=15_000)
         assert (refused.code, refused.remark) == (1, "there are 2 consumer offsets already")
-        assert stage.broker.context.long_polling.held_count == 0
+        assert stage.broker.context.long_polling.suspended_count == 0
         (await peer.commit(6, queue_id=1)).require_success()
         assert stage.broker.context.offsets.offsets_of("G", "T") == {0: 5, 1: 6}
         await stage.broker.close()

@@ -88,6 +88,23 @@ def test_one_pull_scans_800_entries_at_most(simulate: RunScenario) -> None:
     simulate(scenario, **ON)
 
 
+def test_a_long_filter_ends_a_pull_early_and_the_next_one_goes_on_there(simulate: RunScenario) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = await priced(stage, 100)
+        # Some 3,000 parts; the last one decides.
+        expression = " OR ".join([*(f"price = {number}" for number in range(1_000, 2_000)), "price = 99"])
+        wanted = {"subscription": expression, "expression_type": EXPRESSION_SQL92}
+        offset, pulls = 0, 0
+        while not (found := await peer.pull(offset, **wanted)).body:
+            assert found.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+            assert offset < found.ext["nextBeginOffset"] <= offset + 20
+            offset, pulls = found.ext["nextBeginOffset"], pulls + 1
+        assert prices(found) == [99]
+        assert pulls >= 5
+
+    simulate(scenario, **ON)
+
+
 def test_a_held_pull_is_woken_by_a_message_that_passes_and_by_no_other(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = await priced(stage)

@@ -238,15 +238,17 @@ def test_a_reset_of_one_queue_is_refused_instead_of_rewinding_all(
 
 async def test_members_get_220_in_their_own_codec(stage: Stage) -> None:
     await stage.start_broker()
-    peers = [stage.peer(f"c{wire}", wire=wire) for wire in SerializeType]
+    peers = [
+        stage.peer(f"c{serialize_type}", serialize_type=serialize_type) for serialize_type in SerializeType
+    ]
     await peers[0].create_topic(write=1, read=1)
     await peers[0].commit(5)
     for peer in peers:
         await peer.heartbeat()
     assert await stage.peer("admin").targets(TO_THE_END) == {0: 0}
-    for peer, wire in zip(peers, SerializeType, strict=True):
+    for peer, serialize_type in zip(peers, SerializeType, strict=True):
         notice = await peer.hear(220)
-        assert notice.serialize_type == wire
+        assert notice.serialize_type == serialize_type
         assert list(decode_body(notice, ResetOffsetBody).offset_table.values()) == [0]
 
 

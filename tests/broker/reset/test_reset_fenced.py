@@ -15,6 +15,7 @@ from rewindmq.broker import limits
 from rewindmq.broker.offsets import fencing
 from rewindmq.broker.offsets.flush import ResetPlan
 from rewindmq.broker.store.files.disk import OsDisk
+from rewindmq.broker.store.tables.consumer_offset import OffsetDocument
 from rewindmq.protocol.body.fenced_commit import FencedCommit, FencedCommitList
 from rewindmq.protocol.body.heartbeat import MessageModel
 from rewindmq.protocol.code import RequestCode, ResponseCode
@@ -175,7 +176,7 @@ def test_an_online_broadcasting_group_is_refused(simulate: RunScenario) -> None:
         await peer.heartbeat(model=MessageModel.BROADCASTING)
         response = await peer.reset(0)
         assert response.code == 1
-        assert remark_of(response).startswith("group G is broadcasting: each member keeps its own offsets")
+        assert remark_of(response).startswith("group G is broadcasting: each consumer stores its own offsets")
 
     simulate(scenario, **FENCED)
 
@@ -346,15 +347,15 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(simulate: RunScenario, 
 async def test_one_worker_writes_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = await stage.start_broker(**FENCED)
     writers: list[int] = []
-    save_text = broker.context.offsets.save_text
+    save = broker.context.offsets.save
 
-    def counted(text: str) -> None:
+    def counted(document: OffsetDocument) -> None:
         writers.append(1)
         assert len(writers) == 1
-        save_text(text)
+        save(document)
         writers.pop()
 
-    monkeypatch.setattr(broker.context.offsets, "save_text", counted)
+    monkeypatch.setattr(broker.context.offsets, "save", counted)
     peer = stage.peer()
     await peer.create_topic(write=1, read=1)
     await peer.commit(5)
@@ -424,7 +425,7 @@ def test_a_commit_of_another_epoch_is_answered_with_what_is_stored_and_listed(
         assert response.code == FENCED_CODE
         header = response.decode_header(OffsetFencedResponseHeader)
         assert (header.offset, header.epoch) == (0, 2)
-        assert "stands at 0 of epoch 2" in remark_of(response)
+        assert "its offset is 0 of epoch 2" in remark_of(response)
         assert await peer.record() == (0, 2)
         (fenced,) = await listed(peer)
         assert fenced == FencedCommit(

@@ -305,13 +305,13 @@ def test_the_request_may_name_another_mode_and_the_answer_says_which_it_was(
     simulate(scenario, reset_mode=own)
 
 
-@pytest.mark.parametrize("wire", [None, SerializeType.JSON, SerializeType.ROCKETMQ])
+@pytest.mark.parametrize("serialize_type", [None, SerializeType.JSON, SerializeType.ROCKETMQ])
 def test_a_mode_that_there_is_not_is_refused_by_name(
-    simulate: RunScenario, wire: SerializeType | None
+    simulate: RunScenario, serialize_type: SerializeType | None
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.group_at(50)
-        response = await stage.peer("admin", wire=wire).ask(
+        response = await stage.peer("admin", serialize_type=serialize_type).ask(
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
             topic="T",
             group="G",

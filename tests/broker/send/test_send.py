@@ -283,15 +283,19 @@ def test_retry_topic_checks_group_and_reconsume_limit(
     simulate(scenario, profile=profile)
 
 
-def test_a_topic_that_cannot_be_saved_is_not_created(simulate: RunScenario) -> None:
+def test_a_send_whose_new_topic_cannot_be_saved_is_refused_until_the_disk_permits(
+    simulate: RunScenario,
+) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         # A directory where the file is to be written first.
         (stage.root / "broker-a/config/topics.json.tmp").mkdir()
         assert_refused(await peer.send("N"), ResponseCode.SYSTEM_ERROR, "cannot save")
-        assert stage.broker.context.topics.find("N") is None
+        # The topic is there, and not yet on disk: what is sent to it would be lost with the process.
+        assert_refused(await peer.send("N"), ResponseCode.SYSTEM_ERROR, "cannot save")
         (stage.root / "broker-a/config/topics.json.tmp").rmdir()
         (await peer.send("N")).require_success()
+        assert '"N"' in (stage.root / "broker-a/config/topics.json").read_text()
 
     simulate(scenario)
 

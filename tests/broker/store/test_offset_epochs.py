@@ -24,7 +24,7 @@ def load(path: Path) -> ConsumerOffsetTable:
 
 
 def reset(table: ConsumerOffsetTable, targets: dict[int, int], group: str = "G") -> dict[int, int]:
-    table.save_text(table.take_text_of_reset(group, "T", targets))
+    table.save(table.take_reset(group, "T", targets))
     return table.reset(group, "T", targets)
 
 
@@ -46,7 +46,7 @@ def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path: Path) -
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 100)
     table.commit("G", "T", 1, 5)
-    table.save_text(table.take_text_of_reset("G", "T", {0: 40}))
+    table.save(table.take_reset("G", "T", {0: 40}))
     assert table.record("G", "T", 0) == (100, 0)
     restarted = load(path)
     assert [restarted.record("G", "T", queue_id) for queue_id in range(2)] == [(40, 1), (5, 0)]
@@ -56,9 +56,9 @@ def test_what_is_on_disk_before_a_reset_counts_is_what_it_comes_to(path: Path) -
 
 def test_a_commit_between_the_write_and_the_reset_is_written_next(path: Path) -> None:
     table = ConsumerOffsetTable(path)
-    text = table.take_text_of_reset("G", "T", {0: 40})
+    text = table.take_reset("G", "T", {0: 40})
     table.commit("G", "T", 1, 9)
-    table.save_text(text)
+    table.save(text)
     table.reset("G", "T", {0: 40})
     assert table.persist()
     assert load(path).record("G", "T", 1) == (9, 0)
@@ -127,7 +127,7 @@ def test_a_reset_counts_its_new_queues(path: Path, monkeypatch: pytest.MonkeyPat
     table = ConsumerOffsetTable(path)
     table.commit("G", "T", 0, 1)
     with pytest.raises(StoreError, match="1 consumer offsets already"):
-        table.take_text_of_reset("G", "T", {0: 5, 1: 5, 2: 5})
+        table.take_reset("G", "T", {0: 5, 1: 5, 2: 5})
     assert table.persist()
     reset(table, {0: 5, 1: 5})
     with pytest.raises(StoreError, match="2 consumer offsets already"):

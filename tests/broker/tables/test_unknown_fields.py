@@ -23,7 +23,6 @@ from rewindmq.broker.tables.topic_config import TopicConfigManager
 from rewindmq.protocol.body.group import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rewindmq.protocol.body.registration import TopicConfig
 from rewindmq.protocol.codec import fastjson
-from rewindmq.protocol.errors import RequestError
 
 VERSION = '"dataVersion":{"counter":5,"stateVersion":3,"timestamp":1795323070816}'
 GROUPS = (
@@ -70,6 +69,7 @@ def test_groups_keep_what_5_x_has_of_them(opened: Opened) -> None:
     groups.load()
     groups.update(SubscriptionGroupConfig("H"))
     groups.update(SubscriptionGroupConfig("G", retry_max_times=3))
+    groups.persist()
     before, after = fastjson.loads(GROUPS.encode()), saved()
     assert after["forbiddenTable"] == {"G": {"T": 4}}
     assert after["subscriptionGroupTable"]["G"] == before["subscriptionGroupTable"]["G"] | {
@@ -84,6 +84,7 @@ def test_topics_keep_the_version_that_5_x_gave_them(opened: Opened) -> None:
     topics = TopicConfigManager(BrokerConfig(), file, now)
     topics.load()
     topics.update(TopicConfig("U"))
+    topics.persist()
     before, after = fastjson.loads(TOPICS.encode()), saved()
     assert after["topicConfigTable"]["T"] == before["topicConfigTable"]["T"]
     assert "attributes" not in after["topicConfigTable"]["U"]
@@ -97,6 +98,7 @@ def test_whatever_can_be_read_is_kept_so_that_it_can_be_read_again(opened: Opene
     topics = TopicConfigManager(BrokerConfig(), file, now)
     topics.load()
     topics.update(TopicConfig("U"))
+    topics.persist()
     assert saved()["someTable"] == fastjson.loads(table)
 
 
@@ -106,6 +108,7 @@ def test_a_group_that_is_made_again_has_nothing_of_the_one_before(opened: Opened
     groups.load()
     groups.delete("G")
     groups.update(SubscriptionGroupConfig("G"))
+    groups.persist()
     assert saved()["subscriptionGroupTable"]["G"] == msgspec.to_builtins(SubscriptionGroupConfig("G"))
 
 
@@ -114,11 +117,12 @@ def test_a_masters_groups_do_not_mix_with_what_was_kept(opened: Opened) -> None:
     groups = SubscriptionGroupManager(file, now, auto_create=True)
     groups.load()
     groups.take_over(SubscriptionGroupWrapper({"G": SubscriptionGroupConfig("G")}))
+    groups.persist()
     assert saved()["subscriptionGroupTable"]["G"] == msgspec.to_builtins(SubscriptionGroupConfig("G"))
     assert "forbiddenTable" not in saved()
 
 
-def test_a_masters_groups_that_cannot_be_written_change_nothing(
+def test_groups_that_the_disk_refused_are_written_next_time(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, saved = opened(GROUPS)
@@ -130,9 +134,14 @@ def test_a_masters_groups_that_cannot_be_written_change_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(file, "save", refuse)
-        with pytest.raises(RequestError, match="no space left"):
-            groups.take_over(SubscriptionGroupWrapper({"G": SubscriptionGroupConfig("G")}))
-    groups.update(SubscriptionGroupConfig("H"))
+        groups.update(SubscriptionGroupConfig("H"))
+        with pytest.raises(StoreError, match="no space left"):
+            groups.persist()
+    assert "H" not in saved()["subscriptionGroupTable"]
+    assert not groups.is_saved("H")
+    groups.persist()
+    assert groups.is_saved("H")
+    assert saved()["subscriptionGroupTable"].keys() >= {"G", "H"}
     assert saved()["forbiddenTable"] == {"G": {"T": 4}}
 
 

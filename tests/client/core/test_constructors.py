@@ -44,9 +44,9 @@ def test_parameters_that_clients_share_are_explained_alike(kind: type[Any]) -> N
         _, _, arguments = inspect.cleandoc(of.__doc__ or "").partition("Args:")
         return dict(re.findall(r"^    (\w+): (.*?)(?=^    \w|^$|\Z)", arguments, re.MULTILINE | re.DOTALL))
 
-    shared = {"namesrv_addr", "profile", "wire", "time_scale", "seed", "runtime"}
+    shared = {"namesrv_addr", "profile", "serialize_type", "time_scale", "seed", "runtime"}
     if kind is not AdminClient:
-        shared |= {"instance_name", "client_ip", "unit_name", "client_callback_executor_threads", "switches"}
+        shared |= {"instance_name", "client_ip", "unit_name", "client_callback_executor_threads"}
         shared |= {"mq_client_api_timeout"}
     own, model = explained(kind), explained(Producer)
     assert {name: own[name] for name in shared} == {name: model[name] for name in shared}
@@ -60,6 +60,8 @@ def test_parameters_that_clients_share_are_explained_alike(kind: type[Any]) -> N
         (PullConsumer, "message_modl", "message_model"),
         (Producer, "retry_times_when_failed", "retry_times_when_send_failed"),
         (AdminClient, "time_scal", "time_scale"),
+        (PushConsumer, "switches", "profile"),
+        (Producer, "wire", "serialize_type"),
         (LocalCluster, "broker", "brokers"),
     ],
 )
@@ -102,11 +104,14 @@ def test_consume_from_and_its_name_in_rocketmq_are_one_option() -> None:
 
 
 def test_names_are_accepted_where_enums_are() -> None:
-    consumer = PushConsumer("G", ADDRESS, profile="V53", wire="json", message_model="broadcasting")
-    assert consumer.config.profile is Profile.V53
-    assert consumer.config.wire is SerializeType.JSON
+    consumer = PushConsumer("G", ADDRESS, profile="V53", serialize_type="json", message_model="broadcasting")
+    assert consumer.config.profile.release is Profile.V53
+    assert consumer.config.serialize_type is SerializeType.JSON
     assert consumer.options.message_model is MessageModel.BROADCASTING
-    assert Producer("P", ADDRESS, wire=SerializeType.MSGPACK).config.wire is SerializeType.MSGPACK
+    assert (
+        Producer("P", ADDRESS, serialize_type=SerializeType.MSGPACK).config.serialize_type
+        is SerializeType.MSGPACK
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,8 +124,12 @@ def test_names_are_accepted_where_enums_are() -> None:
         ),
         ("consume_from", "", "consume_from '' is none of first, last, timestamp"),
         ("message_model", "broadcast", "is none of broadcasting, clustering; did you mean 'broadcasting'?"),
-        ("wire", "jsn", "wire 'jsn' is none of json, rocketmq, msgpack; did you mean 'json'?"),
-        ("wire", True, "wire True is none of json, rocketmq, msgpack"),
+        (
+            "serialize_type",
+            "jsn",
+            "serialize_type 'jsn' is none of json, rocketmq, msgpack; did you mean 'json'?",
+        ),
+        ("serialize_type", True, "serialize_type True is none of json, rocketmq, msgpack"),
         ("profile", "v5", "profile 'v5' is none of v42, v49, v53, unguarded, epoch; did you mean 'v53'?"),
     ],
 )

@@ -37,14 +37,14 @@ def test_sharing_an_instance_with_other_settings_logs_a_warning(
         first = make_config("namesrv:9876", instance_name="a")
         instance = get_or_create_instance(here, first)
         get_or_create_instance(here, first)
-        other = make_config("elsewhere:9876", instance_name="a", wire=SerializeType.JSON)
+        other = make_config("elsewhere:9876", instance_name="a", serialize_type=SerializeType.JSON)
         assert get_or_create_instance(here, other) is instance
 
     world.run(main())
     [record] = caplog.records
     assert record.getMessage() == (
-        "client id 127.0.0.1@a is shared with a client of another namesrv_addrs, wire, which counts;"
-        " give this one an instance_name of its own"
+        "client id 127.0.0.1@a is shared with a client of another namesrv_addrs, serialize_type,"
+        " which counts; give this one an instance_name of its own"
     )
 
 

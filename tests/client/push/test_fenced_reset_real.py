@@ -52,13 +52,13 @@ async def test_every_codec_carries_the_epochs_of_a_fenced_reset() -> None:
     ):
         for number in range(MESSAGES):
             await producer.send(Message("TopicTest", b"%d" % number))
-        for wire in SerializeType:
+        for serialize_type in SerializeType:
             deliveries = Deliveries()
             consumer = PushConsumer(
-                f"G{wire.name}",
+                f"G{serialize_type.name}",
                 cluster.namesrv_address,
                 profile=Profile.EPOCH,
-                wire=wire,
+                serialize_type=serialize_type,
                 consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             )
             consumer.subscribe("TopicTest")

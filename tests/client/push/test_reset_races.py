@@ -40,7 +40,7 @@ F8_ONLY = replace(V49, offset_cell_per_queue_object=True)
 # The listener that is slower than the wait: E01 to E04.
 
 
-async def _late_result(stage: SimStage, switches: ClientProfile, *, found_at: float | None = None) -> int:
+async def _late_result(stage: SimStage, profile: ClientProfile, *, found_at: float | None = None) -> int:
     """What is stored 5.5 s after a listener on 150 returns, 14 s after a reset to 0, into a slow replay.
 
     The pull in flight is answered 6 s after the reset, so that it does no harm by itself (E.4).
@@ -48,7 +48,7 @@ async def _late_result(stage: SimStage, switches: ClientProfile, *, found_at: fl
     await stage.create_topic(queues=1)
     await stage.fill(150)
     listener = SlowListener(stage.world)
-    await stage.consume(listener, switches=switches, consume_thread_max=3)
+    await stage.consume(listener, profile=profile, consume_thread_max=3)
     await stage.until(lambda: stage.stored() == {0: 150})
     tick = await next_idle_pull(stage)
     done = listener.hold(150)
@@ -73,7 +73,7 @@ async def _late_result(stage: SimStage, switches: ClientProfile, *, found_at: fl
 @pytest.mark.scenario("E02", "v49")
 @pytest.mark.scenario("E01", "v49")
 @pytest.mark.parametrize(
-    ("switches", "found_at", "is_lost"),
+    ("profile", "found_at", "is_lost"),
     [
         pytest.param(V49, None, False, id="E01"),
         pytest.param(UNGUARDED, None, True, id="E02"),
@@ -84,13 +84,13 @@ async def _late_result(stage: SimStage, switches: ClientProfile, *, found_at: fl
     ],
 )
 def test_E01_to_E04_a_late_result_is_committed_only_without_the_guards(
-    play: RunScenario, switches: ClientProfile, found_at: float | None, is_lost: bool
+    play: RunScenario, profile: ClientProfile, found_at: float | None, is_lost: bool
 ) -> None:
     async def scene(stage: SimStage) -> None:
-        stored = await _late_result(stage, switches, found_at=found_at)
+        stored = await _late_result(stage, profile, found_at=found_at)
         assert (stored >= 151) == is_lost
         assert is_lost or 0 < stored < 50
-        is_accepted = is_lost or switches.offset_cell_per_queue_object
+        is_accepted = is_lost or profile.offset_cell_per_queue_object
         point = Point.RESULT_ACCEPTED if is_accepted else Point.RESULT_DISCARDED
         assert stage.events.at(point, offsets=[150])
 
@@ -100,13 +100,13 @@ def test_E01_to_E04_a_late_result_is_committed_only_without_the_guards(
 # The pull in flight: E05, E07, E30.
 
 
-async def _idle_reset(stage: SimStage, left: float, switches: ClientProfile, threads: int = 4) -> float:
+async def _idle_reset(stage: SimStage, left: float, profile: ClientProfile, threads: int = 4) -> float:
     """Reset an idle consumer from 100 to 0, ``left`` seconds before its held pull is answered."""
     await stage.create_topic(queues=1)
     await stage.fill(100)
     listener = SlowListener(stage.world)
     await stage.consume(
-        listener, switches=switches, consume_thread_max=8, client_callback_executor_threads=threads
+        listener, profile=profile, consume_thread_max=8, client_callback_executor_threads=threads
     )
     await stage.until(lambda: stage.stored() == {0: 100})
     await before_the_answer(stage, left)
@@ -116,14 +116,14 @@ async def _idle_reset(stage: SimStage, left: float, switches: ClientProfile, thr
 
 @pytest.mark.scenario("E05", "v49")
 @pytest.mark.parametrize(
-    ("switches", "is_lost"),
+    ("profile", "is_lost"),
     [(V49, True), (F1_ONLY, False), (F2_ONLY, True), (F3_ONLY, False), (F8_ONLY, False)],
 )
 def test_E05_E30_a_pull_answered_after_the_wait_stores_the_old_offset_again(
-    play: RunScenario, switches: ClientProfile, is_lost: bool
+    play: RunScenario, profile: ClientProfile, is_lost: bool
 ) -> None:
     async def scene(stage: SimStage) -> None:
-        start = await _idle_reset(stage, 13, switches)
+        start = await _idle_reset(stage, 13, profile)
         await since(stage, start, 12.9)
         assert stage.stored()[0] < 20
         await since(stage, start, 18.1)
@@ -137,27 +137,27 @@ def _empty_answers(stage: SimStage) -> list[float]:
     return stage.events.at(Point.PULL_CALLBACK, topic="T", status="NO_NEW_MSG")
 
 
-@pytest.mark.parametrize("switches", [F1_ONLY, F3_ONLY], ids=["F1", "F3"])
+@pytest.mark.parametrize("profile", [F1_ONLY, F3_ONLY], ids=["F1", "F3"])
 def test_E07_an_answer_to_a_dropped_queue_does_no_harm_where_threads_are_short(
-    play: RunScenario, switches: ClientProfile
+    play: RunScenario, profile: ClientProfile
 ) -> None:
     async def scene(stage: SimStage) -> None:
-        start = await _idle_reset(stage, 5, switches, threads=1)
+        start = await _idle_reset(stage, 5, profile, threads=1)
         await since(stage, start, 15.1)
         assert stage.stored()[0] < 40
 
     play(scene)
 
 
-@pytest.mark.parametrize(("switches", "callbacks"), [(V49, 1), (F3_ONLY, 0)])
+@pytest.mark.parametrize(("profile", "callbacks"), [(V49, 1), (F3_ONLY, 0)])
 def test_an_answer_that_waits_for_a_thread_is_let_go_of_with_its_queue(
-    play: RunScenario, switches: ClientProfile, callbacks: int
+    play: RunScenario, profile: ClientProfile, callbacks: int
 ) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
         consumer = await stage.consume(
-            SlowListener(stage.world), switches=switches, client_callback_executor_threads=1
+            SlowListener(stage.world), profile=profile, client_callback_executor_threads=1
         )
         await stage.until(lambda: stage.stored() == {0: 100})
         await before_the_answer(stage, 1)
@@ -193,15 +193,15 @@ def test_E07_a_callback_that_found_no_thread_runs_right_after_the_reset(
 # Two threads of the client: the residual of E.3, and E.12.
 
 
-@pytest.mark.parametrize(("switches", "is_lost"), [(V49, True), (F8_ONLY, False)])
+@pytest.mark.parametrize(("profile", "is_lost"), [(V49, True), (F8_ONLY, False)])
 def test_a_result_overtaken_between_test_and_update_is_committed_late(
-    play: RunScenario, switches: ClientProfile, is_lost: bool
+    play: RunScenario, profile: ClientProfile, is_lost: bool
 ) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
         listener, stall = SlowListener(stage.world), Stall()
-        await stage.consume(listener, switches=switches, failpoint=stall, consume_thread_max=3)
+        await stage.consume(listener, profile=profile, failpoint=stall, consume_thread_max=3)
         await stage.until(lambda: stage.stored() == {0: 100})
         tick = await next_idle_pull(stage)
         await since(stage, tick, 0.1)
@@ -300,9 +300,9 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: P
 
 @pytest.mark.scenario("E30", "fenced")
 @pytest.mark.scenario("E11", "v49")
-@pytest.mark.parametrize(("switches", "chains"), [(V49, 2), (F2_ONLY, 1)])
+@pytest.mark.parametrize(("profile", "chains"), [(V49, 2), (F2_ONLY, 1)])
 def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
-    switches: ClientProfile, chains: int
+    profile: ClientProfile, chains: int
 ) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 100, 1: 60}
@@ -314,7 +314,7 @@ def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
                 sent.append((world.now, int(str(details["chain"]))))
 
         runtime = replace(runtime, probe=probe)
-        async with consumer_of(broker, runtime, switches=switches) as consumer:
+        async with consumer_of(broker, runtime, profile=profile) as consumer:
             connection = broker.connections["127.0.0.1@c1"]
             broker.connections["127.0.0.1@other"] = connection
             await until(

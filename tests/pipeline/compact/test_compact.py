@@ -236,7 +236,7 @@ def test_an_output_that_a_broker_wrote_into_is_made_again_from_the_source(
         log.write(b"spoiled")
     segment = next((store / "commitlog").iterdir())
     segment.rename(segment.with_name(f"{65_536:020d}"))
-    with pytest.raises(PipelineError, match="what lay between is gone"):
+    with pytest.raises(PipelineError, match="the part between was deleted"):
         compact(spark, store, out, options)
 
 
@@ -351,3 +351,23 @@ def test_a_message_larger_than_a_file_is_told_of(spark: SparkSession, tmp_path: 
     writer.finish()
     with pytest.raises(PipelineError, match="does not fit into a file of 4096"):
         compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
+
+
+@pytest.mark.long
+def test_a_topic_that_names_a_path_writes_nothing_outside_the_output(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "x" / "0").mkdir(parents=True)
+    victim = tmp_path / "x" / "0" / f"{0:020d}"
+    victim.write_text("precious")
+    writer = LogWriter(tmp_path / "store")
+    writer.put("ABOVE-IT-X", 0, b"evil", keys="k")
+    writer.finish()
+    # No broker stores such a name; a record's checksum covers its body only.
+    (segment,) = (tmp_path / "store" / "commitlog").iterdir()
+    segment.write_bytes(segment.read_bytes().replace(b"ABOVE-IT-X", b"../../../x"))
+    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "out")}
+    with pytest.raises(PipelineError, match="cannot be a folder"):
+        compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
+    assert victim.read_text() == "precious"
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(tmp_path / "out")} == before

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindmq.pipeline.compact import writer
-from rewindmq.pipeline.compact.layout import Cursor, FileShape
+from rewindmq.pipeline.compact.layout import Cursor, FileShape, Stream
 from rewindmq.pipeline.compact.numbering import check_numbers
 from rewindmq.pipeline.compact.survivors import QueueTotals
 from rewindmq.pipeline.compact.topics import Kind, choose_topics
@@ -128,3 +128,14 @@ def test_configuration_of_a_compaction_store() -> None:
     assert table == {"A": {"perm": 4, "attributes": {"x": "y"}}}
     offsets = {"offsetTable": {"A@G": {"0": 1}, "%RETRY%G@G": {"0": 7}}, "dataVersion": {"counter": 2}}
     assert offsets_of(offsets, ["A"]) == {"offsetTable": {"A@G": {"0": 1}}, "dataVersion": {"counter": 2}}
+
+
+@pytest.mark.parametrize("topic", ["../../../x", "..", "a/b", "/etc", "a\0b", "", "x" * 256])
+def test_a_queue_that_would_lie_outside_the_output_is_refused(topic: str) -> None:
+    for path in (writer.log_path, writer.cq_path):
+        with pytest.raises(PipelineError, match="cannot be a folder"):
+            path("/out", Stream(topic, 0), 0)
+
+
+def test_the_place_of_a_queue_is_below_the_output() -> None:
+    assert writer.log_path("/out", Stream("%RETRY%G", 3), 0).startswith("/out/compaction/")

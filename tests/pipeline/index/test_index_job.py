@@ -362,7 +362,7 @@ def test_wrong_inputs_and_outputs_are_refused_in_one_line(
         build_index(spark, store, out)
     empty = tmp_path / "empty"
     (empty / "commitlog").mkdir(parents=True)
-    with pytest.raises(PipelineError, match="holds no messages"):
+    with pytest.raises(PipelineError, match="has no messages"):
         build_index(spark, empty, tmp_path / "out2")
     assert files_below(out, ".") == before
     assert not os.path.lexists(tmp_path / "out2")

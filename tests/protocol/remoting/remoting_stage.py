@@ -26,9 +26,9 @@ class RawPeer:
         self._decoder = FrameDecoder()
         self._received: list[RemotingCommand] = []
 
-    def send(self, *commands: RemotingCommand, wire: SerializeType = SerializeType.MSGPACK) -> None:
+    def send(self, *commands: RemotingCommand, serialize_type: SerializeType = SerializeType.MSGPACK) -> None:
         """All commands in one write."""
-        self.writer.write(b"".join(encode_frame(command, wire) for command in commands))
+        self.writer.write(b"".join(encode_frame(command, serialize_type) for command in commands))
 
     async def receive(self) -> RemotingCommand:
         """The next command. EOFError at the end of the stream."""
@@ -73,12 +73,14 @@ class Stage:
     def client(
         self,
         *,
-        wire: SerializeType | None = None,
+        serialize_type: SerializeType | None = None,
         greeting: Callable[[], RemotingCommand] | None = None,
         on_close: OnClose | None = None,
         handlers: Mapping[int, Handler] | None = None,
     ) -> RemotingClient:
-        client = RemotingClient(self.runtime, handlers or {}, wire=wire, greeting=greeting, on_close=on_close)
+        client = RemotingClient(
+            self.runtime, handlers or {}, serialize_type=serialize_type, greeting=greeting, on_close=on_close
+        )
         self._exits.push_async_callback(client.close)
         return client
 

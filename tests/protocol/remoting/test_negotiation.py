@@ -65,7 +65,7 @@ async def test_oneway_requests_wait_until_a_greeting_has_found_out(stage: Stage)
 async def test_nobody_is_greeted_in_a_fixed_codec(stage: Stage) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
-    client = stage.client(wire=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
+    client = stage.client(serialize_type=SerializeType.ROCKETMQ, greeting=lambda: RemotingCommand(GREETING))
     await client.invoke_oneway(address, RemotingCommand(ECHO))
     await client.invoke(address, RemotingCommand(ECHO))
     assert java.understood == [ECHO, ECHO]
@@ -144,18 +144,18 @@ async def test_without_a_greeting_a_oneway_request_is_enough_to_find_out(stage: 
     assert java.heard == [SerializeType.MSGPACK, SerializeType.JSON]
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
-async def test_a_fixed_codec_is_kept(stage: Stage, wire: SerializeType) -> None:
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
+async def test_a_fixed_codec_is_kept(stage: Stage, serialize_type: SerializeType) -> None:
     java = JavaPeer()
     address = await stage.raw_server(java.talk)
-    client = stage.client(wire=wire)
+    client = stage.client(serialize_type=serialize_type)
     for _ in range(2):
-        if wire is SerializeType.MSGPACK:
+        if serialize_type is SerializeType.MSGPACK:
             with pytest.raises(ConnectionLostError):
                 await client.invoke(address, RemotingCommand(ECHO))
         else:
             await client.invoke(address, RemotingCommand(ECHO))
-    assert java.heard == [wire, wire]
+    assert java.heard == [serialize_type, serialize_type]
 
 
 async def test_a_peer_that_answered_once_is_not_resent_to(stage: Stage) -> None:

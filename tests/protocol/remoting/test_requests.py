@@ -89,19 +89,19 @@ async def test_a_suspended_request_holds_nothing_back_and_answers_come_in_any_or
     assert [(a.opaque, a.body) for a in rest] == [(2, b"second"), (1, b"first"), (4, b"released")]
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
-    stage: Stage, wire: SerializeType
+    stage: Stage, serialize_type: SerializeType
 ) -> None:
     peer = await stage.raw(await stage.server({}))
-    peer.send(RemotingCommand(9999, opaque=-7), wire=wire)
+    peer.send(RemotingCommand(9999, opaque=-7), serialize_type=serialize_type)
     answer = await peer.receive()
     assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert answer.remark == " request type 9999 not supported"
-    assert (answer.opaque, answer.flag, answer.serialize_type) == (-7, 1, wire)
+    assert (answer.opaque, answer.flag, answer.serialize_type) == (-7, 1, serialize_type)
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
@@ -112,12 +112,16 @@ async def test_unknown_code_is_answered_3_in_the_codec_of_the_request(
     ],
 )
 async def test_a_handler_that_fails_is_answered_with_code_and_remark(
-    stage: Stage, wire: SerializeType, code: int, expected: tuple[int, str]
+    stage: Stage, serialize_type: SerializeType, code: int, expected: tuple[int, str]
 ) -> None:
     peer = await stage.raw(await stage.server(HANDLERS))
-    peer.send(RemotingCommand(code, opaque=5), RemotingCommand(LATER, opaque=6, body=b"ok"), wire=wire)
+    peer.send(
+        RemotingCommand(code, opaque=5),
+        RemotingCommand(LATER, opaque=6, body=b"ok"),
+        serialize_type=serialize_type,
+    )
     answers = {answer.opaque: answer for answer in [await peer.receive(), await peer.receive()]}
-    assert (answers[5].code, answers[5].remark, answers[5].serialize_type) == (*expected, wire)
+    assert (answers[5].code, answers[5].remark, answers[5].serialize_type) == (*expected, serialize_type)
     assert answers[6].body == b"ok"
 
 
@@ -159,7 +163,9 @@ async def test_strict_json_is_for_those_who_announce_it(
     route = TopicRouteData(broker_datas=[broker], queue_datas=[])
     server = await stage.server({105: lambda connection, request: RemotingCommand(0, body=route)})
     peer = await stage.raw(server)
-    peer.send(RemotingCommand(105, opaque=1, version=version, ext_fields=ext), wire=SerializeType.JSON)
+    peer.send(
+        RemotingCommand(105, opaque=1, version=version, ext_fields=ext), serialize_type=SerializeType.JSON
+    )
     body = (await peer.receive()).body
     assert isinstance(body, bytes)
     assert b'"brokerAddrs":' + broker_ids in body
@@ -189,9 +195,9 @@ async def test_requests_beyond_the_limit_in_progress_are_answered_busy(stage: St
     assert (await peer.receive()).code == ResponseCode.SUCCESS
 
 
-@pytest.mark.parametrize("wire", list(SerializeType))
+@pytest.mark.parametrize("serialize_type", list(SerializeType))
 async def test_a_server_calls_its_client_in_the_codec_of_the_latest_heartbeat(
-    stage: Stage, wire: SerializeType
+    stage: Stage, serialize_type: SerializeType
 ) -> None:
     connections: list[Connection] = []
 
@@ -207,11 +213,14 @@ async def test_a_server_calls_its_client_in_the_codec_of_the_latest_heartbeat(
         return RemotingCommand(0, body=b"noted")
 
     server = await stage.server({34: heartbeat})
-    client = stage.client(handlers={40: notified, 307: notified}, wire=wire)
+    client = stage.client(handlers={40: notified, 307: notified}, serialize_type=serialize_type)
     await client.invoke(f"{server.host}:{server.port}", RemotingCommand(34))
     connections[0].send_oneway(RemotingCommand(40))
     answer = await connections[0].invoke(RemotingCommand(307), 3.0)
     assert answer.body == b"noted"
-    assert [(r.code, r.is_oneway, r.serialize_type) for r in seen] == [(40, True, wire), (307, False, wire)]
+    assert [(r.code, r.is_oneway, r.serialize_type) for r in seen] == [
+        (40, True, serialize_type),
+        (307, False, serialize_type),
+    ]
     # ali-ons takes opaque 0 for "unset" (docs/spec/protocol.md T12).
     assert all(request.opaque >= 1 for request in seen)

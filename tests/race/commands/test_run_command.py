@@ -106,7 +106,7 @@ def test_a_run_says_what_came_of_it_and_whether_that_is_documented(
     code, out, err = race(capsys, "run", "r1")
     assert (code, err) == (0, "")
     first, *rest, last = out.splitlines()
-    assert first == "R1: a pull in flight at the reset is answered after the wait"
+    assert first == "R1: the broker answers a pull in flight only after the wait"
     assert re.fullmatch(r"R1, v49, classic, simulated: L1, as documented, \d+\.\d\d s", last)
     assert any("10 was stored (by a" in line for line in rest)
     assert max(map(len, rest)) <= 120
@@ -187,7 +187,7 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
             ["R1", "--remedy", "F1", "--held", "--client-command", "true {namesrv} {topic} {group}"],
             "--remedy changes our own clients, and --client-command names another one",
         ),
-        (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; --held has no chance to repeat"),
+        (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; a run with --held has no seed"),
         (
             ["R1", "--report", "/no/such/folder/x.html"],
             "cannot write /no/such/folder/x.html: there is no dir",
@@ -220,7 +220,7 @@ def test_a_run_as_json_and_as_a_page(capsys: pytest.CaptureFixture[str], tmp_pat
     assert (result["id"], result["documented"], result["asDocumented"]) == ("R1", ["L1"], 2)
     assert [run["number"] for run in result["runs"]] == [5, 6]
     assert result["runs"][0]["violations"][0]["law"] == "stored"
-    assert "R1: a pull in flight" in page.read_text()
+    assert "R1: the broker answers a pull in flight" in page.read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["r1.html"]
 
 
@@ -236,7 +236,7 @@ def test_a_terminal_without_lines_and_dots_gets_the_rest() -> None:
         timeout=WAIT_SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("a pull in flight at the reset is answered after the wait") == 2
+    assert done.stdout.count("the broker answers a pull in flight only after the wait") == 2
 
 
 def test_many_seeds_go_to_processes_of_their_own_and_come_back_in_order() -> None:

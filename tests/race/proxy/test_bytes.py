@@ -69,7 +69,7 @@ async def test_the_largest_frame_passes_in_both_directions() -> None:
     async with AsyncExitStack() as exits:
         venue = Venue(None, exits)
         proxy = await venue.proxy(await venue.server(Offsets().handlers()))
-        client = venue.client(wire=SerializeType.JSON)
+        client = venue.client(serialize_type=SerializeType.JSON)
         body = bytes(MAX_FRAME_BYTES - 400)
         command = commit(1)
         command.body = body

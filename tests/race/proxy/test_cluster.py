@@ -76,12 +76,12 @@ class Cluster:
         for _ in range(count):
             await self._producer.send(Message("T", b"x"))
 
-    async def consume(self, wire: SerializeType | None = None) -> PushConsumer:
+    async def consume(self, serialize_type: SerializeType | None = None) -> PushConsumer:
         consumer = PushConsumer(
             "G",
             self.proxy.address,
             runtime=self.venue.place()[0],
-            wire=wire,
+            serialize_type=serialize_type,
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )
         consumer.subscribe("T")
@@ -93,13 +93,13 @@ class Cluster:
         return dict(self.broker.context.offsets.offsets_of("G", "T"))
 
 
-@pytest.mark.parametrize("wire", CODECS)
-def test_a_whole_cluster_behind_a_proxy(play: Play, tmp_path: Path, wire: SerializeType) -> None:
+@pytest.mark.parametrize("serialize_type", CODECS)
+def test_a_whole_cluster_behind_a_proxy(play: Play, tmp_path: Path, serialize_type: SerializeType) -> None:
     async def scene(venue: Venue) -> None:
         cluster = Cluster(venue, tmp_path)
         await cluster.open()
         hold = cluster.proxy.hold(FramePattern(PULL, Form.RESPONSE, 0, {"topic": "T", "queueId": 0}))
-        consumer = await cluster.consume(wire)
+        consumer = await cluster.consume(serialize_type)
         await hold.wait(1)
         assert cluster.inbox.offsets == []
         (held,) = hold.kept

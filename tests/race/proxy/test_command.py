@@ -60,7 +60,7 @@ async def test_by_hand_a_frame_is_held_listed_and_released() -> None:
 
         ready = await said()
         assert (ready["ready"], ready["pid"]) == ("proxy", process.pid)
-        client = venue.client(wire=SerializeType.JSON)
+        client = venue.client(serialize_type=SerializeType.JSON)
         call = client.invoke(ready["address"], commit(7), PATIENCE)
         held = await said()
         assert (held["kind"], held["details"]["fields"]["commitOffset"]) == ("frame.held", 7)

@@ -17,11 +17,13 @@ from rewindmq.race.proxy.pattern import Form, FramePattern
 from tests.race.proxy.venue import CODECS, COMMIT, NOTICE, Offsets, Play, Venue, commit
 
 
-@pytest.mark.parametrize("wire", [*CODECS, None])
-def test_answers_reach_who_asked_and_every_frame_is_recorded(play: Play, wire: SerializeType | None) -> None:
+@pytest.mark.parametrize("serialize_type", [*CODECS, None])
+def test_answers_reach_who_asked_and_every_frame_is_recorded(
+    play: Play, serialize_type: SerializeType | None
+) -> None:
     async def scene(venue: Venue) -> None:
         proxy = await venue.proxy(await venue.server(Offsets().handlers()))
-        client = venue.client(wire=wire)
+        client = venue.client(serialize_type=serialize_type)
         for offset in range(3):
             response = await client.invoke(proxy.address, commit(offset))
             assert response.code == ResponseCode.SUCCESS
@@ -197,7 +199,7 @@ def test_a_server_that_is_not_there_is_named(play: Play) -> None:
         address = f"{listener.host}:{listener.port}"
         proxy = await venue.proxy(address)
         listener.close()
-        client = venue.client(wire=SerializeType.JSON)
+        client = venue.client(serialize_type=SerializeType.JSON)
         with pytest.raises(ConnectionLostError):
             await client.invoke(proxy.address, commit(1))
         text = f"no namesrv at {address}: Connection refused"
@@ -240,7 +242,7 @@ def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
         offsets = Offsets()
         proxy = await venue.proxy(await venue.server(offsets.handlers()))
         hold = proxy.hold(FramePattern(COMMIT, Form.RESPONSE))
-        client = venue.client(wire=SerializeType.MSGPACK)
+        client = venue.client(serialize_type=SerializeType.MSGPACK)
         call = client.invoke(proxy.address, commit(1))
         await hold.wait()
         for connection in client.connections:
@@ -269,7 +271,7 @@ def test_a_server_that_goes_takes_held_requests_along(play: Play) -> None:
         await server.start(host, 0)
         proxy = await venue.proxy(f"{server.host}:{server.port}")
         hold = proxy.hold(FramePattern(COMMIT, count=None))
-        client = venue.client(wire=SerializeType.MSGPACK)
+        client = venue.client(serialize_type=SerializeType.MSGPACK)
         call = client.invoke(proxy.address, commit(1))
         await hold.wait()
         await server.close()
@@ -287,7 +289,7 @@ def test_a_server_that_goes_takes_held_requests_along(play: Play) -> None:
 def test_a_proxy_that_closes_ends_both_sides(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         proxy = await venue.proxy(await venue.server(Offsets().handlers()))
-        client = venue.client(wire=SerializeType.MSGPACK)
+        client = venue.client(serialize_type=SerializeType.MSGPACK)
         hold = proxy.hold(FramePattern(COMMIT))
         call = client.invoke(proxy.address, commit(1))
         await hold.wait()

@@ -31,8 +31,8 @@ def test_a_refusal_answers_the_same_request_in_the_same_codec(codec: SerializeTy
 def test_the_member_gets_the_refusal_and_the_history_says_so() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
-        hold = stage.hold(FramePattern(QUERY, Form.RESPONSE), member="A")
-        await stage.member("A")
+        hold = stage.hold(FramePattern(QUERY, Form.RESPONSE), consumer="A")
+        await stage.consumer("A")
         await hold.wait()
         hold.refuse(ResponseCode.SYSTEM_BUSY, "busy")
         await stage.sleep(1)
@@ -45,8 +45,8 @@ def test_the_member_gets_the_refusal_and_the_history_says_so() -> None:
 def test_a_request_cannot_be_refused() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
-        hold = stage.hold(FramePattern(QUERY, Form.REQUEST), member="A")
-        await stage.member("A")
+        hold = stage.hold(FramePattern(QUERY, Form.REQUEST), consumer="A")
+        await stage.consumer("A")
         await hold.wait()
         with pytest.raises(RaceError, match="only answers can be turned into refusals"):
             hold.refuse(ResponseCode.SYSTEM_BUSY, "busy")

@@ -20,10 +20,10 @@ ROUTE = TopicRouteData(
 FRONTS = {"127.0.0.1:1": "127.0.0.1:50001", "127.0.0.1:2": "10.9.9.9:2"}
 
 
-def answer(body: bytes, wire: SerializeType) -> RemotingCommand:
+def answer(body: bytes, serialize_type: SerializeType) -> RemotingCommand:
     """As received."""
     command = RemotingCommand(ResponseCode.SUCCESS, body=body, opaque=7, flag=FLAG_RESPONSE, remark="r")
-    return FrameDecoder().feed(encode_frame(command, wire))[0]
+    return FrameDecoder().feed(encode_frame(command, serialize_type))[0]
 
 
 def body_of(command: RemotingCommand) -> bytes:
@@ -33,23 +33,23 @@ def body_of(command: RemotingCommand) -> bytes:
 
 
 @pytest.mark.parametrize("standard", [False, True])
-@pytest.mark.parametrize("wire", CODECS)
+@pytest.mark.parametrize("serialize_type", CODECS)
 def test_broker_addresses_in_a_route_are_replaced_and_nothing_else(
-    wire: SerializeType, standard: bool
+    serialize_type: SerializeType, standard: bool
 ) -> None:
-    body = encode_body(ROUTE, wire, standard)
-    received = answer(body, wire)
+    body = encode_body(ROUTE, serialize_type, standard)
+    received = answer(body, serialize_type)
     assert broker_addresses(RequestCode.GET_ROUTEINFO_BY_TOPIC, received) == {
         "127.0.0.1:1": "127.0.0.1:1",
         "127.0.0.1:2": "127.0.0.1:1-1",
     }
     (changed,) = FrameDecoder().feed(with_addresses(received, FRONTS))
     assert (changed.opaque, changed.flag, changed.remark) == (7, FLAG_RESPONSE, "r")
-    assert changed.serialize_type is wire
+    assert changed.serialize_type is serialize_type
     route = decode_body(changed, TopicRouteData)
     assert route.queue_datas == ROUTE.queue_datas
     assert route.broker_datas == [BrokerData("c", "127.0.0.1:1", dict(enumerate(FRONTS.values())))]
-    if wire is not SerializeType.MSGPACK:
+    if serialize_type is not SerializeType.MSGPACK:
         bare = b'{0:"127.0.0.1:50001"' in body_of(changed)
         assert bare is not standard
 

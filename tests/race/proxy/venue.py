@@ -95,7 +95,7 @@ class Venue:
 
         When it is answered, the proxy has seen what happened to other connections before it.
         """
-        await self.client(wire=SerializeType.JSON).invoke(proxy.address, commit(offset), PATIENCE)
+        await self.client(serialize_type=SerializeType.JSON).invoke(proxy.address, commit(offset), PATIENCE)
 
     def frames(self, kind: Lab, code: RequestCode, **wanted: Any) -> list[dict[str, Any]]:
         return [dict(event.details) for event in self.history.of(kind, code=int(code), **wanted)]

@@ -204,7 +204,7 @@ LABEL = re.compile(r'<text class="label (\w+)" x="([-\d.]+)" y="([-\d.]+)">([^<]
 
 
 def busy(events: int) -> Run:
-    """Many members, messages and commits in a short time."""
+    """Many consumers, messages and commits in a short time."""
 
     def add(at: float, process: str, kind: Any, **details: Any) -> None:
         story.append(Event(at, process, kind, {"topic": "T", "group": "G", **details}))

@@ -120,7 +120,7 @@ def test_the_peers_of_a_killed_host_are_reset_and_can_come_back() -> None:
 
     async def main() -> None:
         await world.spawn("server", serve(world, "server", log))
-        client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
+        client = RemotingClient(world.runtime("client"), serialize_type=SerializeType.JSON)
         asking = client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)
         await world.sleep(2)
         assert log == ["server asked"]
@@ -145,7 +145,7 @@ def test_the_server_of_a_killed_client_hears_of_it_once() -> None:
     log: list[str] = []
 
     async def ask() -> None:
-        client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
+        client = RemotingClient(world.runtime("client"), serialize_type=SerializeType.JSON)
         await client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)
         log.append("client has it")
 
@@ -166,7 +166,7 @@ def test_severed_ends_both_see_a_reset_and_may_connect_again() -> None:
 
     async def main() -> None:
         await world.spawn("server", serve(world, "server", log))
-        client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
+        client = RemotingClient(world.runtime("client"), serialize_type=SerializeType.JSON)
         asking = client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)
         await world.sleep(2)
         world.sever("client", "server")
@@ -210,7 +210,7 @@ def test_a_killed_broker_finds_what_it_had_written(seconds: float, offset: int) 
 
     async def main() -> None:
         await world.spawn("broker", broker(world).start())
-        client = RemotingClient(world.runtime("client"), wire=SerializeType.JSON)
+        client = RemotingClient(world.runtime("client"), serialize_type=SerializeType.JSON)
         address = f"broker:{PORT}"
         await client.invoke(address, commit(3))
         await world.sleep(20)

@@ -30,9 +30,9 @@ def test_E05_a_held_answer_that_arrives_after_the_wait_loses_the_reset(player: P
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(10)
-        answer = stage.hold(held_answer(10), member="A")
+        answer = stage.hold(held_answer(10), consumer="A")
         # So long that nothing but the held answer can bring offset 10 back.
-        await stage.member("A", listener=ListenerPlan(again=2000.0), options=FROM_FIRST)
+        await stage.consumer("A", listener=ListenerPlan(again=2000.0), options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=10, topic=TOPIC)
         await stage.reset(0)
         await answer.wait()
@@ -63,7 +63,7 @@ def test_a_reset_goes_to_the_very_message_it_names(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open(queues=2)
         await stage.send(6, queue=1)
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=6, queue_id=1, topic=TOPIC)
         await stage.until(Point.COMMIT_RECEIVED, queue_id=0, topic=TOPIC)
         for offset in (4, 6, 0):
@@ -97,10 +97,12 @@ def test_a_blocked_listener_returns_when_it_is_released_and_blocks_once(player: 
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(3)
-        member = await stage.member("A", listener=ListenerPlan(blocked=frozenset({1})), options=FROM_FIRST)
+        consumer = await stage.consumer(
+            "A", listener=ListenerPlan(blocked=frozenset({1})), options=FROM_FIRST
+        )
         await stage.until(Point.LISTENER_RETURNED, offset=2)
         assert not stage.history.of(Point.LISTENER_RETURNED, offset=1)
-        await member.release(1)
+        await consumer.release(1)
         await stage.until(Point.LISTENER_RETURNED, offset=1)
         await stage.until(Point.COMMIT_RECEIVED, offset=3, topic=TOPIC)
         await stage.reset(0)
@@ -114,10 +116,10 @@ def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Play
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
-        stall = stage.hold_stall(Point.RESULT_ACCEPTED, member="A", offset=1)
+        stall = stage.hold_stall(Point.RESULT_ACCEPTED, consumer="A", offset=1)
         # The answer that there is nothing new at 1 would bring the offset there, too.
-        answer = stage.hold(pull(1, form=Form.RESPONSE), member="A")
-        await stage.member("A", options=FROM_FIRST)
+        answer = stage.hold(pull(1, form=Form.RESPONSE), consumer="A")
+        await stage.consumer("A", options=FROM_FIRST)
         await stall.wait()
         await stage.sleep(12.0)
         assert not stage.history.of(Point.OFFSET_UPDATED, offset=1, topic=TOPIC)
@@ -125,7 +127,7 @@ def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Play
         stall.release()
         await stage.until(Point.OFFSET_UPDATED, offset=1, topic=TOPIC)
         answer.release()
-        later = stage.hold_stall(Point.RESULT_ACCEPTED, member="A", offset=2)
+        later = stage.hold_stall(Point.RESULT_ACCEPTED, consumer="A", offset=2)
         await stage.send(1)
         await later.wait()
         with pytest.raises(RaceError, match=r"client\.result_accepted can be released, not dropped"):
@@ -136,16 +138,16 @@ def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Play
 
 def test_a_killed_member_is_silent_and_another_of_its_name_takes_over(player: Player) -> None:
     async def play(stage: Stage) -> None:
-        await stage.open(members=2)
+        await stage.open(consumers=2)
         await stage.send(2)
         # What it has not finished, no commit of its own brings, however late the kill comes.
         plan = ListenerPlan(blocked=frozenset({1}))
-        first = await stage.member("A", listener=plan, options=FROM_FIRST)
+        first = await stage.consumer("A", listener=plan, options=FROM_FIRST)
         await stage.until(Point.LISTENER_CALLED, offset=1)
         await first.kill()
         await stage.sleep(1.0)
         assert not stage.history.of(Point.COMMIT_RECEIVED, topic=TOPIC, offset=2)
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.LISTENER_RETURNED, offset=1)
 
     history = player(play)
@@ -167,9 +169,9 @@ def test_a_member_that_stops_commits_and_leaves(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(2)
-        member = await stage.member("A", options=FROM_FIRST)
+        consumer = await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.LISTENER_RETURNED, offset=1)
-        await member.stop()
+        await consumer.stop()
         # The last commit is oneway.
         await stage.until(Point.COMMIT_RECEIVED, topic=TOPIC, offset=2)
         assert await stage.stored() == 2
@@ -182,17 +184,17 @@ def test_a_suspended_member_pulls_nothing(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
-        answer = stage.hold(pull(0, form=Form.RESPONSE), member="A")
-        member = await stage.member("A", options=FROM_FIRST)
+        answer = stage.hold(pull(0, form=Form.RESPONSE), consumer="A")
+        consumer = await stage.consumer("A", options=FROM_FIRST)
         await answer.wait()
-        await member.suspend()
+        await consumer.suspend()
         # Its outstanding pull brings the first message.
         answer.release()
         await stage.until(Point.LISTENER_RETURNED, offset=0)
         await stage.send(1)
         await stage.sleep(5.0)
         assert not stage.history.of(Point.LISTENER_CALLED, offset=1)
-        await member.resume()
+        await consumer.resume()
         await stage.until(Point.LISTENER_CALLED, offset=1)
 
     player(play)
@@ -205,7 +207,7 @@ def test_a_killed_broker_comes_back_at_its_address_with_its_messages(player: Pla
         await stage.kill_broker()
         await stage.sleep(1.0)
         await stage.start_broker()
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.LISTENER_RETURNED, offset=2)
 
     history = player(play)
@@ -219,7 +221,7 @@ def test_every_client_profile_can_be_cast(profile: Profile) -> None:
         await stage.open(brokers=2)
         await stage.send(1, broker="broker-b", tag="x")
         await stage.send(1, broker="broker-b", tag="y")
-        await stage.member("A", tags="y", options=FROM_FIRST)
+        await stage.consumer("A", tags="y", options=FROM_FIRST)
         await stage.until(Point.LISTENER_RETURNED, broker_name="broker-b", offset=1)
 
     history = simulate(play, profile=profile)
@@ -247,7 +249,7 @@ def test_a_wait_in_vain_says_what_did_not_happen() -> None:
 def test_bad_options_of_a_member_are_one_line(player: Player, options: dict[str, object], text: str) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
-        await stage.member("A", options=options)
+        await stage.consumer("A", options=options)
 
     with pytest.raises(RewindMQError, match=text):
         player(play)

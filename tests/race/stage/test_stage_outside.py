@@ -65,7 +65,7 @@ def test_a_race_is_played_at_a_cluster_that_is_there() -> None:
         assert not [event for event in outcome.history if str(event.kind).startswith("broker.")]
         (again,) = play_many(plan, range(1), 1, lambda outcome: None)
         assert again.error is not None
-        assert "has a topic RaceTopic already; a race needs a cluster that has seen none" in again.error
+        assert "already has the topic RaceTopic; a race needs a cluster without one" in again.error
         assert cluster.brokers["broker-a"].is_running
 
 
@@ -86,7 +86,7 @@ def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() ->
         plan = Plan("R1", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
         (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
         assert outcome.error is not None
-        assert "has a topic %RETRY%RaceGroup already" in outcome.error
+        assert "already has the topic %RETRY%RaceGroup" in outcome.error
 
 
 @pytest.mark.long
@@ -100,20 +100,20 @@ def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() 
 @pytest.mark.long
 @pytest.mark.realtime
 def test_what_frames_do_not_show_is_said() -> None:
-    """That a queue is given up for another member, nothing on the wire tells."""
+    """That a queue is given up for another consumer, nothing on the wire tells."""
     outside = Outside(client_command=CONSUME)
     plan = Plan("UNASSIGNED", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
     assert outcome.error is not None
     assert "client.queue_dropped" in outcome.error
-    assert outcome.error.endswith("; of a client that is not ours only its frames are known")
+    assert outcome.error.endswith("; of this client the laboratory sees only frames")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["--client-command", CONSUME], "others' programs do not run under virtual time"),
-        (["--held", "--client-command", "x {namesrv}"], "--client-command needs {topic}, {group} where"),
+        (["--held", "--client-command", "x {namesrv}"], "--client-command lacks {topic}, {group}"),
         (["--held", "--client-command", "'"], "--client-command: No closing quotation"),
         (["--held", "--namesrv", "nowhere"], "--namesrv: "),
         (["--held", "--namesrv", "127.0.0.1:1", "--repeat", "2"], "--repeat needs a new cluster each time"),
@@ -156,7 +156,7 @@ def test_a_command_is_split_as_a_shell_would() -> None:
     assert check_command("java -jar 'my client.jar' {namesrv} {topic}@{group}") == [
         *("java", "-jar", "my client.jar", "{namesrv}", "{topic}@{group}")
     ]
-    with pytest.raises(RaceError, match=r"needs \{namesrv\} where"):
+    with pytest.raises(RaceError, match=r"lacks \{namesrv\}"):
         check_command("x {topic} {group}")
 
 

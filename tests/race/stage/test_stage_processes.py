@@ -57,9 +57,9 @@ def test_nothing_is_left_of_a_play(ending: str, tmp_path: Path) -> None:
     seen: set[int] = set()
 
     async def play(stage: Stage) -> None:
-        await stage.open(members=2)
+        await stage.open(consumers=2)
         await stage.send(1)
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.LISTENER_RETURNED)
         seen.update(own_children() - before)
         if ending == "error":
@@ -83,12 +83,12 @@ def test_nothing_is_left_of_a_play(ending: str, tmp_path: Path) -> None:
 
 def test_in_real_time_only_a_member_with_a_hold_gets_a_proxy() -> None:
     async def play(stage: Stage) -> None:
-        await stage.open(members=2)
-        await stage.member("A")
-        with pytest.raises(RaceError, match="member A runs without a proxy: ask for the hold before"):
-            stage.hold(held_answer(0), member="A")
-        hold = stage.hold(FramePattern(RequestCode.HEART_BEAT), member="B")
-        b = asyncio.ensure_future(stage.member("B", options=FROM_FIRST))
+        await stage.open(consumers=2)
+        await stage.consumer("A")
+        with pytest.raises(RaceError, match="consumer A runs without a proxy: set the hold before"):
+            stage.hold(held_answer(0), consumer="A")
+        hold = stage.hold(FramePattern(RequestCode.HEART_BEAT), consumer="B")
+        b = asyncio.ensure_future(stage.consumer("B", options=FROM_FIRST))
         await hold.wait()
         hold.release()
         await b
@@ -103,7 +103,7 @@ def test_all_clocks_agree() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=1, topic=TOPIC)
         assert await stage.stored() == 1
 
@@ -122,11 +122,11 @@ def test_a_consumer_that_dies_is_noticed() -> None:
 
     async def play(stage: Stage) -> None:
         await stage.open()
-        member = await stage.member("A")
+        consumer = await stage.consumer("A")
         (worker,) = [pid for pid in own_children() - before if b"stage.worker" in _command_of(pid)]
         os.kill(worker, signal.SIGKILL)
         with pytest.raises(RaceError, match="a consumer's process has ended"):
-            await member.suspend()
+            await consumer.suspend()
 
     act(play)
 
@@ -185,7 +185,7 @@ def test_events_that_cannot_be_written_are_one_line() -> None:
 
 def test_a_cluster_that_cannot_start_is_one_line() -> None:
     async def play(stage: Stage) -> None:
-        await stage.open(members=0, broker_config={"flushDiskType": "SOMETIMES"})
+        await stage.open(consumers=0, broker_config={"flushDiskType": "SOMETIMES"})
 
     with pytest.raises(RewindMQError, match=r"broker-a did not start .*flushDiskType = 'SOMETIMES'"):
         act(play)

@@ -23,16 +23,16 @@ FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 async def lose_a_reset(stage: Stage) -> None:
     await stage.open(brokers=2)
     await stage.send(5)
-    answer = stage.hold(held_answer(5), member="A")
-    member = await stage.member("A", listener=ListenerPlan(again=4.0), options=FROM_FIRST)
+    answer = stage.hold(held_answer(5), consumer="A")
+    consumer = await stage.consumer("A", listener=ListenerPlan(again=4.0), options=FROM_FIRST)
     await stage.until(Point.COMMIT_RECEIVED, offset=5, topic=TOPIC)
     await stage.reset(0)
     await stage.until(Point.RESUMED)
     answer.release()
     await stage.sleep(6.0)
-    await member.kill()
+    await consumer.kill()
     await stage.kill_broker("broker-b")
-    await stage.member("B", options=FROM_FIRST)
+    await stage.consumer("B", options=FROM_FIRST)
     await stage.sleep(30.0)
 
 
@@ -58,7 +58,7 @@ def test_a_listener_plan_slows_single_messages_and_those_seen_before() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(2)
-        await stage.member("A", listener=plan, options=FROM_FIRST)
+        await stage.consumer("A", listener=plan, options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=2, topic=TOPIC)
         await stage.reset(0)
         await stage.until(Point.LISTENER_RETURNED, offset=1, count=2)
@@ -79,7 +79,7 @@ def test_a_run_settles_when_nothing_moves_any_more(again: float, end: float) -> 
         nonlocal moved
         await stage.open()
         await stage.send(2)
-        await stage.member("A", listener=ListenerPlan(slow={1: again}), options=FROM_FIRST)
+        await stage.consumer("A", listener=ListenerPlan(slow={1: again}), options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=1 if again else 2, topic=TOPIC)
         moved = stage.now
         await settle(stage)
@@ -93,7 +93,7 @@ def test_a_run_that_never_rests_is_given_up_after_a_while() -> None:
         await stage.open()
         await stage.send(200)
         options = {**FROM_FIRST, "consume_thread_max": 1}
-        await stage.member("A", listener=ListenerPlan(seconds=5.0), options=options)
+        await stage.consumer("A", listener=ListenerPlan(seconds=5.0), options=options)
         began = stage.now
         await settle(stage)
         assert MAX_SECONDS <= stage.now - began <= MAX_SECONDS + 5.0
@@ -113,7 +113,7 @@ def test_a_reset_that_is_not_waited_for_is_on_its_way() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=1, topic=TOPIC)
         await stage.reset(0, wait=False)
         assert stage.history[-1].kind is Point.RESET_SENT
@@ -126,7 +126,7 @@ def test_a_play_that_breaks_off_leaves_no_task_behind() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
-        await stage.member("A", options=FROM_FIRST)
+        await stage.consumer("A", options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=1, topic=TOPIC)
         await stage.reset(0, wait=False)
         raise RaceError("broken off")

@@ -26,8 +26,8 @@ _BESIDE: Final[dict[str, frozenset[Loss]]] = {
     "R5": frozenset({Loss.L0, Loss.L1}),
     "R4": frozenset({Loss.L0, Loss.L1, Loss.L2}),
 }
-# Members that are killed live in JVMs of their own; where the broker is, the cluster is its own.
-KILLS_MEMBERS: Final = frozenset({"R8-KILL", "BROADCAST"})
+# Consumers that are killed live in JVMs of their own; where the broker is, the cluster is its own.
+KILLS_CONSUMERS: Final = frozenset({"R8-KILL", "BROADCAST"})
 KILLS_BROKER: Final = frozenset({"R11", "S3"})
 
 

@@ -48,8 +48,8 @@ class JavaActor:
             await self._driver.do("stop", name=self._key)
 
 
-class JavaMember(JavaActor):
-    """A push consumer; implements ``Member``."""
+class JavaConsumer(JavaActor):
+    """A push consumer; implements ``Consumer``."""
 
     def __init__(self, name: str, key: str, driver: RaceDriver, journal: Journal) -> None:
         super().__init__(name, consumer_process(name), key, driver, journal)

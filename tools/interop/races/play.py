@@ -14,7 +14,7 @@ from rewindmq.race.checker import Verdict, judge
 from rewindmq.race.checker.verdict import NOTHING_TO_JUDGE
 from rewindmq.race.history import History
 from rewindmq.race.stage.settle import settle
-from tools.interop.races.cell import KILLS_BROKER, KILLS_MEMBERS, Cell
+from tools.interop.races.cell import KILLS_BROKER, KILLS_CONSUMERS, Cell
 from tools.interop.races.cluster import ClusterKind, RaceCluster
 from tools.interop.races.race_driver import RaceDriver, race_driver_jars
 from tools.interop.races.stage import JavaStage
@@ -142,7 +142,7 @@ async def _play_one(cell: Cell, company: _Company) -> Seen:
             cell.cluster.mode,
             await company.cluster(cell),
             lambda is_own: company.driver(cell.client, is_own=is_own),
-            has_own_jvms=cell.race in KILLS_MEMBERS,
+            has_own_jvms=cell.race in KILLS_CONSUMERS,
         )
         seen.raw = stage.history
         # Most of the time of the first is that of what the others use, too.

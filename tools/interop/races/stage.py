@@ -31,13 +31,13 @@ from rewindmq.race.stage.stage import (
     BROKER,
     GROUP,
     TOPIC,
+    Consumer,
     ListenerPlan,
-    Member,
     reader_process,
 )
 from tools.interop.races.chains import PULLS, STATUSES, with_chains
 from tools.interop.races.cluster import RaceCluster
-from tools.interop.races.members import JavaActor, JavaApplication, JavaMember, JavaReader
+from tools.interop.races.members import JavaActor, JavaApplication, JavaConsumer, JavaReader
 from tools.interop.races.names import NamedJournal, Names
 from tools.interop.races.race_driver import RaceDriver
 from tools.interop.raw import create_topic
@@ -61,7 +61,7 @@ class JavaStage(BaseStage):
     Args:
         race: names the topic and the group.
         drivers: where the consumers live.
-        has_own_jvms: each member is in a JVM of its own.
+        has_own_jvms: each consumer is in a JVM of its own.
     """
 
     is_held = True
@@ -121,7 +121,7 @@ class JavaStage(BaseStage):
         *,
         brokers: int = 1,
         queues: int = 1,
-        members: int = 1,
+        consumers: int = 1,
         broker_config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """See ``Stage``; the cluster is there already, as it is."""
@@ -131,30 +131,30 @@ class JavaStage(BaseStage):
         await asyncio.to_thread(create_topic, self._cluster.broker_address, self._names.topic, queues)
         await self._topic_known()
 
-    async def member(
+    async def consumer(
         self,
         name: str,
         *,
         listener: ListenerPlan = AT_ONCE,
         tags: str = "*",
         options: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Member:
+    ) -> Consumer:
         """See ``Stage``."""
         driver = await self._drivers(self._has_own_jvms)
-        member = JavaMember(name, self._key(name), driver, self._journal)
-        self.members[name] = member
+        consumer = JavaConsumer(name, self._key(name), driver, self._journal)
+        self.consumers[name] = consumer
         plan = {
             "seconds": listener.seconds,
             "slow": {str(offset): seconds for offset, seconds in listener.slow.items()},
             "blocked": sorted(listener.blocked),
             "again": listener.again,
         }
-        # Where the driver keeps a broadcasting member's offsets is a matter of the whole JVM.
+        # Where the driver keeps a broadcasting consumer's offsets is a matter of the whole JVM.
         plain = {key: value for key, value in options.items() if key != "offset_root"}
-        await self._start(member, driver, "push", listener=plan, tags=tags, options=plain)
+        await self._start(consumer, driver, "push", listener=plan, tags=tags, options=plain)
         if "offset_root" in options:
-            self._watching.append(asyncio.create_task(self._watch_files(member.process, driver)))
-        return member
+            self._watching.append(asyncio.create_task(self._watch_files(consumer.process, driver)))
+        return consumer
 
     async def reader(self, name: str) -> JavaReader:  # type: ignore[override]
         """See ``Stage``."""
@@ -206,11 +206,11 @@ class JavaStage(BaseStage):
         await self._cluster.start_broker()
         self._journal.note(name, Lab.PROCESS_STARTED)
 
-    def hold(self, pattern: FramePattern, *, member: str) -> Hold:
+    def hold(self, pattern: FramePattern, *, consumer: str) -> Hold:
         """See ``Stage``."""
-        return super().hold(self._names.wanted(pattern), member=member)
+        return super().hold(self._names.wanted(pattern), consumer=consumer)
 
-    def hold_stall(self, kind: Kind, *, member: str, **wanted: Any) -> Hold:
+    def hold_stall(self, kind: Kind, *, consumer: str, **wanted: Any) -> Hold:
         """RaceError: nothing stops an unmodified client between two of its steps."""
         raise RaceError("an unmodified client cannot be stopped between two steps, as this race needs")
 
@@ -276,7 +276,7 @@ class JavaStage(BaseStage):
             self._journal.note(BROKER, Point.OFFSETS_FLUSHED, inferred=True)
 
     async def _watch_files(self, process: str, driver: RaceDriver) -> None:
-        """Tell when a broadcasting member has written its progress down, until cancelled."""
+        """Tell when a broadcasting consumer has written its progress down, until cancelled."""
         before = [""]
         while True:
             texts = [path.read_text() for path in driver.offset_files]

@@ -58,11 +58,11 @@ async def _drive(options: dict[str, Any], offsets: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--wire", default="auto", choices=("auto", "JSON", "ROCKETMQ", "MSGPACK"))
-    wire = parser.parse_args().wire
+    parser.add_argument("--serialize-type", default="auto", choices=("auto", "JSON", "ROCKETMQ", "MSGPACK"))
+    serialize_type = parser.parse_args().serialize_type
     with tempfile.TemporaryDirectory(prefix="rewindmq-interop-") as offsets:
-        codec = None if wire == "auto" else SerializeType[wire]
-        options = {"wire": codec, "mq_client_api_timeout": _API_TIMEOUT_MS}
+        codec = None if serialize_type == "auto" else SerializeType[serialize_type]
+        options = {"serialize_type": codec, "mq_client_api_timeout": _API_TIMEOUT_MS}
         asyncio.run(_drive(options, Path(offsets)))
 
 

@@ -14,17 +14,17 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The steps of E.11, in order."""
-    await stage.open(members=2)
+    """Play the steps of E.11."""
+    await stage.open(consumers=2)
     a = await caught_up(stage, _OLD)
     await stage.reset(0)
     await wait_begun(stage)
-    # 4 s into the wait A is shut down. It commits OLD and clears its table; where that does not wait for the
-    # reset, the apply pass finds nothing.
+    # A shuts down 4 s into the wait. It commits OLD and clears its table. If the shutdown does not wait for
+    # the reset, the apply pass finds no queue.
     await stage.sleep(4)
     await a.stop()
-    # Whoever comes next begins where the group stands.
-    await stage.member("B")
+    # The next consumer starts at the stored offset.
+    await stage.consumer("B")
 
 
 SCENARIO: Final = Scenario(
@@ -32,7 +32,7 @@ SCENARIO: Final = Scenario(
     title="a consumer is shut down during the wait",
     section="docs/spec/races.md E.11",
     versions="up to 4.8.0; a shutdown waits for the reset since 4.9.0",
-    closed_by="a shutdown that waits (4.9.0), or targets stored at once",
+    closed_by="a shutdown that waits for the reset (4.9.0), or storing the targets at once",
     cases=cases(
         classic={
             Profile.V42: lost(Loss.L2),

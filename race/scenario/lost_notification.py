@@ -1,4 +1,4 @@
-"""R6b: the notice is lost on its way to a member (docs/spec/races.md E.9, variants)."""
+"""R6b: a consumer never receives the reset notification (docs/spec/races.md E.9, variants)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """220 is oneway: a broker only logs what it could not send, and nobody asks what arrived."""
+    """Play E.9's variant: RESET_CONSUMER_CLIENT_OFFSET (220) is oneway, so the broker misses no reply."""
     await stage.open()
-    notice = stage.hold(FramePattern(RequestCode.RESET_CONSUMER_CLIENT_OFFSET), member="A")
+    notification = stage.hold(FramePattern(RequestCode.RESET_CONSUMER_CLIENT_OFFSET), consumer="A")
     await caught_up(stage, _OLD)
-    # 1. The reset is acknowledged; its notice to A is lost with the connection it is on.
+    # 1. The reset is acknowledged. Its notification to A is lost together with the connection.
     await stage.reset(0)
     if stage.mode is ResetMode.CLASSIC:
-        await notice.wait()
-        notice.drop()
+        await notification.wait()
+        notification.drop()
     else:
         await wait_over(stage)
-    # 2. A goes on where it was.
+    # 2. A continues at its own offset.
     await stage.send(1)
 
 
 SCENARIO: Final = Scenario(
     id="R6b",
-    title="a member never gets the notice",
+    title="a consumer never receives the reset notification",
     section="docs/spec/races.md E.9",
     versions="all classic",
-    closed_by="targets stored at once and fenced",
+    closed_by="storing and fencing the targets at once",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,

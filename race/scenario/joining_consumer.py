@@ -15,14 +15,14 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The steps of E.9."""
-    await stage.open(queues=2, members=2)
+    """Play the steps of E.9."""
+    await stage.open(queues=2, consumers=2)
     await caught_up(stage, _OLD, queues=2)
-    # 1. The reset. B joins after the notices are out, and A's rebalance is off.
+    # 1. The reset. B joins after the reset notifications were sent; A is suspended and does not rebalance.
     await stage.reset(0)
     await wait_begun(stage)
-    await stage.member("B")
-    # 2. B's own rebalance takes a queue, at OLD.
+    await stage.consumer("B")
+    # 2. B's own rebalance takes a queue over at OLD.
     taken = await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic=TOPIC)
     # 3. A commits the target for both queues, and keeps the other one.
     await wait_over(stage)
@@ -32,10 +32,10 @@ async def play(stage: Stage) -> None:
 
 SCENARIO: Final = Scenario(
     id="R6",
-    title="a member that joins during the wait takes a queue over at the old offset",
+    title="a consumer that joins during the wait takes over a queue at the old offset",
     section="docs/spec/races.md E.9",
     versions="all classic",
-    closed_by="targets stored at once and fenced",
+    closed_by="storing and fencing the targets at once",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,

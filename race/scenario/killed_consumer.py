@@ -16,20 +16,20 @@ _TARGET: Final = 0
 
 
 async def play(stage: Stage) -> None:
-    """Kill, crash, power loss: nothing was applied."""
-    await stage.open(members=2)
-    # On a busy machine the kill may come late, and must come before the target all the same.
+    """Play E.11's kill: the consumer dies before it has applied anything."""
+    await stage.open(consumers=2)
+    # On a busy machine the kill may be late, but the target must not reach the broker before it.
     is_held = stage.is_held and stage.mode is ResetMode.CLASSIC
-    target = stage.hold(commit(_TARGET), member="A") if is_held else None
+    target = stage.hold(commit(_TARGET), consumer="A") if is_held else None
     a = await caught_up(stage, _OLD)
     await stage.reset(_TARGET)
     await wait_begun(stage)
-    # 4 s into the wait A is gone, and with it all that knew of the target.
+    # A dies 4 s into the wait. No other process knows the target.
     await stage.sleep(4)
     await a.kill()
     if target is not None:
         target.drop()
-    await stage.member("B")
+    await stage.consumer("B")
 
 
 SCENARIO: Final = Scenario(
@@ -37,7 +37,7 @@ SCENARIO: Final = Scenario(
     title="a consumer is killed during the wait",
     section="docs/spec/races.md E.11",
     versions="all classic",
-    closed_by="targets stored at once, so server-side and fenced resets",
+    closed_by="storing the targets at once: server-side and fenced resets",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         server=ALL_KEPT,

@@ -1,4 +1,4 @@
-"""``--wire`` of the commands: what goes over the wire is what was asked for."""
+"""``--serialize-type`` of the commands: each request has the type that was asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from rewindmq.__main__ import build_parser, main
-from rewindmq.client.cli.wire_option import chosen_wire
+from rewindmq.client.cli.serialize_type_option import chosen_serialize_type
 from rewindmq.protocol.command import SerializeType
 from rewindmq.protocol.frame import FrameDecoder
 
@@ -63,16 +63,16 @@ async def run(command: str, address: str, *options: str) -> tuple[int | None, st
     return process.returncode, errors.decode()
 
 
-@pytest.mark.parametrize(("command", "wire"), list(zip(COMMANDS, SerializeType, strict=True)))
+@pytest.mark.parametrize(("command", "serialize_type"), list(zip(COMMANDS, SerializeType, strict=True)))
 async def test_the_codec_asked_for_is_the_only_one_spoken(
-    command: str, wire: SerializeType, listen: Listen
+    command: str, serialize_type: SerializeType, listen: Listen
 ) -> None:
     address, heard = await listen()
-    code, errors = await run(command, address, "--wire", wire.name.lower())
+    code, errors = await run(command, address, "--serialize-type", serialize_type.name.lower())
     assert code == 1
     assert errors.count("\n") == 1
     assert heard
-    assert set().union(*heard) == {wire}
+    assert set().union(*heard) == {serialize_type}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -87,17 +87,29 @@ async def test_json_follows_msgpack_where_nothing_is_asked_for(command: str, lis
 def test_every_command_takes_every_codec_and_auto_for_none(command: str) -> None:
     name, *options = COMMANDS[command]
 
-    def chosen(*wire: str) -> SerializeType | None:
-        return chosen_wire(build_parser(name).parse_args([*options, *wire]))
+    def chosen(*serialize_type: str) -> SerializeType | None:
+        return chosen_serialize_type(build_parser(name).parse_args([*options, *serialize_type]))
 
-    assert [chosen("--wire", wire.name.lower()) for wire in SerializeType] == list(SerializeType)
-    assert chosen("--wire", "auto") is chosen() is None
+    assert [
+        chosen("--serialize-type", serialize_type.name.lower()) for serialize_type in SerializeType
+    ] == list(SerializeType)
+    assert chosen("--serialize-type", "auto") is chosen() is None
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_codec_that_is_none(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
-        main([*COMMANDS[command], "-n", "127.0.0.1:1", "--wire", "avro"])
+        main([*COMMANDS[command], "-n", "127.0.0.1:1", "--serialize-type", "avro"])
     assert done.value.code == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert "argument --wire: invalid choice: 'avro'" in last
+    assert "argument --serialize-type: invalid choice: 'avro'" in last
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_old_name_wire_is_refused_with_the_new_name(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([*COMMANDS[command], "-n", "127.0.0.1:1", "--wire", "json"])
+    assert done.value.code == 2
+    assert "--wire is now called --serialize-type" in capsys.readouterr().err.splitlines()[-1]

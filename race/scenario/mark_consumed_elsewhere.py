@@ -1,4 +1,4 @@
-"""S4: somebody else collects the mark (docs/spec/races.md E.16)."""
+"""S4: a pull of another consumer consumes the mark (docs/spec/races.md E.16)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _OLD: Final = 6
 
 
 async def play(stage: Stage) -> None:
-    """The mark is per queue, and the first pull of the group takes it, whoever sends that."""
+    """Play S4 of E.16: a queue has one mark, and the first pull by any consumer of the group consumes it."""
     await stage.open()
     await caught_up(stage, _OLD)
-    # 1. Somebody looks at the queue with a pull consumer of the same group.
+    # 1. A pull consumer of the same group reads the queue.
     reader = await stage.reader("Z")
-    # 2. The reset. That one's pull comes first, and is told of it.
+    # 2. The reset. The pull consumer's pull comes first, and its answer carries the reset.
     await stage.reset(0)
     await reader.pull(_OLD)
-    # 3. A goes on where it was, and what it commits is accepted.
+    # 3. A continues at its own offset, and the broker accepts its commits.
     await stage.send(1)
 
 
 SCENARIO: Final = Scenario(
     id="S4",
-    title="another member of the group collects the mark",
+    title="a pull of another consumer of the group consumes the mark",
     section="docs/spec/races.md E.16",
     versions="5.1 and later, server-side",
-    closed_by="an epoch, which every pull is compared with (remedy F12)",
+    closed_by="an epoch that the broker checks in every pull (remedy F12)",
     cases=cases(
         server=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

@@ -1,4 +1,4 @@
-"""R7b: a queue moves to a member that was not told (docs/spec/races.md E.10, which then is E.9)."""
+"""R7b: a queue moves to a consumer that got no reset notification (docs/spec/races.md E.10 and E.9)."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ _REBALANCED_SECONDS: Final = 2.0
 
 
 async def play(stage: Stage) -> None:
-    """Of two members one is suspended and the other, which the notice did not reach, takes its queue."""
-    await stage.open(queues=2, members=2)
-    notice = stage.hold(FramePattern(RequestCode.RESET_CONSUMER_CLIENT_OFFSET), member="B")
+    """Play R7b: of two consumers one is suspended, and the other, not notified, takes over its queue."""
+    await stage.open(queues=2, consumers=2)
+    notification = stage.hold(FramePattern(RequestCode.RESET_CONSUMER_CLIENT_OFFSET), consumer="B")
     await caught_up(stage, _OLD, queues=2)
-    # 1. A reader whose name is first takes queue 0 (and leaves it alone), A has queue 1, B none.
-    await stage.member("B")
+    # 1. A reader whose name sorts first takes queue 0 and does not pull it. A has queue 1, B has none.
+    await stage.consumer("B")
     await stage.until(Point.QUEUE_DROPPED, process=consumer_process("A"), topic=TOPIC, queue_id=1)
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic=TOPIC, queue_id=1)
     reader = await stage.reader("0")
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("A"), topic=TOPIC, queue_id=1, count=2)
     await stage.until(Point.QUEUE_DROPPED, process=consumer_process("B"), topic=TOPIC, queue_id=1)
-    # A's change is announced, and answered by one more rebalance; met by the reset it would be R4.
+    # A's change is announced and causes one more rebalance. If the reset met that rebalance it would be R4.
     await stage.sleep(_REBALANCED_SECONDS)
-    # 2. The reset reaches A alone.
+    # 2. The reset notification reaches only A.
     await stage.reset(0)
     await wait_begun(stage)
     if stage.mode is ResetMode.CLASSIC:
-        await notice.wait()
-        notice.drop()
-    # 3. The reader leaves: queue 0 is A's now, and queue 1 is B's, who takes it at OLD.
+        await notification.wait()
+        notification.drop()
+    # 3. The reader leaves. Queue 0 now belongs to A, and queue 1 to B, which takes it over at OLD.
     await reader.stop()
     await stage.until(Point.QUEUE_ADDED, process=consumer_process("B"), topic=TOPIC, queue_id=1, count=2)
-    # 4. A applies the reset to queue 1, gives it up and finds queue 0 where it was; B commits its own offset.
+    # 4. A applies the reset to queue 1 and drops it, and takes over queue 0 at its stored offset. B commits
+    # its own offset of queue 1.
     await wait_over(stage)
     await stage.send(1, queue=1)
 
 
 SCENARIO: Final = Scenario(
     id="R7b",
-    title="a queue moves to a member that was not told",
+    title="a queue moves to a consumer that got no reset notification",
     section="docs/spec/races.md E.10",
     versions="all classic",
-    closed_by="targets stored at once and fenced",
+    closed_by="storing and fencing the targets at once",
     cases=cases(
         classic=alike(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,

@@ -1,0 +1,121 @@
+"""Writing topics.json and subscriptionGroup.json: soon after each change, on a worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from rewindmq.broker.store.errors import StoreError
+from rewindmq.broker.tables.config_table import ConfigTable, TableContent
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.command import RemotingCommand
+from rewindmq.protocol.errors import RequestError
+from rewindmq.protocol.remoting.runtime import Workers
+
+_log = logging.getLogger(__name__)
+
+_Taken = Sequence[tuple[ConfigTable[Any], TableContent[Any]]]
+
+
+class TableFlush:
+    """The only writer of these tables while the broker runs.
+
+    All changes that are made while one write runs share the next. RocketMQ 4.9.4 (``ConfigManager#persist``)
+    writes the whole table once for each change, and answers although the disk has refused.
+    """
+
+    def __init__(self, workers: Workers, tables: Iterable[ConfigTable[Any]]) -> None:
+        self._workers = workers
+        self._tables = tuple(tables)
+        self._writing: asyncio.Future[dict[ConfigTable[Any], StoreError]] | None = None
+        # For what is being written, and for what has changed since.
+        self._waiting: list[asyncio.Future[None]] = []
+        self._later: list[asyncio.Future[None]] = []
+        for table in self._tables:
+            table.on_unsaved = self.begin
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether every change is on disk."""
+        return self._writing is None and not self._is_changed
+
+    @property
+    def _is_changed(self) -> bool:
+        return any(table.is_changed for table in self._tables)
+
+    def begin(self) -> None:
+        """Write what has changed, unless a write runs; then another one follows."""
+        if self._writing is not None or not self._is_changed:
+            return
+        taken = [(table, content) for table in self._tables if (content := table.take()) is not None]
+        self._waiting, self._later = self._later, []
+        self._writing = asyncio.ensure_future(self._workers.run(_save, taken))
+        self._writing.add_done_callback(partial(self._written, taken))
+
+    def answer(self, response: RemotingCommand) -> RemotingCommand | Coroutine[Any, Any, RemotingCommand]:
+        """Return an answer to a change: at once if the change is on disk, else once it is.
+
+        The answer becomes 1 if the disk refuses. The change counts all the same, as in RocketMQ, and is
+        written as soon as the disk permits.
+        """
+        return response if self.is_saved else self._answer_saved(response)
+
+    async def _answer_saved(self, response: RemotingCommand) -> RemotingCommand:
+        await self.saved()
+        return response
+
+    async def saved(self) -> None:
+        """Wait until every change up to now is on disk.
+
+        Raises:
+            RequestError: 1, the disk refused; the next write tries again.
+        """
+        if self.is_saved:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # What has not changed since the write began is in it.
+        (self._later if self._is_changed else self._waiting).append(done)
+        self.begin()
+        try:
+            await done
+        except StoreError as error:
+            raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+
+    async def close(self) -> None:
+        """Wait for the write that runs, and for the one after it."""
+        while self._writing is not None:
+            await asyncio.wait((self._writing,))
+
+    def _written(self, taken: _Taken, writing: asyncio.Future[dict[ConfigTable[Any], StoreError]]) -> None:
+        self._writing = None
+        refusals = writing.result()
+        for table, content in taken:
+            table.settle(content, is_written=table not in refusals)
+        waiting, self._waiting = self._waiting, []
+        refusal = next(iter(refusals.values()), None)
+        if refusal is not None:
+            _log.error("topics and groups not saved, trying again: %s", refusal)
+        for done in waiting:
+            if done.done():
+                continue
+            if refusal is None:
+                done.set_result(None)
+            else:
+                done.set_exception(refusal)
+        # A disk that refuses is asked again at once only for those who wait; else with the next tick.
+        if refusal is None or self._later:
+            self.begin()
+
+
+def _save(taken: _Taken) -> dict[ConfigTable[Any], StoreError]:
+    """Write each table; the tables that the disk has refused. Runs on a worker thread."""
+    refusals = {}
+    for table, content in taken:
+        try:
+            table.save(content)
+        except StoreError as error:
+            refusals[table] = error
+    return refusals
