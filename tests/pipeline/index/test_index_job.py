@@ -281,7 +281,7 @@ def test_what_retention_took_from_the_log_leaves_the_output_too(spark: SparkSess
     shutil.rmtree(store / "commitlog")
     (store / "commitlog").mkdir()
     (store / "commitlog" / f"{base:020d}").write_bytes(data)
-    with pytest.raises(PipelineError, match=r"begins at \d+, behind \d+, up to which"):
+    with pytest.raises(PipelineError, match=r"up to \d+, but that log now begins at \d+"):
         build_index(spark, store, out, IndexOptions(max_hash_slot_num=5, max_index_num=21))
 
 
