@@ -141,7 +141,8 @@ class Boundary(Enum):
 class SearchMode(Enum):
     """The release whose search by time is used (docs/spec/broker.md B.10)."""
 
-    # 4.2.0 to 5.1.0: chooses the file by modification time, and in a gap the nearest neighbour; ignores the boundary.
+    # 4.2.0 to 5.1.0: chooses the file by modification time, and in a gap the nearest neighbour; ignores the
+    # boundary.
     NEAREST = "nearest"
     # 5.1.1 and later.
     BOUNDARY = "boundary"

@@ -323,7 +323,7 @@ class MessageStore:
     def search_offset(
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary, mode: SearchMode
     ) -> int:
-        """Return the queue offset of the message at ``timestamp`` (ms), by the rules of ``mode``; 0 if empty."""
+        """Return the queue offset for ``timestamp`` (ms), by the rules of ``mode``; 0 if empty."""
         queue = self._queue(topic, queue_id)
         if queue is None:
             return 0
@@ -379,8 +379,9 @@ class MessageStore:
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
         """Return the indexed messages of ``topic`` under ``key`` with a store time in [begin, end] ms.
 
-        Call ``update_index`` before. The index compares only a hash of the key, so messages with other keys may be
-        included. It compares times in whole seconds, so a message of the second of ``begin`` may be missing.
+        Call ``update_index`` before. The index compares only a hash of the key, so messages with other keys
+        may be included. It compares times in whole seconds, so a message of the second of ``begin`` may be
+        missing.
 
         Args:
             max_count: upper limit, capped at 64; the newest messages are returned.
@@ -423,8 +424,9 @@ class MessageStore:
             The log position made durable.
 
         Raises:
-            StoreError: the disk failed. The durable state is then unknown, and a retry would not reveal it, because
-                the system reports a failed write only once. The store accepts no more messages, but serves reads.
+            StoreError: the disk failed. The durable state is then unknown, and a retry would not reveal it,
+                because the system reports a failed write only once. The store accepts no more messages, but
+                serves reads.
         """
         self._sync(self._log.flush)
         return self._log.flushed_offset

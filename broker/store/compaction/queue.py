@@ -229,7 +229,7 @@ class CompactionQueue:
         return unit.store_timestamp if unit.queue_offset == offset else -1
 
     def search(self, timestamp: int, boundary: Boundary, mode: SearchMode) -> int:
-        """Return the queue offset of the message at ``timestamp`` (ms), by the rules of ``mode``; max if empty."""
+        """Return the queue offset for ``timestamp`` (ms), by the rules of ``mode``; max if empty."""
         timeline = CompactionTimeline(self._files)
         place = search_by_time(timeline, timeline, timestamp, boundary, mode)
         return timeline.queue_offset(place) if place < timeline.max_offset else self.max_offset

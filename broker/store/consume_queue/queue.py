@@ -69,7 +69,7 @@ class ConsumeQueue:
         self.files = MappedFileQueue(folder, file_bytes, disk, pool)
         self._disk = disk
         self.active: MappedFile | None = None
-        # Index of the first unit of the active file.
+        # Index of the first entry of the active file.
         self.active_index = 0
         self.min_offset = 0
         self.max_offset = 0
