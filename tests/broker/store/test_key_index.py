@@ -442,7 +442,7 @@ def test_an_index_of_another_size_is_refused(box: StoreBox) -> None:
     put(box, store, keys="a")
     find(store, "a")
     store.close()
-    wanted = r"index/\d{17} has 8440 bytes, but with maxHashSlotNum 50 and maxIndexNum 400 .* has 8240: set"
+    wanted = r"index/\d{17} has 8440 bytes, but with maxHashSlotNum 50 and maxIndexNum 400 .* has 8240: use"
     with pytest.raises(StoreError, match=wanted):
         box.open(config=msgspec.structs.replace(INDEXED, max_hash_slot_num=50))
     assert find(box.open(), "a") == [0]

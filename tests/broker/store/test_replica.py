@@ -180,11 +180,11 @@ def test_another_position_is_refused(box: StoreBox, tmp_path: Path) -> None:
     master = open_store(tmp_path / "master", box.config)
     fill(master, [("T", 0, 10)] * 2)
     slave = box.open()
-    with pytest.raises(StoreError, match="no segment's begin"):
+    with pytest.raises(StoreError, match="not the start of a segment"):
         slave.append_replica(77, b"x")
     chunk = master.log_chunk(0, 50)
     slave.append_replica(0, chunk)
-    with pytest.raises(StoreError, match="50 is next, not 0"):
+    with pytest.raises(StoreError, match="50 must come next, not 0"):
         slave.append_replica(0, chunk)
     master.close()
 
