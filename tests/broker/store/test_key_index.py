@@ -98,7 +98,7 @@ def test_a_message_is_found_under_its_unique_key_and_each_of_its_keys(box: Store
     assert first == (key_hash("T", "u"), position, 0, 0)
 
 
-def test_the_index_is_not_made_before_somebody_asks(box: StoreBox) -> None:
+def test_the_index_is_not_built_before_the_first_query(box: StoreBox) -> None:
     store = box.open()
     put(box, store, keys="a")
     store.flush_all()

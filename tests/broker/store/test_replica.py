@@ -114,7 +114,7 @@ def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box: StoreB
 
 
 def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box: StoreBox, tmp_path: Path) -> None:
-    """Nobody has read there meanwhile, which would have copied them."""
+    """No read happened there meanwhile; a read would have copied the bytes."""
     config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
     master = box.open(config=config)
     slave = open_store(tmp_path / "slave", config)
