@@ -50,7 +50,7 @@ class AdminClient(
             ``ClientProfile`` of your own, to study single differences.
         serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
 
     Raises:

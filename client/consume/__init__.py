@@ -1,1 +1,1 @@
-"""What all consumers share: assignment, ProcessQueue, offset stores, start offset, locks."""
+"""Shared parts of all consumers: assignment, ProcessQueue, offset stores, start offset, locks."""

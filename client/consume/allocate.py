@@ -1,7 +1,7 @@
-"""Which queues of a topic belong to which client of a group (docs/spec/client.md C.5).
+"""Allocation strategies: divide the queues of a topic among the clients of a group (docs/spec/client.md C.5).
 
-Every client computes the whole division from the same two sorted lists and keeps its own share; nobody
-coordinates. Source: RocketMQ 4.9.4 ``client.consumer.rebalance.AllocateMessageQueue*``.
+Every client computes the division from the same two sorted lists and keeps its own share; there is no
+coordinator. Source: RocketMQ 4.9.4 ``client.consumer.rebalance.AllocateMessageQueue*``.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class AllocateStrategy(Protocol):
-    """A rule of division."""
+    """Divides the queues of a topic among clients."""
 
     @property
     def name(self) -> str:
-        """The name RocketMQ knows the rule by."""
+        """Name of the strategy in RocketMQ."""
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The share of ``client_id``.
+        """Return the queues of ``client_id``.
 
         Args:
-            group: the consumer group, for messages only.
-            client_id: this client; when ``client_ids`` lacks it the share is empty.
+            group: the consumer group, for log messages only.
+            client_id: this client; if ``client_ids`` lacks it, the result is empty.
             queues: every readable queue of one topic, sorted.
             client_ids: every client of the group, sorted.
         """
 
 
 class AllocateAveragely:
-    """Neighbouring queues in equal portions; the first clients take one more when it does not divide."""
+    """Gives each client a block of adjacent queues; the first clients get one more of the remainder."""
 
     name: Final = "AVG"
 
@@ -52,7 +52,7 @@ class AllocateAveragely:
 
 
 class AllocateByCircle:
-    """Queues dealt out one by one, like cards."""
+    """Gives the queues to the clients in turn, one by one."""
 
     name: Final = "AVG_BY_CIRCLE"
 
@@ -65,7 +65,7 @@ class AllocateByCircle:
 
 
 class AllocateByConfig:
-    """A fixed list, whoever else is there."""
+    """Gives a fixed list of queues, independent of other clients."""
 
     name: Final = "CONFIG"
 
@@ -79,10 +79,10 @@ class AllocateByConfig:
 
 
 class AllocateByMachineRoom:
-    """Only queues of brokers in the given rooms; a broker's room is what its name says before ``@``.
+    """Divides only queues of brokers in the given rooms: a broker's room is its name before ``@``.
 
-    Unlike the average rule, the queues that do not divide go one each to the first clients, from the end
-    of the list.
+    Unlike ``AllocateAveragely``, the remainder comes from the end of the list, one queue for each of the
+    first clients.
     """
 
     name: Final = "MACHINE_ROOM"
@@ -109,16 +109,16 @@ class AllocateByMachineRoom:
 
 
 def md5_hash(text: str) -> int:
-    """The first four bytes of the MD5, as RocketMQ's ring reads them (``ConsistentHashRouter.MD5Hash``)."""
+    """Return the first four bytes of the MD5 as RocketMQ does (``ConsistentHashRouter.MD5Hash``)."""
     return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 class AllocateConsistentHash:
-    """Clients and queues on one hash ring: a client that comes or goes moves few queues.
+    """Places clients and queues on one hash ring; a client that joins or leaves moves few queues.
 
     Args:
         virtual_nodes: points per client on the ring, at least 0.
-        hash_function: replaces MD5.
+        hash_function: used instead of MD5.
 
     Raises:
         ClientError: ``virtual_nodes`` is negative.

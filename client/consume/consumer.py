@@ -1,4 +1,4 @@
-"""What push and pull consumers share: their subscriptions, and what the instance asks about them."""
+"""Consumer: base class of all consumers, with their subscriptions and requests of administrators."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rewindmq.protocol.remoting.runtime_lease import RuntimeLease
 
 
 class Consumer(Client):
-    """Base of both consumers.
+    """Base class of push, pull and lite pull consumers.
 
     Attributes:
-        made_at: ms since the epoch.
-        subscriptions: by topic.
-        rebalancer: the queues this member owns; there once started.
-        offset_store: its progress; there once started.
+        made_at: time of construction, ms since the epoch.
+        subscriptions: the subscription of each topic.
+        rebalancer: the queues that this consumer owns; set by ``start()``.
+        offset_store: the progress of these queues; set by ``start()``.
     """
 
     KIND = "consumer"
@@ -55,7 +55,7 @@ class Consumer(Client):
 
         Args:
             root: None takes ``default_offset_root``.
-            owned: the queues owned, by queue; the rebalance keeps it up to date.
+            owned: the owned queues; the rebalance keeps the table up to date.
 
         Raises:
             ClientError: the local file cannot be read.
@@ -67,7 +67,7 @@ class Consumer(Client):
             self.offset_store = LocalFileOffsetStore(self.instance, self.group, root, owned)
         await self.offset_store.load()
 
-    # What the instance asks (``ConsumerInner``).
+    # Implementation of `ConsumerInner`.
 
     def topics(self) -> Collection[str]:
         return self.subscriptions.keys()
@@ -80,16 +80,19 @@ class Consumer(Client):
         await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
-        """False: a reset (220) passes this consumer by (docs/spec/client.md C.14, docs/spec/reset.md D.6)."""
+        """Return False: RESET_CONSUMER_CLIENT_OFFSET (220) has no effect on this kind of consumer.
+
+        Specification: docs/spec/client.md C.14, docs/spec/reset.md D.6.
+        """
         return False
 
-    # What administrators ask (``consumer_requests``).
+    # Requests of administrators (`consumer_requests`).
 
     def heartbeat_data(self) -> ConsumerData:
         raise NotImplementedError
 
     def offsets_in_memory(self, topic: str) -> dict[MessageQueue, int]:
-        """Its progress by queue, in all topics when ``topic`` is blank."""
+        """Return the offset of each queue of a topic; a blank ``topic`` means all topics."""
         return {
             queue: offset
             for queue, offset in self.offset_store.offsets().items()
@@ -97,14 +100,14 @@ class Consumer(Client):
         }
 
     async def running_info(self) -> ConsumerRunningInfo:
-        """What it is doing now; a push consumer may raise RewindMQError, see there."""
+        """Return the consumer's state. A push consumer may raise RewindMQError."""
         return describe_consumer(self)
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
-        """Hand one message to the listener.
+        """Call the listener with one message.
 
         Raises:
-            RequestError: 1, this kind of consumer has none.
+            RequestError: SYSTEM_ERROR (1): this kind of consumer has no listener.
         """
         raise RequestError(
             ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{self.group}> has no listener in this consumer"

@@ -1,7 +1,7 @@
-"""Asking a broker, before anything is consumed, whether it understands a filter.
+"""Checks a consumer's filters at a broker before consumption starts (docs/spec/client.md C.2, step 10).
 
-docs/spec/client.md C.2, step 10. Source: RocketMQ 4.9.4 ``MQClientInstance#checkClientInBroker``: one broker
-of the topic is asked, code 46.
+Source: RocketMQ 4.9.4 ``MQClientInstance#checkClientInBroker``, which sends CHECK_CLIENT_CONFIG (46) to one
+broker of the topic.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from rewindmq.protocol.errors import ClientError, RemotingError
 
 
 async def check_filters(consumer: Consumer) -> None:
-    """Have every filter but tags checked; a topic without a route is left to later.
+    """Ask a broker to check every filter except tags. Topics without a route are skipped.
 
     Raises:
-        ResponseError: 23, the expression is wrong; 1, the broker does not filter by such expressions.
-        ClientError: the broker did not answer.
+        ResponseError: SUBSCRIPTION_PARSE_FAILED (23): the expression is wrong; SYSTEM_ERROR (1): the broker
+            does not support expressions of this type.
+        ClientError: the broker did not respond.
     """
     for topic, subscription in list(consumer.subscriptions.items()):
         queues = consumer.rebalancer.topic_queues.get(topic)

@@ -1,4 +1,4 @@
-"""Offsets of a broadcasting member, in a file of its own (docs/spec/client.md C.8).
+"""LocalFileOffsetStore: offsets of a broadcasting consumer, in a local file (docs/spec/client.md C.8).
 
 Path and content are RocketMQ's: ``<root>/<clientId>/<group>/offsets.json`` with the table keyed by queue.
 Source: ``LocalFileOffsetStore`` of 4.9.4, and of 5.2.0 (pull request 7740) for the v53 profile.
@@ -24,15 +24,15 @@ _log = logging.getLogger(__name__)
 
 
 def default_offset_root() -> Path:
-    """``.rocketmq_offsets`` in the user's home, as Java's client has it."""
+    """Return ``.rocketmq_offsets`` in the user's home, the path of Java's client."""
     return Path.home() / ".rocketmq_offsets"
 
 
 class LocalFileOffsetStore(OffsetMemory):
-    """Offsets in a local file.
+    """Offsets of a broadcasting consumer, in a local file.
 
-    Up to 5.1 only ``persist_all`` writes: a single queue's persist and remove do nothing, which is why a
-    reset never reaches a broadcasting member there (docs/spec/reset.md D.6).
+    Up to 5.1 only ``persist_all`` writes; ``persist`` and ``remove`` do nothing. Therefore a reset never
+    takes effect on a broadcasting consumer of these releases (docs/spec/reset.md D.6).
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LocalFileOffsetStore(OffsetMemory):
         self._table.update(self._read_file())
 
     async def read(self, queue: MessageQueue) -> int:
-        """The offset in memory, else in the file; -1 when there is none.
+        """Return the offset from memory, else from the file; -1 if there is none.
 
         Raises:
             ClientError: as ``load``.
@@ -64,7 +64,7 @@ class LocalFileOffsetStore(OffsetMemory):
         return offset if offset >= 0 else await self.read_store(queue)
 
     async def read_store(self, queue: MessageQueue) -> int:
-        """The file's offset, which is then in memory too."""
+        """Return the file's offset and keep it in memory; -1 if there is none."""
         offset = self._read_file().get(queue)
         if offset is None:
             return NO_OFFSET
@@ -72,26 +72,26 @@ class LocalFileOffsetStore(OffsetMemory):
         return offset
 
     async def persist_all(self, queues: Collection[MessageQueue]) -> None:
-        """Write the entries of ``queues``; the 5.2 store keeps what the file says of others.
+        """Write the offsets of ``queues``. The 5.2 store keeps the file's offsets of other queues.
 
-        A member that owns nothing, as before its first rebalance, leaves the file alone.
+        Without queues, as before the first rebalance, the file stays unchanged.
         """
         if queues:
             self._merge({queue: offset for queue, offset in self._table.items() if queue in queues})
 
     async def persist(self, queue: MessageQueue) -> None:
-        """Write one entry (5.2), or do nothing."""
+        """Write one offset (5.2), or do nothing (earlier releases)."""
         offset = self._table.get(queue)
         if self._keeps_single and offset is not None:
             self._merge({queue: offset})
 
     async def remove(self, queue: MessageQueue) -> None:
-        """Forget one memory entry (5.2), or do nothing."""
+        """Remove one offset from memory (5.2), or do nothing (earlier releases)."""
         if self._keeps_single:
             self.forget(queue)
 
     def _merge(self, offsets: dict[MessageQueue, int]) -> None:
-        """Write these, and with the 5.2 store what the file holds besides; errors are logged."""
+        """Write these offsets; the 5.2 store keeps the file's other offsets. Errors are logged."""
         try:
             kept = self._read_file() if self._keeps_single else {}
         except ClientError as error:
@@ -100,7 +100,7 @@ class LocalFileOffsetStore(OffsetMemory):
             self._write_file(kept | offsets)
 
     def _read_file(self) -> dict[MessageQueue, int]:
-        """The file's table, or its backup's where that is missing, empty or damaged.
+        """Return the file's table, or the backup's if the file is missing, empty or damaged.
 
         Raises:
             ClientError: a file cannot be read, or the backup is damaged too.
@@ -126,7 +126,7 @@ class LocalFileOffsetStore(OffsetMemory):
         return {}
 
     def _write_file(self, table: dict[MessageQueue, int]) -> None:
-        """Replace the file in one step and keep its old content as ``.bak``; errors are logged."""
+        """Replace the file atomically and keep its old content as ``.bak``; errors are logged."""
         content = encode_body(ResetOffsetBody(table), SerializeType.JSON)
         fresh = self._path.with_name("offsets.json.tmp")
         try:

@@ -1,7 +1,7 @@
-"""One pull at a time: what pull and lite pull consumers ask of a broker (docs/spec/client.md C.13, C.14).
+"""Single pulls of pull and lite pull consumers (docs/spec/client.md C.13, C.14).
 
-Source: RocketMQ 4.9.4 ``PullAPIWrapper#pullKernelImpl`` in its synchronous form; the subscription travels in
-the request, and no offset is committed by it.
+Source: RocketMQ 4.9.4 ``PullAPIWrapper#pullKernelImpl`` in its synchronous form. The request carries the
+subscription and commits no offset.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def pull_header(
     epoch: int | None,
     is_lite: bool = False,
 ) -> PullMessageRequestHeader:
-    """A pull that carries its own subscription.
+    """Return the header of a pull that carries its own subscription.
 
     Args:
-        hold_ms: how long the broker may wait at the end of the queue, ms; 0: not at all.
+        hold_ms: how long the broker may suspend the pull at the end of the queue, ms; 0: not at all.
         epoch: see ``ProcessQueue``.
-        is_lite: marked as a lite pull consumer's.
+        is_lite: whether to mark the pull as a lite pull consumer's.
     """
     flags = PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if hold_ms else 0)
     return PullMessageRequestHeader(
@@ -67,24 +67,24 @@ async def pull_once(
     timeout: float,
     broker_id: int = 0,
 ) -> PullResult:
-    """Send a pull, and note the epoch that is answered.
+    """Send a pull, and keep the epoch of the response.
 
-    A pull that is refused because of a reset from before this consumer's time is repeated under the epoch
-    that was told: that reset is none of its business.
+    If the first response has another epoch, the queue was reset before this consumer used it. The pull is
+    then repeated with that epoch.
 
     Args:
         timeout: seconds.
-        broker_id: of those with the queue's broker name.
+        broker_id: the broker to ask among those with the queue's broker name; 0 is the master.
 
     Raises:
         ClientError: an unknown broker.
         ResponseError: the broker refused.
-        RemotingError: no answer.
+        RemotingError: no response.
     """
     result = await _ask(instance, queue, header, subscription, timeout, broker_id)
-    is_new_to_us = not offsets.was_told_epoch(queue)
+    is_first_response = not offsets.was_told_epoch(queue)
     offsets.learn_epoch(queue, result.epoch)
-    if is_new_to_us and header.epoch is not None and header.epoch != result.epoch:
+    if is_first_response and header.epoch is not None and header.epoch != result.epoch:
         header.epoch = result.epoch
         return await _ask(instance, queue, header, subscription, timeout, broker_id)
     return result

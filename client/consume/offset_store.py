@@ -1,7 +1,7 @@
-"""Consume offsets as the client keeps them: in memory, and at the broker (docs/spec/client.md C.8).
+"""Offset stores: the client's consume offsets, in memory and at the broker (docs/spec/client.md C.8).
 
-Clients that know epochs keep one beside each offset and commit both; see ``docs/reset.md`` for the rules.
-Clustering groups keep theirs at the broker; broadcasting members in a local file, see ``local_offset_store``.
+Clients that know epochs keep an epoch beside each offset and commit both; ``docs/reset.md`` has the rules.
+Clustering consumers store offsets at the broker, broadcasting consumers in a file (``local_offset_store``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewindmq.protocol.points import Point
 
 NO_OFFSET = -1
 
-# Told of a refused commit: the queue, the epoch it carried, and what the broker holds.
+# Called for a refused commit, with the queue, the commit's epoch, and the broker's offset and epoch.
 OnFenced = Callable[[MessageQueue, int, OffsetFencedResponseHeader], None]
 
 _NONE_OWNED: Final[Mapping[MessageQueue, ProcessQueue]] = MappingProxyType({})
@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetMemory:
-    """The in-memory half of both stores.
+    """The in-memory part of both offset stores.
 
     Args:
-        owners: the ProcessQueue registered for each queue now; the consumer keeps it up to date.
+        owners: the ProcessQueue that is registered for each queue; the consumer keeps it up to date.
     """
 
     def __init__(
@@ -50,18 +50,19 @@ class OffsetMemory:
         self._owners = owners
         self._cells_have_owners = instance.profile.offset_cell_per_queue_object
         self._table: dict[MessageQueue, int] = {}
-        # As last told by the broker; outlives the offset, which is forgotten and read anew.
+        # The epochs of the broker's last responses. They stay when an offset is removed and read again.
         self._epochs: dict[MessageQueue, int] = {}
         self._frozen: set[MessageQueue] = set()
 
     def update(
         self, queue: MessageQueue, offset: int, *, increase_only: bool, owner: ProcessQueue | None = None
     ) -> None:
-        """Note progress. ``increase_only`` keeps a larger value; a frozen entry never changes.
+        """Set an offset. ``increase_only`` keeps a larger value; a frozen entry never changes.
 
         Args:
-            owner: whose progress it is. Where cells belong to one queue object, that of any other than the
-                registered one is ignored; a value of another epoch than the owner's is replaced.
+            owner: the ProcessQueue whose progress this is. With the profile's
+                ``offset_cell_per_queue_object``, only the registered ProcessQueue has an effect. A value of
+                another epoch than the owner's is replaced.
         """
         table = self._table
         known = table.get(queue)
@@ -79,55 +80,55 @@ class OffsetMemory:
             probe(Point.OFFSET_UPDATED, self.details(queue, offset, owner))
 
     def epoch(self, queue: MessageQueue) -> int | None:
-        """The queue's epoch as last told, 0 before; None in clients that know no epochs."""
+        """Return the queue's epoch from the last response, 0 before; None if the client uses no epochs."""
         return self._epochs.get(queue, 0) if self._instance.profile.knows_epochs else None
 
     def was_told_epoch(self, queue: MessageQueue) -> bool:
-        """Whether the broker has told the queue's epoch at all."""
+        """True if a response has contained the queue's epoch."""
         return queue in self._epochs
 
     def learn_epoch(self, queue: MessageQueue, epoch: int) -> None:
-        """Note what the broker told."""
+        """Store the epoch of a response."""
         self._epochs[queue] = epoch
 
     def begin_again(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """Forget all progress of the queue in favour of what the broker told."""
+        """Replace the queue's progress by the broker's offset and epoch."""
         self.learn_epoch(queue, epoch)
         self._frozen.discard(queue)
         self._table[queue] = offset
 
     def update_and_freeze(self, queue: MessageQueue, offset: int) -> None:
-        """Set a value that stays until ``remove`` (5.2.0, pull request 7635)."""
+        """Set an offset that stays until ``remove`` (5.2.0, pull request 7635)."""
         self.update(queue, offset, increase_only=False)
         self._frozen.add(queue)
 
     def read_memory(self, queue: MessageQueue) -> int:
-        """The offset in memory, or -1."""
+        """Return the offset in memory, or -1."""
         return self._table.get(queue, NO_OFFSET)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Drop the memory entry."""
+        """Remove the offset from memory."""
         self._table.pop(queue, None)
         self._frozen.discard(queue)
 
     def offsets(self) -> dict[MessageQueue, int]:
-        """A copy of the memory entries."""
+        """Return a copy of the offsets in memory."""
         return dict(self._table)
 
     def details(self, queue: MessageQueue, offset: int, owner: ProcessQueue | None = None) -> dict[str, Any]:
-        """What a probe is told about one queue's offset."""
+        """Return the probe details of one queue's offset."""
         return queue_details(self._instance.client_id, self._group, queue, offset, owner)
 
 
 class RemoteOffsetStore(OffsetMemory):
     """Offsets of a clustering group, stored at the brokers.
 
-    Commits are oneway: a lost one is noticed by nobody, as in RocketMQ. Those with an epoch are answered;
-    nobody waits for the answer, so that no dead broker holds anything up.
+    Commits are oneway, so the client does not notice a lost commit, as in RocketMQ. A commit with an epoch
+    has a response; the client does not wait for it, so that a dead broker cannot block it.
 
     Args:
-        on_fenced: see ``OnFenced``; without it the offset in memory is forgotten, unless it is of a newer
-            epoch.
+        on_fenced: see ``OnFenced``. If None, a refused offset is removed from memory, unless memory already
+            has a newer epoch.
     """
 
     def __init__(
@@ -141,27 +142,29 @@ class RemoteOffsetStore(OffsetMemory):
         self._on_fenced = on_fenced
 
     async def load(self) -> None:
-        """Nothing: every queue is asked for when it is taken over."""
+        """Do nothing: the offset of each queue is read when it is assigned."""
 
     def learn_epoch(self, queue: MessageQueue, epoch: int) -> None:
-        """Note what the broker told. Progress of the epoch before is forgotten: it must not be committed
-        under the new one."""
+        """Store the epoch of a response.
+
+        Progress of an earlier epoch is removed, because it must not be committed under the new one.
+        """
         if self._epochs.get(queue, epoch) != epoch:
             self.forget(queue)
         super().learn_epoch(queue, epoch)
 
     async def read(self, queue: MessageQueue) -> int:
-        """The offset in memory, else the broker's, which is then in memory too; -1 when there is none.
+        """Return the offset from memory, else from the broker (and keep it); -1 if there is none.
 
         Raises:
-            RewindMQError: the broker could not be asked, or (v53) refused for another reason than having
-                no offset.
+            RewindMQError: the broker did not respond, or (v53) returned any error except QUERY_NOT_FOUND
+                (22).
         """
         offset = self._table.get(queue, NO_OFFSET)
         return offset if offset >= 0 else await self.read_store(queue)
 
     async def read_store(self, queue: MessageQueue) -> int:
-        """The broker's offset, see ``read``."""
+        """Return the broker's offset; see ``read``."""
         instance = self._instance
         address = await instance.offset_address(queue)
         try:
@@ -176,7 +179,7 @@ class RemoteOffsetStore(OffsetMemory):
         return stored.offset
 
     async def persist_all(self, queues: Collection[MessageQueue]) -> None:
-        """Commit the memory entries of ``queues``, changed or not, and forget all others."""
+        """Commit the offsets of ``queues``, changed or not, and remove all others from memory."""
         for queue in list(self._table):
             if queue in queues:
                 await self.persist(queue)
@@ -184,7 +187,7 @@ class RemoteOffsetStore(OffsetMemory):
                 self.forget(queue)
 
     async def persist(self, queue: MessageQueue) -> None:
-        """Commit one memory entry; errors are logged and swallowed."""
+        """Commit one offset from memory; errors are logged."""
         offset = self._table.get(queue)
         if offset is None:
             return
@@ -224,9 +227,9 @@ class RemoteOffsetStore(OffsetMemory):
         api.commit(address, self._group, queue, offset, epoch).add_done_callback(on_answer)
 
     def _fenced(self, queue: MessageQueue, offset: int, epoch: int, held: OffsetFencedResponseHeader) -> None:
-        """A reset has overtaken this commit; what the broker holds stays."""
+        """Handle a commit that the broker refused because of a reset; the broker's offset stays."""
         _log.warning(
-            "commit of %d with epoch %d fenced, group %s, %s: the broker holds %d with epoch %d",
+            "commit of %d with epoch %d fenced, group %s, %s: the broker has %d with epoch %d",
             offset,
             epoch,
             self._group,
@@ -246,7 +249,7 @@ class RemoteOffsetStore(OffsetMemory):
         return details
 
     async def remove(self, queue: MessageQueue) -> None:
-        """Forget one memory entry."""
+        """Remove one offset from memory."""
         self.forget(queue)
 
 

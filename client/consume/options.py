@@ -1,4 +1,4 @@
-"""Options that push and lite pull consumers share: their checks, and where a new group begins."""
+"""Options that push and lite pull consumers share, and their checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ConsumeOptions(Protocol):
 
     Attributes:
         consume_timestamp: where CONSUME_FROM_TIMESTAMP starts, ``yyyyMMddHHmmss`` in UTC, or ms since the
-            epoch as an int; None: half an hour before the consumer was made.
+            epoch as an int; None: half an hour before the consumer was constructed.
     """
 
     consume_from_where: ConsumeFromWhere
@@ -28,7 +28,7 @@ class ConsumeOptions(Protocol):
     message_model: MessageModel
 
 
-# Short names of where a new group begins.
+# Short names of `ConsumeFromWhere`.
 STARTS: Final = MappingProxyType(
     {
         "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
@@ -41,10 +41,10 @@ STARTS: Final = MappingProxyType(
 def choose_start(
     consume_from: ConsumeFromWhere | str | None, consume_from_where: ConsumeFromWhere | str | None
 ) -> ConsumeFromWhere:
-    """Where a new group begins, from the option's two names.
+    """Return where a new group starts, from the two names of the option.
 
     Raises:
-        ClientError: both were given, or no known start.
+        ClientError: both names were given, or the value is unknown.
     """
     if consume_from is not None and consume_from_where is not None:
         raise ClientError("consume_from and consume_from_where are one option: give one of them")
@@ -58,14 +58,14 @@ def choose_start(
 def check_ranges(
     options: ConsumeOptions, ranges: Mapping[str, tuple[int, int]], *, may_be_none: Collection[str] = ()
 ) -> None:
-    """Check that options are whole numbers within their bounds.
+    """Check that options are integers within their bounds.
 
     Args:
-        ranges: option name to least and greatest value.
-        may_be_none: options that are also allowed to be None.
+        ranges: minimum and maximum of each option.
+        may_be_none: options that may also be None.
 
     Raises:
-        ClientError: names the first option outside its range.
+        ClientError: an option is out of range; the error names the first one.
     """
     for name, (low, high) in ranges.items():
         value = getattr(options, name)
@@ -86,15 +86,19 @@ def check_consume_options(options: ConsumeOptions) -> None:
 
 
 def start_timestamp(options: ConsumeOptions, made_at: int) -> int:
-    """Where CONSUME_FROM_TIMESTAMP starts, ms since the epoch, for a consumer made at ``made_at`` ms."""
+    """Return where CONSUME_FROM_TIMESTAMP starts, ms since the epoch.
+
+    Args:
+        made_at: construction time of the consumer, ms since the epoch.
+    """
     value = options.consume_timestamp
     return made_at - _HALF_HOUR_MS if value is None else parse_consume_timestamp(value)
 
 
 def parse_consume_timestamp(value: str | int) -> int:
-    """ms since the epoch of a ``consume_timestamp``.
+    """Return a ``consume_timestamp`` as ms since the epoch.
 
-    Java reads the 14 digits in the machine's time zone; UTC keeps the consumers of a group in agreement.
+    Java reads the 14 digits in the machine's time zone. With UTC, all consumers of a group agree.
 
     Raises:
         ClientError: neither 14 digits that are a date nor a number of ms from 0 to 2**63 - 1.

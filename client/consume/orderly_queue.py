@@ -1,7 +1,6 @@
-"""OrderlyProcessQueue: a ProcessQueue whose messages are consumed one batch after the other
-(docs/spec/client.md C.6).
+"""OrderlyProcessQueue: a ProcessQueue that is consumed in order (docs/spec/client.md C.6).
 
-Source: RocketMQ 4.9.4 ``ProcessQueue``, the half of it that orderly consumption uses.
+Source: RocketMQ 4.9.4 ``ProcessQueue``, the part for orderly consumption.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ LOCK_EXPIRED_SECONDS: Final = 30.0
 
 
 class OrderlyProcessQueue(ProcessQueue):
-    """Messages that were taken stay cached until they are committed, and go back to their places otherwise.
+    """A ProcessQueue whose taken messages stay cached until they are committed or put back.
 
     Attributes:
-        locked: the broker has granted this client the queue.
-        last_lock: protocol seconds of the last time it did; of the making of this object before that.
-        consume_lock: held while a listener runs; whoever gives the queue up waits for it.
-        is_consuming: somebody goes through the messages or will come back to them.
+        locked: the broker has locked the queue for this client.
+        last_lock: protocol seconds of the last lock response, at first of this object's construction.
+        consume_lock: held while a listener runs; unlocking the queue waits for it.
+        is_consuming: a task consumes the messages, or is scheduled to continue.
         try_unlock_times: how often the queue could not be unlocked because a listener ran.
     """
 
@@ -46,37 +45,37 @@ class OrderlyProcessQueue(ProcessQueue):
 
     @property
     def has_waiting(self) -> bool:
-        """Whether messages wait to be taken (``hasTempMessage``)."""
+        """True if messages wait to be taken (``hasTempMessage``)."""
         return bool(self._messages)
 
     @property
     def taken_offsets(self) -> tuple[int, ...]:
-        """Of the messages taken and neither committed nor put back, ascending."""
+        """Offsets of the taken messages that are neither committed nor put back, ascending."""
         return tuple(sorted(self._taken))
 
     def is_lock_expired(self, now: float) -> bool:
-        """No refresh for 30 s: the broker may give the queue to others 30 s from now."""
+        """True if the lock was not refreshed for 30 s. The broker's lock expires 30 s later."""
         return now - self.last_lock > LOCK_EXPIRED_SECONDS
 
     def lock_granted(self, now: float) -> None:
-        """The broker has just said that the queue is ours."""
+        """Note that the broker has just locked the queue for this client."""
         self.locked = True
         self.last_lock = now
 
     def take_lock_of(self, before: ProcessQueue) -> None:
-        """Go on with the lock of the object that owned the queue until now."""
+        """Copy the lock state of the ProcessQueue that this one replaces."""
         if isinstance(before, OrderlyProcessQueue):
             self.locked, self.last_lock = before.locked, before.last_lock
 
     def begin_consuming(self) -> bool:
-        """True when messages wait and nobody goes through them: the caller has to, then."""
+        """Claim consumption: True if messages wait and no task consumes them. The caller must start one."""
         if self.is_consuming or not self._messages:
             return False
         self.is_consuming = True
         return True
 
     def take_messages(self, count: int) -> list[MessageExt]:
-        """The first messages waiting; an empty list ends the consumption."""
+        """Take the first waiting messages; an empty list ends the consumption."""
         batch: list[MessageExt] = []
         offsets, cached = self._offsets, self._messages
         while offsets and len(batch) < count:
@@ -88,13 +87,13 @@ class OrderlyProcessQueue(ProcessQueue):
         return batch
 
     def commit(self) -> int:
-        """Forget what was taken.
+        """Remove the taken messages.
 
         Returns:
-            One past the last offset of it.
+            The offset after the last taken message.
 
         Raises:
-            ClientError: nothing is taken, as after ``clear``: what a listener did counts for nothing then
+            ClientError: no message is taken, as after ``clear``; the listener's result is then discarded
                 (guard G7 of docs/spec/races.md E.2; Java throws NoSuchElementException).
         """
         taken = self._taken
@@ -106,11 +105,11 @@ class OrderlyProcessQueue(ProcessQueue):
         return end
 
     def rollback(self) -> None:
-        """Put back everything that was taken."""
-        self.make_again(list(self._taken.values()))
+        """Put back all taken messages."""
+        self.make_message_to_consume_again(list(self._taken.values()))
 
-    def make_again(self, messages: Sequence[MessageExt]) -> None:
-        """Put these messages back, taken or not; they replace what is cached at their offsets."""
+    def make_message_to_consume_again(self, messages: Sequence[MessageExt]) -> None:
+        """Put these messages back, taken or not; they replace cached messages with the same offsets."""
         for message in messages:
             self._taken.pop(message.queue_offset, None)
             self._messages[message.queue_offset] = message

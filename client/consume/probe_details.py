@@ -1,4 +1,4 @@
-"""What a probe is told about one queue of a consumer (the tables of events in ``docs/architecture.md``)."""
+"""Details of a consumer's queue for the probe (the tables of events in ``docs/architecture.md``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def queue_details(
     offset: int,
     process_queue: ProcessQueue | None = None,
 ) -> dict[str, Any]:
-    """Details of a point; ``chain`` and, where it is known, ``epoch`` are those of ``process_queue``."""
+    """Return the details of a point; ``process_queue`` adds its ``chain`` and, if known, its ``epoch``."""
     details = {
         "client_id": client_id,
         "group": group,

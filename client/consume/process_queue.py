@@ -1,4 +1,4 @@
-"""ProcessQueue: the client's cache of one queue, and the measure of its progress.
+"""ProcessQueue: the client's cache of one queue; the basis of the queue's progress.
 
 Specification: docs/spec/client.md C.6.
 """
@@ -13,20 +13,20 @@ from typing import Final
 from rewindmq.protocol.message import MessageExt
 
 PULL_EXPIRED_SECONDS: Final = 120.0
-# Pause of a queue that is not pulled because its cache is full.
+# Seconds until the next try to pull a queue whose cache is full.
 FLOW_CONTROL_DELAY: Final = 0.05
 
 
 @dataclass(slots=True)
 class QueueCounts:
-    """What happened to one queue since its statistics were gathered last.
+    """Counts of one queue since the statistics last gathered them.
 
     Attributes:
-        pulls, pull_seconds: pulls that brought messages, and how long they took, in protocol seconds.
-        pulled: messages that were new to the cache.
-        consumed: messages that left it and had not failed; found out by ``take_counts``.
-        failed, cleared: messages that the listener refused; that were thrown away.
-        calls, call_seconds: batches that were timed in the listener, one in many.
+        pulls, pull_seconds: pulls that returned messages, and their duration in protocol seconds.
+        pulled: messages added to the cache.
+        consumed: messages removed after success; computed by ``take_counts``.
+        failed, cleared: messages that the listener failed; messages that ``clear`` removed.
+        calls, call_seconds: listener calls that were timed (a sample), and their duration.
     """
 
     pulls: int = 0
@@ -39,36 +39,36 @@ class QueueCounts:
     cleared: int = 0
 
     def pull_took(self, seconds: float) -> None:
-        """A pull has brought messages."""
+        """Count a pull that returned messages."""
         self.pulls += 1
         self.pull_seconds += seconds
 
     def call_took(self, seconds: float) -> None:
-        """A batch that was timed has gone through the listener."""
+        """Count a listener call that was timed."""
         self.calls += 1
         self.call_seconds += seconds
 
     def have_failed(self, messages: int, done: int) -> None:
-        """The listener refused messages; ``done`` of them are removed all the same."""
+        """Count failed messages, ``done`` of which are removed from the cache."""
         self.failed += messages
         self.consumed -= done
 
 
 class ProcessQueue:
-    """Messages pulled and not yet consumed, by offset.
+    """Messages of one queue that are pulled and not yet consumed, by offset.
 
-    A queue given up is never revived: ``dropped`` stays set, and a later assignment gets a new object. That
-    is what keeps the results of slow listeners out (guards G1 to G3 of docs/spec/races.md E.2).
+    A dropped object is never reused: ``dropped`` stays set, and a later assignment creates a new object.
+    This discards the results of slow listeners (guards G1 to G3 of docs/spec/races.md E.2).
 
     Attributes:
-        dropped: this queue is no longer ours; results of running listeners are discarded.
+        dropped: the consumer no longer owns the queue; results of running listeners are discarded.
         last_pull: protocol seconds of the last attempt to pull.
-        chain: the number of its chain of pulls, which no other ProcessQueue of the process has.
-        epoch: how often the queue had been reset in fenced mode when it was taken over; None in clients
-            that know no epochs.
-        cached_bytes: stored size of the cached bodies (compressed ones count as they came).
-        counts: for statistics.
-        last_consume: protocol seconds of the last time statistics found progress, at most 5 s too late.
+        chain: number of this object's sequence of pulls, unique in the process.
+        epoch: number of fenced resets of the queue when it was assigned; None if the client does not use
+            epochs.
+        cached_bytes: size of the cached bodies as received, that is, before decompression.
+        counts: counts for the statistics.
+        last_consume: protocol seconds at which the statistics last found progress, at most 5 s late.
     """
 
     __slots__ = (
@@ -87,14 +87,14 @@ class ProcessQueue:
 
     def __init__(self, now: float, chain: int = 0, epoch: int | None = None) -> None:
         self._messages: dict[int, MessageExt] = {}
-        # Offsets in ascending order; its head may name messages already removed.
+        # Offsets in ascending order; both ends are cached, others may be removed already.
         self._offsets: deque[int] = deque()
         self.cached_bytes = 0
         self.highest_offset = 0
         self.dropped = False
         self.last_pull = self.last_consume = now
         self.counts = QueueCounts()
-        # Cached when the counts were last taken.
+        # Number of cached messages when the counts were last taken.
         self._left = 0
         self.chain = chain
         self.epoch = epoch
@@ -105,40 +105,40 @@ class ProcessQueue:
 
     @property
     def span(self) -> int:
-        """Distance between the first and the last cached offset; 0 when at most one is cached."""
+        """Distance between the first and the last cached offset; 0 for less than two messages."""
         if not self._messages:
             return 0
         return self._offsets[-1] - self._offsets[0]
 
     @property
     def cached_offsets(self) -> tuple[int, int]:
-        """The first and the last offset cached; zeros when there is none."""
+        """The first and the last cached offset; zeros if the cache is empty."""
         return (self._offsets[0], self._offsets[-1]) if self._messages else (0, 0)
 
     @property
     def first_message(self) -> MessageExt | None:
-        """The message that progress waits for."""
+        """The cached message with the lowest offset, which determines the progress."""
         return self._messages[self._offsets[0]] if self._messages else None
 
     def contains(self, message: MessageExt) -> bool:
-        """Whether a message of its offset is still cached."""
+        """True if a message with the same offset is cached."""
         return message.queue_offset in self._messages
 
     def take_counts(self) -> QueueCounts:
-        """What happened since this was last called."""
+        """Return the counts since the last call, and reset them."""
         counts, self.counts = self.counts, QueueCounts()
-        # Nothing is counted where messages are removed, one by one.
+        # Computed here, so that the removal of each message stays cheap.
         left = self.cached_count
         counts.consumed = max(0, counts.consumed + self._left + counts.pulled - counts.cleared - left)
         self._left = left
         return counts
 
     def is_pull_expired(self, now: float) -> bool:
-        """No attempt to pull for 120 s: the chain of pulls must have broken."""
+        """True if there was no attempt to pull for 120 s: the pull loop must have stopped."""
         return now - self.last_pull > PULL_EXPIRED_SECONDS
 
     def put_messages(self, messages: Sequence[MessageExt]) -> None:
-        """Cache what a pull brought; an offset already cached is replaced and counted once."""
+        """Cache pulled messages; a message replaces a cached one with the same offset."""
         if not messages:
             return
         cached = self._messages
@@ -162,11 +162,11 @@ class ProcessQueue:
         self._offsets = deque(sorted(self._messages))
 
     def remove_messages(self, messages: Iterable[MessageExt]) -> int:
-        """Forget consumed messages.
+        """Remove consumed messages.
 
         Returns:
-            The offset consumption may resume at: the smallest still cached, one past the highest ever put
-            when none is left, or -1 when nothing was cached to begin with (as after ``clear``).
+            The offset to commit: the lowest cached one, or one past the highest ever cached if the cache
+            is now empty. -1 if the cache was empty before the call, as after ``clear``.
         """
         cached = self._messages
         if not cached:
@@ -186,7 +186,7 @@ class ProcessQueue:
         return offsets[0]
 
     def clear(self) -> None:
-        """Empty the cache and forget the highest offset; ``dropped`` is left as it is."""
+        """Empty the cache and reset the highest offset; ``dropped`` stays unchanged."""
         self.counts.cleared += self.cached_count
         self._messages.clear()
         self._offsets.clear()

@@ -1,4 +1,4 @@
-"""The outcome of one pull (docs/spec/client.md C.7, C.13; docs/spec/protocol.md 3.4, 6.2)."""
+"""PullResult: the outcome of one pull (docs/spec/client.md C.7, C.13; docs/spec/protocol.md 3.4, 6.2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class PullStatus(StrEnum):
-    """What a pull brought."""
+    """The kind of outcome of a pull."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -36,12 +36,14 @@ _STATUS_OF: Final = {
 
 
 class PullResult(NamedTuple):
-    """Attributes:
-    next_begin_offset: what to ask for next.
-    min_offset, max_offset: of the queue, at the time of the answer.
-    messages: those that match the subscription's tags by text; FOUND may have none.
-    suggested_broker_id: the broker to ask next, 0 for the master.
-    epoch: how often the queue was reset in fenced mode.
+    """The outcome of one pull.
+
+    Attributes:
+        next_begin_offset: offset of the next pull.
+        min_offset, max_offset: bounds of the queue at the time of the response.
+        messages: messages whose tags match the subscription; FOUND may have none.
+        suggested_broker_id: the broker for the next pull, 0 for the master.
+        epoch: number of fenced resets of the queue.
     """
 
     status: PullStatus
@@ -56,15 +58,15 @@ class PullResult(NamedTuple):
 def decode_pull_response(
     response: RemotingCommand, queue: MessageQueue, offset: int, subscription: SubscriptionData
 ) -> PullResult:
-    """Read a pull answer and filter it by tag text: the broker compares hashes only.
+    """Decode a pull response, and filter its messages by tag text: the broker compares only hashes.
 
-    A record that cannot be read, and all behind it, are dropped as Java's client drops them, with a warning.
+    A damaged record and all records after it are dropped, as in Java's client, with a warning.
 
     Args:
-        offset: the pull asked for messages of ``queue`` from here on.
+        offset: the offset of the pull.
 
     Raises:
-        ResponseError: a code that is no outcome of a pull.
+        ResponseError: the code is not an outcome of a pull.
         HeaderError: a field is missing.
     """
     status = _STATUS_OF.get(response.code)
@@ -94,6 +96,6 @@ def decode_pull_response(
 
 def _warn(queue: MessageQueue, begin: int, end: int, damage: RecordError, size: int) -> None:
     _log.warning(
-        "pull of %s: messages from offset %d up to %d dropped, the answer of %d bytes cannot be read on: %s",
+        "pull of %s: messages from offset %d up to %d dropped, the rest of the %d bytes cannot be read: %s",
         *(queue, begin, end, size, damage),
     )

@@ -1,8 +1,8 @@
-"""The locks of one orderly consumer's queues: taken, refreshed, let go.
+"""QueueLocks: acquires, refreshes and releases the broker's queue locks for one orderly consumer.
 
 Specification: docs/spec/broker.md B.15, docs/spec/client.md C.5, C.11.
 
-Source: ``RebalanceImpl`` and ``RebalancePushImpl`` of 4.9.4 and 5.3.3; what differs stands in ``lock_rules``.
+Source: ``RebalanceImpl`` and ``RebalancePushImpl`` of 4.9.4 and 5.3.3; ``lock_profile`` has what differs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ class _Offsets(Protocol):
 
 
 class QueueLocks:
-    """Args:
-    process_queues: the queues owned, by queue; the rebalance's own table.
-    offsets: where their progress is committed.
+    """Acquires, refreshes and releases the locks of one consumer's queues.
+
+    Args:
+        process_queues: the owned queues, shared with the rebalance.
+        offsets: the store that commits their progress.
     """
 
     def __init__(
@@ -49,22 +51,22 @@ class QueueLocks:
         self._group = group
         self._offsets = offsets
         self._process_queues = process_queues
-        self._rules = instance.profile.lock_rules
+        self._profile = instance.profile.lock_profile
         self._is_shared = model is MessageModel.CLUSTERING
-        self._locks_new = self._is_shared or self._rules.locks_broadcasting
+        self._locks_new = self._is_shared or self._profile.locks_broadcasting
 
     def new_process_queue(self, now: float, chain: int, epoch: int | None) -> OrderlyProcessQueue:
-        """For a queue just taken over."""
-        return OrderlyProcessQueue(now, chain, epoch, locked=self._rules.new_queue_is_locked)
+        """Return the ProcessQueue of a newly assigned queue."""
+        return OrderlyProcessQueue(now, chain, epoch, locked=self._profile.new_queue_is_locked)
 
-    # Taking.
+    # Locking.
 
     async def lock_new(self, queue: MessageQueue) -> bool:
-        """Lock a queue before it is taken over; True too where there is nothing to lock."""
+        """Lock a queue before it is assigned; True if that succeeds or no lock is needed."""
         return not self._locks_new or await self.lock(queue)
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """Whether the broker grants the queue; False as well when it does not answer within a second."""
+        """Ask the broker to lock a queue; False if it refuses or does not respond within a second."""
         try:
             granted = await self._ask(queue.broker_name, {queue})
         except RewindMQError as error:
@@ -74,8 +76,8 @@ class QueueLocks:
         return queue in granted
 
     async def lock_all(self) -> None:
-        """Refresh the locks of all queues, broker after broker. Without an answer all stay as they are."""
-        for broker_name, queues in self._by_broker(dropped=self._rules.refreshes_dropped).items():
+        """Refresh the locks of all queues, broker by broker. Locks stay unchanged if a broker is silent."""
+        for broker_name, queues in self._by_broker(dropped=self._profile.refreshes_dropped).items():
             try:
                 granted = await self._ask(broker_name, queues)
             except RewindMQError as error:
@@ -100,10 +102,10 @@ class QueueLocks:
                 process_queue.locked = False
                 _log.warning("the message queue locked Failed, Group: %s %s", self._group, queue)
 
-    # Letting go.
+    # Unlocking.
 
     async def unlock(self, queue: MessageQueue) -> None:
-        """Tell the broker, without waiting for an answer; errors are logged."""
+        """Unlock a queue at the broker, without waiting for a response; errors are logged."""
         instance = self._instance
         try:
             address = instance.routes.require_master_address(queue.broker_name)
@@ -112,7 +114,7 @@ class QueueLocks:
             _log.error("unlockBatchMQ exception, %s: %s", queue, error)
 
     async def unlock_all(self) -> None:
-        """The last act of a consumer that stops; waits up to a second for each broker."""
+        """Unlock all queues when the consumer stops; wait up to a second for each broker."""
         if not self._is_shared:
             return
         instance = self._instance
@@ -129,22 +131,22 @@ class QueueLocks:
                         process_queue.locked = False
 
     async def give_up(self, queue: MessageQueue, process_queue: ProcessQueue | None) -> bool:
-        """Commit the progress of a dropped queue, and its lock with it once no listener runs any more.
+        """Commit the offset of a dropped queue, and unlock the queue once no listener runs.
 
         Returns:
-            Whether the queue may leave the table; else it has to be tried again.
+            True if the queue may be removed from the table; False if the caller must try again.
         """
         await self._offsets.persist(queue)
         if not self._is_shared or not isinstance(process_queue, OrderlyProcessQueue):
             await self._offsets.remove(queue)
             return True
-        if self._rules.forces_unlock:
+        if self._profile.forces_unlock:
             return await self._unlock_by_force(queue, process_queue)
         await self._offsets.remove(queue)
         return await self._unlock_when_quiet(queue, process_queue)
 
     async def _unlock_when_quiet(self, queue: MessageQueue, process_queue: OrderlyProcessQueue) -> bool:
-        """4.x: now, or in 20 s where messages are left that a listener might be given."""
+        """Unlock as 4.x does: at once, or after 20 s if messages are still waiting for the listener."""
         if not await self._is_quiet(process_queue):
             _log.warning(
                 "[WRONG]mq is consuming, so can not unlock it, %s. maybe hanged for a while, %d",
@@ -164,7 +166,7 @@ class QueueLocks:
         await self.unlock(queue)
 
     async def _unlock_by_force(self, queue: MessageQueue, process_queue: OrderlyProcessQueue) -> bool:
-        """5.x: now, unless a listener runs; and then too when the last refresh is 20 s ago."""
+        """Unlock as 5.x does: at once if no listener runs or the last refresh is older than 20 s."""
         now = self._instance.runtime.clock.monotonic()
         is_forced = process_queue.dropped and now > process_queue.last_lock + UNLOCK_DELAY_SECONDS
         if not is_forced and not await self._is_quiet(process_queue):
@@ -180,9 +182,9 @@ class QueueLocks:
         return True
 
     async def _is_quiet(self, process_queue: OrderlyProcessQueue) -> bool:
-        """Whether no listener runs, at once or soon; the consume lock is held then."""
+        """Acquire the consume lock within the profile's wait; False if a listener still runs."""
         if await acquire_within(
-            process_queue.consume_lock, self._rules.listener_wait, self._instance.runtime
+            process_queue.consume_lock, self._profile.listener_wait, self._instance.runtime
         ):
             return True
         process_queue.try_unlock_times += 1
@@ -197,7 +199,7 @@ class QueueLocks:
 
 
 async def acquire_within(lock: asyncio.Lock, seconds: float, runtime: Runtime) -> bool:
-    """Take a lock if that is possible within so many protocol seconds."""
+    """Acquire a lock; False if that takes longer than so many protocol seconds."""
     if not lock.locked():
         return await lock.acquire()
     attempt = asyncio.get_running_loop().create_task(lock.acquire())

@@ -1,4 +1,4 @@
-"""What an application that pulls may ask about queues (docs/spec/client.md C.13)."""
+"""QueueReader: queue and offset queries for consumers that pull (docs/spec/client.md C.13)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class QueueReader(Consumer):
-    """Base of the consumers whose application chooses offsets: pull and lite pull consumers.
+    """Base class of pull and lite pull consumers, whose application chooses the offsets.
 
-    Where not said otherwise these raise ClientError when the consumer does not run or knows no such broker,
-    ResponseError when the broker refuses, and RemotingError when nobody answers.
+    Unless a method says otherwise, it raises ClientError if the consumer does not run or the broker is
+    unknown, ResponseError if the broker refuses, and RemotingError if no response arrives.
     """
 
     async def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """Every readable queue of a topic, sorted.
+        """Return every readable queue of a topic, sorted.
 
         Raises:
             ClientError: the topic has no route.
-            RewindMQError: no name server answered.
+            RewindMQError: no name server responded.
         """
         self._require_running()
         route = await self.instance.api.topic_route(topic)
@@ -31,19 +31,19 @@ class QueueReader(Consumer):
         return queues
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The first message still kept; 0 for an empty queue."""
+        """Return the offset of the first retained message; 0 for an empty queue."""
         return await self.instance.api.min_offset(await self._address(queue), queue)
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the last message."""
+        """Return the offset after the last message."""
         return await self.instance.api.max_offset(await self._address(queue), queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp: int, boundary: str | None = None) -> int:
-        """The offset at a moment, with the semantics of the broker's search mode (docs/spec/broker.md B.10).
+        """Return the offset at a time, as the broker's search mode defines it (docs/spec/broker.md B.10).
 
         Args:
-            timestamp: ms.
-            boundary: LOWER or UPPER, for brokers that know it (5.1.1).
+            timestamp: ms since the epoch.
+            boundary: LOWER or UPPER, for brokers since 5.1.1.
         """
         address = await self._address(queue)
         return await self.instance.api.search_offset(address, queue, timestamp, boundary)

@@ -1,6 +1,6 @@
-"""Taking over and giving up queues. Source: ``RebalanceImpl`` of 4.9.4 and 5.3.3.
+"""Rebalance: assigns queues to one consumer, and drops those it no longer owns.
 
-Specification: docs/spec/client.md C.5.
+Specification: docs/spec/client.md C.5. Source: ``RebalanceImpl`` of 4.9.4 and 5.3.3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueueOffsets(Protocol):
-    """What rebalancing needs of an offset store."""
+    """The part of an offset store that the rebalance uses."""
 
     async def persist(self, queue: MessageQueue) -> None: ...
 
@@ -40,7 +40,7 @@ class QueueOffsets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PullTarget:
-    """A queue taken over, and where to begin."""
+    """A newly assigned queue, and the offset of its first pull."""
 
     queue: MessageQueue
     process_queue: ProcessQueue
@@ -48,16 +48,17 @@ class PullTarget:
 
 
 class Rebalance:
-    """The queues one consumer owns.
+    """Assigns and drops the queues of one consumer.
 
     Args:
-        process_queues: the queues owned, by queue; shared with the offset store.
-        start_offset: where a new queue begins; raises ``RewindMQError`` to leave it for the next time.
-        dispatch: told of the queues taken over in one topic, to start pulling them.
-        on_drop: told of each queue given up, at that moment.
-        on_change: told, after the queues of a topic changed, of all its queues and of the owned ones.
-        replaces_stuck: replace queues that were not pulled for 120 s (push consumers).
-        locks: what an orderly consumer has to lock; None for all others.
+        process_queues: the owned queues, shared with the offset store.
+        start_offset: returns the first pull offset of a new queue; RewindMQError skips the queue until the
+            next rebalance.
+        dispatch: called with the newly assigned queues of one topic, to start pulling them.
+        on_drop: called for each queue when it is dropped.
+        on_change: called with the topic after its owned queues changed.
+        replaces_stuck: whether to replace queues that were not pulled for 120 s (push consumers).
+        locks: the locks of an orderly consumer's queues; None for other consumers.
     """
 
     def __init__(
@@ -89,13 +90,13 @@ class Rebalance:
         self._locks = locks
         self._is_over = False
         self.process_queues = process_queues
-        # Topic to its readable queues, as the route says; filled by the consumer.
+        # The readable queues of each topic's route; filled by the consumer.
         self.topic_queues: dict[str, list[MessageQueue]] = {}
 
     async def run(self, subscriptions: Mapping[str, SubscriptionData]) -> bool:
-        """One pass over all subscribed topics; returns whether every topic has what it should.
+        """Rebalance all subscribed topics once; True if the consumer now owns all its queues.
 
-        A topic without route, or whose members nobody could tell, is skipped and counts as balanced.
+        A topic without a route or a consumer list is skipped and counts as balanced.
         """
         balanced = True
         for topic in list(subscriptions):
@@ -132,10 +133,10 @@ class Rebalance:
         return all(queue in self.process_queues and not self.process_queues[queue].dropped for queue in mine)
 
     async def _consumer_ids(self, topic: str) -> list[str]:
-        """The group's members, from a random broker of the topic.
+        """Return the client ids of the group, from a random broker of the topic.
 
         Raises:
-            RewindMQError: nobody could say.
+            RewindMQError: the broker did not return the list.
         """
         instance = self._instance
         names = sorted({queue.broker_name for queue in self.topic_queues[topic]})
@@ -162,18 +163,18 @@ class Rebalance:
             try:
                 may_leave = await self.remove_unnecessary(queue, process_queue)
             finally:
-                # When this is cancelled or fails, too: a dropped queue in the table could not be taken over
-                # again for 120 s. A reset may have replaced or removed it meanwhile.
+                # Also if this fails or is cancelled: a dropped queue in the table would block its assignment
+                # for 120 s. A reset may have replaced or removed the queue meanwhile.
                 if may_leave and self.process_queues.get(queue) is process_queue:
                     del self.process_queues[queue]
             changed = may_leave or changed
         return changed
 
     async def _take_over(self, mine: Sequence[MessageQueue]) -> bool:
-        """Own the queues of ``mine`` that are not owned yet; as in RocketMQ all pulls start at the end.
+        """Assign the queues of ``mine`` that are not owned yet; as in RocketMQ, all pulls start at the end.
 
-        They start then too if this is cancelled or fails: a queue in the table that is not pulled would stay
-        so for 120 s.
+        They also start if this fails or is cancelled. Otherwise a queue in the table would not be pulled for
+        120 s.
         """
         targets: list[PullTarget] = []
         try:
@@ -183,12 +184,12 @@ class Rebalance:
                     if target is not None:
                         targets.append(target)
         finally:
-            # Some may have been given up, or replaced after a reset, while others were taken over.
+            # While other queues were assigned, a queue may have been dropped or replaced by a reset.
             self._dispatch([target for target in targets if not target.process_queue.dropped])
         return bool(targets)
 
     async def _take_over_one(self, queue: MessageQueue) -> PullTarget | None:
-        """Register one queue, after the last await; None leaves it for the next time."""
+        """Assign one queue; None skips it until the next rebalance. No await follows the table's change."""
         if self._locks is not None and not await self._locks.lock_new(queue):
             _log.warning("doRebalance, %s, add a new mq failed, %s, because lock failed", self._group, queue)
             return None
@@ -221,8 +222,10 @@ class Rebalance:
             probe(point, queue_details(self._instance.client_id, self._group, queue, offset, process_queue))
 
     def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """Give a queue up: its pulls end, and running listeners work for nothing. Whether it stays in the
-        table is the caller's affair."""
+        """Mark a queue as dropped: its pulls stop, and results of running listeners are discarded.
+
+        The caller decides whether the queue stays in the table.
+        """
         if process_queue.dropped:
             return
         process_queue.dropped = True
@@ -230,10 +233,10 @@ class Rebalance:
         self._on_drop(process_queue)
 
     def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
-        """Start an owned queue anew where a fenced reset put it, at once and without touching any other.
+        """Restart an owned queue at the offset of a fenced reset, at once; other queues are not affected.
 
-        Nothing happens when ``process_queue`` is no longer the one that owns the queue, or has been given
-        up: then whoever takes the queue over asks the broker.
+        Do nothing if ``process_queue`` is dropped or no longer registered for the queue. In that case the
+        queue's next owner reads the offset from the broker.
         """
         if process_queue.dropped or self.process_queues.get(queue) is not process_queue:
             return
@@ -248,10 +251,10 @@ class Rebalance:
         self._dispatch([PullTarget(queue, fresh, offset)])
 
     async def remove_unnecessary(self, queue: MessageQueue, process_queue: ProcessQueue | None) -> bool:
-        """Commit the queue's offset in memory and forget it.
+        """Commit the queue's offset and remove it from memory.
 
         Returns:
-            Whether it may leave the table; a queue whose orderly listener still runs may not.
+            True if the queue may be removed from the table; False while an orderly listener still runs.
         """
         if self._locks is not None:
             return await self._locks.give_up(queue, process_queue)
@@ -260,15 +263,14 @@ class Rebalance:
         return True
 
     async def remove_process_queue(self, queue: MessageQueue) -> None:
-        """Drop whatever is in the table for this queue now, with its offset committed."""
+        """Remove the queue from the table, drop it, and commit its offset."""
         process_queue = self.process_queues.pop(queue, None)
         if process_queue is not None:
             self.drop(queue, process_queue)
             await self.remove_unnecessary(queue, process_queue)
 
     def drop_all(self) -> None:
-        """Give up everything without a word to the broker, and take nothing over any more; the last act of a
-        shutdown."""
+        """Drop all queues and assign no more, without a request to the broker; ends a shutdown."""
         self._is_over = True
         for queue, process_queue in self.process_queues.items():
             self.drop(queue, process_queue)

@@ -1,4 +1,4 @@
-"""What every consumer tells about itself, as running info (307, docs/spec/protocol.md 5.6)."""
+"""Running info that every consumer returns for GET_CONSUMER_RUNNING_INFO (307, docs/spec/protocol.md 5.6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.protocol.version import version_name
 
 
 class Property(StrEnum):
-    """The properties that tools look for."""
+    """Properties of the running info that tools read."""
 
     NAMESERVER_ADDR = "PROP_NAMESERVER_ADDR"
     THREADPOOL_CORE_SIZE = "PROP_THREADPOOL_CORE_SIZE"
@@ -23,7 +23,7 @@ class Property(StrEnum):
 
 
 class DescribedConsumer(Protocol):
-    """What the description needs of a consumer; ``Consumer`` says what the attributes are."""
+    """The part of a consumer that ``describe_consumer`` uses; ``Consumer`` documents the attributes."""
 
     group: str
     config: ClientConfig
@@ -34,7 +34,7 @@ class DescribedConsumer(Protocol):
 
 
 def describe_consumer(consumer: DescribedConsumer) -> ConsumerRunningInfo:
-    """What consumers of every kind tell: settings and subscriptions."""
+    """Return the settings and subscriptions of any consumer."""
     data = consumer.heartbeat_data()
     properties = {
         "consumerGroup": consumer.group,

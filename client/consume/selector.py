@@ -1,4 +1,4 @@
-"""What a consumer asks for of a topic: tags, or a condition on message properties."""
+"""MessageSelector: selects messages of a topic by tags, or by a condition on their properties."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class MessageSelector(NamedTuple):
 
     @classmethod
     def by_tag(cls, expression: str = "*") -> Self:
-        """Tags separated by ``||``, or ``*``; the same as giving the text itself."""
+        """Select by tags separated by ``||``, or ``*``; the same as a plain expression."""
         return cls(EXPRESSION_TAG, expression)
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """A condition such as ``price > 10 AND region IN ('eu', 'us')``, which the broker evaluates.
+        """Select by a condition such as ``price > 10 AND region IN ('eu', 'us')``, evaluated by the broker.
 
-        The broker has to have ``enablePropertyFilter`` on; see docs/filtering.md for the language.
+        The broker needs ``enablePropertyFilter``; docs/filtering.md describes the language.
         """
         return cls(EXPRESSION_SQL92, expression)
 
 
 def make_subscription(topic: str, expression: str | MessageSelector, version: int) -> SubscriptionData:
-    """The subscription of a TAG expression, or of what a selector asks for.
+    """Return the subscription for a tag expression or a selector.
 
     Raises:
-        ClientError: a bad topic name, or an expression without any tag, or empty where it must not be.
+        ClientError: an invalid topic name, an expression without any tag, or an empty condition.
     """
     require_topic(topic)
     kind = None

@@ -1,6 +1,6 @@
-"""Where a queue newly taken over is pulled from (docs/spec/client.md C.9).
+"""start_offset: chooses the first pull offset of a newly assigned queue (docs/spec/client.md C.9).
 
-After a rewind this is the step that turns the offset stored at the broker into actual consumption.
+After a reset, consumption restarts at the stored offset because of this step.
 Source: RocketMQ 4.9.4 ``RebalancePushImpl#computePullFromWhereWithException``.
 """
 
@@ -14,28 +14,28 @@ from rewindmq.protocol.names import RETRY_GROUP_TOPIC_PREFIX
 
 
 class OffsetSource(Protocol):
-    """What a broker, or the local file, knows about a queue. Each may raise ``RewindMQError``."""
+    """Offsets of a queue, from the broker or the local file. Each method may raise ``RewindMQError``."""
 
     async def stored_offset(self, queue: MessageQueue) -> int:
-        """The group's offset, or -1 when it has none."""
+        """Return the group's stored offset, or -1 if there is none."""
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the last message."""
+        """Return the offset after the last message."""
 
     async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of a moment, ms."""
+        """Return the offset at a time, ms since the epoch."""
 
 
 async def start_offset(
     queue: MessageQueue, where: ConsumeFromWhere, consume_timestamp: int, source: OffsetSource
 ) -> int:
-    """The offset the first pull asks for.
+    """Return the offset of the queue's first pull.
 
     Args:
-        consume_timestamp: ms; used by CONSUME_FROM_TIMESTAMP only.
+        consume_timestamp: ms since the epoch; used by CONSUME_FROM_TIMESTAMP only.
 
     Raises:
-        RewindMQError: the source could not tell; the queue must not be consumed this time.
+        RewindMQError: the source returned no offset; the caller must not consume the queue yet.
     """
     stored = await source.stored_offset(queue)
     if stored >= 0:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.client.core.lock_rules import LOCK_RULES_4, LOCK_RULES_5, LockRules
+from rewindmq.client.core.lock_profile import LOCK_PROFILE_4, LOCK_PROFILE_5, LockProfile
 from rewindmq.protocol.message.sysflag import COMPRESSION_ZLIB, MessageSysFlag
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.version import MQVersion
@@ -41,7 +41,7 @@ class ClientProfile:
         offsets_from_any_broker: codes 14 and 15 go to the first known broker id, not to the master.
         consume_thread_max: default of that option.
         lite_pull_request: a lite pull consumer pulls with 361 instead of 11 (5.0.0).
-        lock_rules: what orderly consumers do about the locks of their queues.
+        lock_profile: what orderly consumers do about the locks of their queues.
         checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of docs/spec/races.md E.2).
         clears_dropped_queue: a reset empties the queues it drops.
         checks_dropped_on_empty_pull: an empty pull's answer moves the offset only while the queue is not
@@ -73,7 +73,7 @@ class ClientProfile:
     offsets_from_any_broker: bool
     consume_thread_max: int
     lite_pull_request: bool = False
-    lock_rules: LockRules = LOCK_RULES_4
+    lock_profile: LockProfile = LOCK_PROFILE_4
     checks_dropped: bool = True
     clears_dropped_queue: bool = True
     checks_dropped_on_empty_pull: bool = False
@@ -145,14 +145,14 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             offsets_from_any_broker=False,
             consume_thread_max=20,
             lite_pull_request=True,
-            lock_rules=LOCK_RULES_5,
+            lock_profile=LOCK_PROFILE_5,
             ends_name_topic=True,
             send_back_skips_removed=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),
         Profile.EPOCH: replace(
             _V49,
-            lock_rules=LOCK_RULES_5,
+            lock_profile=LOCK_PROFILE_5,
             drops_on_apply=True,
             cancels_pulls=True,
             offset_cell_per_queue_object=True,

@@ -106,15 +106,16 @@ class LitePullConsumer(LitePositions):
             ``ClientProfile`` of your own, to study single differences.
         serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a name of the client's own.
+            replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
-        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
-            or the check of a filter, at least 1; default 3,000.
+        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
+            1; default 4.
+        mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
+            checks, at least 1; default 3,000.
 
     Raises:
         ClientError: a bad group name, no or a bad name server address, an option out of range.

@@ -1,8 +1,8 @@
-"""Handing pulled messages to the listener, many batches at a time (docs/spec/client.md C.10).
+"""ConsumeConcurrentlyService: calls the listener with several batches at a time (docs/spec/client.md C.10).
 
-Source: RocketMQ 4.9.4 ``ConsumeMessageConcurrentlyService``. Where Java has a thread pool, this has up to
-``consume_thread_max`` worker tasks that live while there is work; plain listeners run on the runtime's
-worker threads, so that none of them can hold up the event loop.
+Source: RocketMQ 4.9.4 ``ConsumeMessageConcurrentlyService``. In place of Java's thread pool, up to
+``consume_thread_max`` worker tasks run while there is work. Listeners that are not async run on the
+runtime's worker threads, so that they cannot block the event loop.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Batch(NamedTuple):
 
 
 class ConsumeConcurrentlyService:
-    """The concurrent consumption of one push consumer.
+    """Calls the listener of one push consumer, with several batches at a time.
 
     Args:
         limit: batches in listeners at the same time.
@@ -68,10 +68,10 @@ class ConsumeConcurrentlyService:
         self._retry_topic = retry_topic(consumer.group)
         self._pending: deque[_Batch] = deque()
         self._workers: set[asyncio.Task[None]] = set()
-        # A worker that was started and has not taken a batch yet.
-        self._one_is_starting = False
+        # True from the start of a worker until it takes its first batch.
+        self._is_worker_starting = False
         self._resubmissions: set[Cancellable] = set()
-        # Batches in listeners, by their id; and those that were there when they were last looked at.
+        # Batches in listeners by id: now, and at the last check for expired messages.
         self._running: dict[int, _Batch] = {}
         self._seen: dict[int, _Batch] = {}
         self._timeout = 60.0 * consumer.options.consume_timeout
@@ -86,7 +86,7 @@ class ConsumeConcurrentlyService:
         self._failpoint = consumer.runtime.failpoint
 
     def start(self) -> None:
-        """Begin to look for listeners that do not come to an end."""
+        """Start the periodic check for messages older than ``consume_timeout``."""
         timeout = self._timeout
         self._cleaner = PeriodicTask(self._consumer.runtime, timeout, timeout, self._clean_expired)
 
@@ -94,7 +94,7 @@ class ConsumeConcurrentlyService:
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
     ) -> None:
         """Queue messages for the listener, in batches of at most ``consume_message_batch_max_size``."""
-        # What a listener does to the sequence it is given must not change what counts as consumed.
+        # A tuple, because a listener that changed the list would change what counts as consumed.
         messages = tuple(messages)
         size = self._batch_size
         if len(messages) <= size:
@@ -107,10 +107,10 @@ class ConsumeConcurrentlyService:
         self._start_worker()
 
     async def stop(self) -> None:
-        """Take no more work and end the workers; an async listener that runs is cancelled.
+        """Accept no more work and end the workers; running async listeners are cancelled.
 
-        Java does not wait for its listeners either (``awaitTerminationMillisWhenShutdown`` 0); a plain one
-        goes on in its thread, and its result is discarded. So is that of a listener that calls this itself.
+        Like Java (``awaitTerminationMillisWhenShutdown`` 0), this does not wait for listeners that run in a
+        thread; their results are discarded. If a listener itself calls this, its result is discarded too.
         """
         self.cancel()
         if self._cleaner is not None:
@@ -118,7 +118,7 @@ class ConsumeConcurrentlyService:
         await end_tasks(self._workers)
 
     def cancel(self) -> None:
-        """Like ``stop``, without waiting for anything."""
+        """Like ``stop``, without waiting."""
         self._is_stopped = True
         self._pending.clear()
         for resubmission in self._resubmissions:
@@ -128,15 +128,15 @@ class ConsumeConcurrentlyService:
         cancel_tasks(self._workers)
 
     def _start_worker(self) -> None:
-        if self._one_is_starting or self._is_stopped or len(self._workers) >= self.limit:
+        if self._is_worker_starting or self._is_stopped or len(self._workers) >= self.limit:
             return
-        self._one_is_starting = True
+        self._is_worker_starting = True
         worker = asyncio.get_running_loop().create_task(self._work())
         self._workers.add(worker)
         worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        self._one_is_starting = False
+        self._is_worker_starting = False
         pending = self._pending
         monotonic = self._consumer.runtime.clock.monotonic
         since_turn = 0
@@ -144,7 +144,7 @@ class ConsumeConcurrentlyService:
             batch = pending.popleft()
             if pending:
                 self._start_worker()
-            # For statistics; timing the first batch of each turn is enough, and costs the others nothing.
+            # For the statistics, timing the first batch of each turn is enough.
             began = -1.0 if since_turn else monotonic()
             try:
                 await self._consume(batch)
@@ -159,7 +159,7 @@ class ConsumeConcurrentlyService:
                 await next_turn()
 
     async def _consume(self, batch: _Batch) -> None:
-        """One batch; ``dropped`` is looked at before and after the listener.
+        """Consume one batch; check ``dropped`` before and after the listener call.
 
         Specification: G1 and G2 of docs/spec/races.md E.2.
         """
@@ -172,7 +172,7 @@ class ConsumeConcurrentlyService:
             self._points.emit(Point.LISTENER_CALLED, batch)
         trace = self._trace
         call = None if trace is None else trace.before(messages)
-        # For ``_clean_expired``; a batch lives as long as its key.
+        # Read by `_clean_expired`. The id stays valid because the table keeps the batch alive.
         running, key = self._running, id(batch)
         running[key] = batch
         try:
@@ -189,7 +189,7 @@ class ConsumeConcurrentlyService:
     async def _process_result(
         self, batch: _Batch, status: ConsumeConcurrentlyStatus | ReconsumeLater
     ) -> None:
-        """Progress, unless the queue was given up or emptied meanwhile (G2 and G3)."""
+        """Store the progress, unless the queue was dropped or cleared meanwhile (G2 and G3)."""
         messages, queue, process_queue = batch
         if process_queue.dropped and self._checks_dropped:
             _log.info("processQueue is dropped without process consume result. messageQueue=%s", queue)
@@ -211,7 +211,7 @@ class ConsumeConcurrentlyService:
     async def _call_listener(
         self, messages: Sequence[MessageExt], queue: MessageQueue
     ) -> ConsumeConcurrentlyStatus | ReconsumeLater:
-        """The listener's verdict; an exception, None or anything unknown means RECONSUME_LATER."""
+        """Return the listener's result; an exception, None or any unknown value means RECONSUME_LATER."""
         try:
             answer = (
                 self._listener(messages)
@@ -233,7 +233,7 @@ class ConsumeConcurrentlyService:
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
-        """Hand the listener one message of an administrator's, see ``direct_consumption``."""
+        """Call the listener with one message that an administrator chose; see ``direct_consumption``."""
         messages = (message,)
         if message.topic == self._retry_topic:
             restore_topics(messages)
@@ -247,13 +247,12 @@ class ConsumeConcurrentlyService:
 
         return await consume_directly(call, CONCURRENT_RESULTS, self._consumer.runtime.clock)
 
-    # What failed.
-
+    # Failed messages.
     async def _handle_failure(self, batch: _Batch, verdict: ReconsumeLater) -> Sequence[MessageExt]:
-        """Send failed messages back; those that could not be are tried again here after 5 s.
+        """Send failed messages back to the broker. If that fails, the client retries them itself after 5 s.
 
         Returns:
-            The messages this client is done with. A broadcasting member just drops failed ones.
+            The messages that need no further work here. A broadcasting consumer drops failed messages.
         """
         messages, queue, process_queue = batch
         consumed = min(max(verdict.consumed, 0), len(messages))
@@ -278,12 +277,12 @@ class ConsumeConcurrentlyService:
         return done
 
     async def _send_back(self, message: MessageExt, delay_level: int, queue: MessageQueue) -> bool:
-        """Have the broker deliver it again later; False when none took it."""
+        """Ask the broker to redeliver the message later; False if no broker accepts it."""
         try:
             await self._back.send(message, delay_level, queue)
         except RewindMQError as error:
             _log.warning(
-                "%s of group %s not sent back, consumed again in %g s: %s",
+                "cannot send back message %s of group %s, retrying it locally in %g s: %s",
                 message.msg_id,
                 self._consumer.group,
                 RESUBMIT_SECONDS,
@@ -293,9 +292,9 @@ class ConsumeConcurrentlyService:
         return True
 
     async def _clean_expired(self) -> None:
-        """Send back what listeners have had for longer than ``consume_timeout``."""
+        """Send back messages that a listener has held for longer than ``consume_timeout``."""
         before, self._seen = self._seen, self._running.copy()
-        # This is called once in ``consume_timeout``: what was there the last time has been there that long.
+        # The check runs once per `consume_timeout`, so a batch seen twice has expired.
         expired = {
             (batch.process_queue, message.queue_offset)
             for key, batch in self._seen.items()

@@ -1,8 +1,8 @@
-"""Handing pulled messages to the listener in order, queue by queue (docs/spec/client.md C.11).
+"""ConsumeOrderlyService: calls the listener with each queue's messages in order (docs/spec/client.md C.11).
 
-Source: RocketMQ 4.9.4 ``ConsumeMessageOrderlyService``. Where Java has a thread that goes through a queue's
-messages, this has a task; it holds the queue's monitor, so that a queue taken over anew waits until the
-listener that still runs for its old self has come to an end.
+Source: RocketMQ 4.9.4 ``ConsumeMessageOrderlyService``. In place of Java's thread, one task consumes a
+queue. The task holds the queue's monitor: if the queue is assigned again, consumption waits until the
+listener call of the former ProcessQueue has ended.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Cancellable
 from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 
-# After this long a queue's task makes room for others.
+# After this time a queue's task yields to the tasks of other queues.
 MAX_CONTINUOUS_SECONDS: Final = 60.0
-# maxReconsumeTimes of a consumer that sets none: Java's largest int.
+# maxReconsumeTimes when the option is not set: Java's largest int.
 UNLIMITED: Final = 2**31 - 1
 _SUSPEND_BOUNDS_MS: Final = (10, 30_000)
 _AGAIN_SOON_MS: Final = 10
@@ -63,10 +63,10 @@ _SUCCEEDED: Final = (ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT)
 
 
 class ConsumeOrderlyService:
-    """The orderly consumption of one push consumer.
+    """Calls the listener of one push consumer with the messages of each queue in order.
 
     Args:
-        limit: queues whose messages are in listeners, or wait for the queue's monitor, at the same time.
+        limit: queues that are in the listener, or wait for their monitor, at the same time.
     """
 
     is_orderly: Final = True
@@ -84,7 +84,7 @@ class ConsumeOrderlyService:
         self._retry_topic = retry_topic(consumer.group)
         self._retries = RetrySender(consumer.instance, consumer.group)
         self._slots = asyncio.Semaphore(limit)
-        # As many as queues were ever owned.
+        # One for each queue that this consumer ever owned.
         self._monitors: dict[MessageQueue, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[Cancellable] = set()
@@ -97,11 +97,11 @@ class ConsumeOrderlyService:
         self._points = ConsumePoints(consumer)
         self._failpoint = consumer.runtime.failpoint
 
-    # Life.
+    # Lifecycle.
 
     def start(self) -> None:
-        """Begin to refresh the locks: in 1 s, then every 20 s."""
-        if not self._is_shared and self._consumer.profile.lock_rules.locks_broadcasting:
+        """Start to refresh the locks: after 1 s, then every 20 s."""
+        if not self._is_shared and self._consumer.profile.lock_profile.locks_broadcasting:
             _log.warning(
                 "RocketMQ 4.x never pulls for an orderly listener of a broadcasting group, %s",
                 self._consumer.group,
@@ -112,16 +112,15 @@ class ConsumeOrderlyService:
     def submit(
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
     ) -> None:
-        """Have the queue's messages consumed, unless somebody goes through them already."""
+        """Start a task that consumes the queue's messages, unless one runs already."""
         assert isinstance(process_queue, OrderlyProcessQueue)
         if process_queue.begin_consuming():
             self._spawn(self._run(queue, process_queue))
 
     async def stop(self) -> None:
-        """Take no more work, end the tasks, and unlock all queues.
+        """Accept no more work, end the tasks, and unlock all queues.
 
-        An async listener that runs is cancelled; a plain one goes on in its thread, and its result is
-        discarded.
+        A running async listener is cancelled. A listener in a thread continues; its result is discarded.
         """
         self.cancel()
         if self._refresh is not None:
@@ -130,7 +129,7 @@ class ConsumeOrderlyService:
         await self._locks.unlock_all()
 
     def cancel(self) -> None:
-        """Like ``stop``, without waiting for anything and without unlocking."""
+        """Like ``stop``, without waiting and without unlocking."""
         self._is_stopped = True
         if self._refresh is not None:
             self._refresh.cancel()
@@ -146,8 +145,7 @@ class ConsumeOrderlyService:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # One queue.
-
+    # Consumption of one queue.
     async def _run(self, queue: MessageQueue, process_queue: OrderlyProcessQueue) -> None:
         if process_queue.dropped:
             return
@@ -164,13 +162,13 @@ class ConsumeOrderlyService:
                 self._lock_and_consume_later(queue, process_queue, _NOT_LOCKED_DELAY)
 
     def _holds(self, process_queue: OrderlyProcessQueue) -> bool:
-        """Whether nobody else can have been given the queue."""
+        """True if this consumer holds the queue's lock, or needs none."""
         return not self._is_shared or (
             process_queue.locked and not process_queue.is_lock_expired(self._clock.monotonic())
         )
 
     async def _consume_all(self, queue: MessageQueue, process_queue: OrderlyProcessQueue) -> None:
-        """Batch after batch, until there is none or something says to wait."""
+        """Consume batch after batch until no message is left or the queue must wait."""
         began = self._clock.monotonic()
         since_turn = 0
         while not process_queue.dropped:
@@ -193,7 +191,7 @@ class ConsumeOrderlyService:
                 await next_turn()
 
     async def _consume(self, batch: _Batch) -> bool:
-        """One batch; False when the queue's consumption ends for now."""
+        """Consume one batch; False if the queue's consumption stops here for now."""
         process_queue = batch.process_queue
         if batch.queue.topic == self._retry_topic:
             restore_topics(batch.messages)
@@ -214,7 +212,7 @@ class ConsumeOrderlyService:
         return await self._process_result(batch, status)
 
     async def _call_listener(self, batch: _Batch) -> ConsumeOrderlyStatus:
-        """The listener's verdict; an exception, None or anything unknown means SUSPEND."""
+        """Return the listener's result; an exception, None or any unknown value means SUSPEND."""
         try:
             result = await self._listen(tuple(batch.messages), batch.context)
         except BaseException as error:
@@ -240,11 +238,11 @@ class ConsumeOrderlyService:
     # Results.
 
     async def _process_result(self, batch: _Batch, status: ConsumeOrderlyStatus) -> bool:
-        """Whether to go on with the next batch.
+        """Apply the listener's result; True if the next batch may follow.
 
-        Unlike a concurrent one, a listener's result is looked at after its queue was given up too: messages
-        go back or are sent away, and only the commit is left out. Where a reset has emptied the queue,
-        there is nothing to commit, and the task ends (guard G7 of docs/spec/races.md E.2).
+        Unlike concurrent consumption, this applies the result even if the queue was dropped meanwhile:
+        messages are put back or sent to the retry topic, and only the commit is omitted. If a reset cleared
+        the queue, nothing is committed and the task ends (guard G7 of docs/spec/races.md E.2).
         """
         action = _ACTIONS[batch.context.auto_commit, status]
         goes_on, commits = await action(self, batch)
@@ -279,32 +277,32 @@ class ConsumeOrderlyService:
         return False, False
 
     async def _suspend(self, batch: _Batch) -> tuple[bool, bool]:
-        again = await self._messages_again(batch)
+        again = await self._messages_to_redeliver(batch)
         if not again:
             return True, batch.context.auto_commit
         batch.process_queue.counts.have_failed(len(again), 0)
-        batch.process_queue.make_again(again)
+        batch.process_queue.make_message_to_consume_again(again)
         self._consume_again(batch)
         return False, False
 
-    async def _messages_again(self, batch: _Batch) -> list[MessageExt]:
-        """The batch as it is to be delivered again; empty when the retry topic has taken all of it.
+    async def _messages_to_redeliver(self, batch: _Batch) -> list[MessageExt]:
+        """Return the batch to redeliver; empty if the retry topic accepted every message.
 
-        One message that is delivered again takes the others with it, sent away or not.
+        If one message must be redelivered, so are all others of the batch, even those in the retry topic.
         """
         limit = self._consumer.options.max_reconsume_times
         limit = UNLIMITED if limit is None else limit
         messages = list(batch.messages)
         is_again = False
         for position, message in enumerate(messages):
-            if message.reconsume_times >= limit and await self._send_away(message, limit):
+            if message.reconsume_times >= limit and await self._send_to_retry_topic(message, limit):
                 continue
             is_again = True
             messages[position] = message.with_reconsume_times(message.reconsume_times + 1)
         return messages if is_again else []
 
-    async def _send_away(self, message: MessageExt, limit: int) -> bool:
-        times = message.reconsume_times + self._consumer.profile.lock_rules.sent_back_again
+    async def _send_to_retry_topic(self, message: MessageExt, limit: int) -> bool:
+        times = message.reconsume_times + self._consumer.profile.lock_profile.sent_back_again
         try:
             await self._retries.send(message, times, limit)
         except RewindMQError as error:
@@ -312,7 +310,7 @@ class ConsumeOrderlyService:
             return False
         return True
 
-    # Later.
+    # Delayed consumption.
 
     def _consume_again(self, batch: _Batch) -> None:
         pause = batch.context.suspend_current_queue_time_millis
@@ -347,10 +345,10 @@ class ConsumeOrderlyService:
         timer = self._consumer.runtime.timers.call_later(seconds, fire)
         self._timers.add(timer)
 
-    # Besides.
+    # Requests of administrators.
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
-        """Hand the listener one message of an administrator's, see ``direct_consumption``."""
+        """Call the listener with one message that an administrator chose; see ``direct_consumption``."""
         messages = (message,)
         if message.topic == self._retry_topic:
             restore_topics(messages)
@@ -362,8 +360,8 @@ class ConsumeOrderlyService:
         return result
 
 
-# By auto-commit and verdict: what is done with the batch. Each says whether the next batch may follow at
-# once, and whether what was taken is committed.
+# The action for each auto-commit setting and listener result. It returns two flags: whether the next batch
+# may follow at once, and whether the taken messages are committed.
 _Action = Callable[[ConsumeOrderlyService, _Batch], Awaitable[tuple[bool, bool]]]
 _STATUS: Final = ConsumeOrderlyStatus
 _ACTIONS: Final = MappingProxyType[tuple[bool, ConsumeOrderlyStatus], _Action](

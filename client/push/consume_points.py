@@ -1,4 +1,4 @@
-"""What both consume services do besides: give others a turn of the event loop, and tell a probe."""
+"""Helpers of both consume services: yielding to the event loop, and reporting to a probe."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 
-# Messages that a task consumes before it lets others have a turn of the event loop.
+# Messages that a task consumes before it yields to the event loop.
 MESSAGES_PER_TURN: Final = 256
 
 
 class ConsumedBatch(Protocol):
-    """Messages that go to a listener together."""
+    """Messages of one listener call."""
 
     @property
     def messages(self) -> Sequence[MessageExt]: ...
@@ -31,19 +31,19 @@ class ConsumedBatch(Protocol):
 
 @types.coroutine
 def next_turn() -> Generator[None, None, None]:
-    """Let the event loop do everything else that is ready."""
+    """Let the event loop run everything else that is ready."""
     yield
 
 
 class ConsumePoints:
-    """Tells the probe about batches; nothing when there is none."""
+    """Reports batches to the runtime's probe, if there is one."""
 
     def __init__(self, consumer: PushHost) -> None:
         self._consumer = consumer
         self._probe = consumer.runtime.probe
 
     def emit(self, point: Point, batch: ConsumedBatch, offset: int = -1, status: str = "") -> None:
-        """Tell of one batch, see ``details``."""
+        """Report one batch; see ``details``."""
         if self._probe is None:
             return
         details = self.details(batch, offset)
@@ -52,7 +52,7 @@ class ConsumePoints:
         self._probe(point, details)
 
     def details(self, batch: ConsumedBatch, offset: int) -> dict[str, Any]:
-        """What is told about a batch; its first offset stands where there is no progress to name."""
+        """Return the details of a batch. Without a new offset, the batch's first offset is reported."""
         offsets = [message.queue_offset for message in batch.messages]
         details = self._consumer.offset_store.details(
             batch.queue, offset if offset >= 0 else offsets[0], batch.process_queue

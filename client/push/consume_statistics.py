@@ -1,10 +1,10 @@
-"""How fast a push consumer pulls and consumes, by topic: ``statusTable`` of a 307 answer.
+"""ConsumeStatistics: pull and consumption rates by topic, ``statusTable`` of GET_CONSUMER_RUNNING_INFO (307).
 
 Specification: docs/spec/protocol.md 5.6.
 
-Source: RocketMQ 4.9.4 ``ConsumerStatsManager``, over the same spans: rates over the last minute, failures
-over the last hour. There each message is counted in a table; here each ProcessQueue counts for itself, and
-what the queues have counted is gathered when offsets are persisted, every 5 s, and when somebody asks.
+Source: RocketMQ 4.9.4 ``ConsumerStatsManager``. The spans are the same: rates over the last minute, failures
+over the last hour. RocketMQ counts each message in a table. Here each ProcessQueue counts for itself; the
+counts are gathered when offsets are persisted, every 5 s, and for each request.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
-# Snapshots are kept this far apart.
+# Seconds between two snapshots of a window.
 _MINUTE_STEP: Final = 10.0
 _HOUR_STEP: Final = 600.0
 
 
 class _Sums(NamedTuple):
-    """What one topic has come to since the consumer started, see ``QueueCounts``."""
+    """Totals of one topic since the consumer started; see ``QueueCounts``."""
 
     pulls: float = 0
     pull_seconds: float = 0
@@ -40,7 +40,7 @@ _NOTHING: Final = _Sums()
 
 
 class _Window:
-    """Snapshots of a topic's sums, as far back as a span reaches."""
+    """Snapshots of a topic's totals over one time span."""
 
     def __init__(self, span: float, step: float, now: float) -> None:
         self._span = span
@@ -55,7 +55,7 @@ class _Window:
             snapshots.popleft()
 
     def growth(self, now: float, sums: _Sums) -> tuple[float, _Sums]:
-        """The seconds the window covers, and what came in them."""
+        """Return the seconds that the window covers, and the growth of the totals in them."""
         begin, before = self._snapshots[0]
         grown = _Sums(*(new - old for new, old in zip(sums, before, strict=True)))
         return now - begin, grown
@@ -80,7 +80,7 @@ class ConsumeStatistics:
         self._topics: dict[str, _Topic] = {}
 
     def gather(self, now: float, process_queues: Mapping[MessageQueue, ProcessQueue]) -> None:
-        """Take over what the queues have counted."""
+        """Add the counts of all queues since the last call."""
         for queue, process_queue in process_queues.items():
             self.take(now, queue, process_queue)
         for topic in self._topics.values():
@@ -88,7 +88,7 @@ class ConsumeStatistics:
             topic.hour.keep(now, topic.sums)
 
     def take(self, now: float, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """The same for one queue."""
+        """Add the counts of one queue since the last call."""
         counts = process_queue.take_counts()
         if counts.consumed or counts.failed:
             process_queue.last_consume = now
@@ -98,7 +98,7 @@ class ConsumeStatistics:
         topic.sums = _Sums(*(total + getattr(counts, name) for name, total in topic.sums._asdict().items()))
 
     def status(self, topic: str, now: float) -> ConsumeStatus:
-        """The rates of a topic; zeros for one that nothing is known of."""
+        """Return the rates of a topic; zeros if the topic is unknown."""
         known = self._topics.get(topic)
         if known is None:
             return ConsumeStatus()

@@ -1,4 +1,7 @@
-"""What is traced of a consumer: calls of its listener. RocketMQ 4.9.4 ``ConsumeMessageTraceHookImpl``."""
+"""ConsumeTrace: records each listener call for the message trace.
+
+Source: RocketMQ 4.9.4 ``ConsumeMessageTraceHookImpl``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from rewindmq.protocol.remoting.unique_id import UniqueIdGenerator
 
 
 class ListenerCall(NamedTuple):
-    """A call of a listener that is being traced."""
+    """One listener call that is being traced."""
 
     request_id: str
     began: int
@@ -22,11 +25,11 @@ class ListenerCall(NamedTuple):
 
 
 class ConsumeTrace:
-    """The trace of one consumer.
+    """Records the listener calls of one consumer.
 
     Args:
         now_ms: the clock, ms since the epoch.
-        unique_ids: gives each call of the listener its id.
+        unique_ids: generates the id of each call.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class ConsumeTrace:
         self._next_id = unique_ids.next
 
     def before(self, messages: Sequence[MessageExt]) -> ListenerCall | None:
-        """A listener is about to be called; None when no message wants to be traced."""
+        """Record that the listener is about to be called; return None if no message is traced."""
         began, request_id = self._now_ms(), self._next_id()
         records = [
             SubBefore(
@@ -64,7 +67,7 @@ class ConsumeTrace:
         return ListenerCall(request_id, began, traced, len(messages))
 
     def after(self, call: ListenerCall, *, success: bool) -> None:
-        """The listener has returned."""
+        """Record that the listener has returned."""
         now = self._now_ms()
         cost = (now - call.began) // call.batch_size
         code = SUCCESS if success else FAILED

@@ -1,7 +1,7 @@
-"""Handing a listener one message because an administrator says so, 309 (docs/spec/protocol.md 5.8).
+"""Calls the listener for CONSUME_MESSAGE_DIRECTLY (309, docs/spec/protocol.md 5.8).
 
-Source: RocketMQ 4.9.4 ``consumeMessageDirectly`` of both consume services. The message goes to the listener
-beside all that is pulled; no offset moves, and a failure is told and not repeated.
+Source: RocketMQ 4.9.4 ``consumeMessageDirectly`` of both consume services. The call runs beside normal
+consumption. It moves no offset; a failure is returned to the administrator and not retried.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ async def consume_directly(
     *,
     order: bool = False,
 ) -> ConsumeMessageDirectlyResult:
-    """Call a listener once, and tell what came of it.
+    """Call a listener once, and return the outcome.
 
     Args:
-        call: calls it.
-        results: what its answers mean; any other counts as ``CR_LATER``.
-        order: whether it is an ordered one.
+        call: calls the listener.
+        results: the outcome for each result of the listener; any other result counts as ``CR_LATER``.
+        order: whether the listener is orderly.
     """
     began = clock.monotonic()
     remark = None
@@ -60,7 +60,7 @@ async def consume_directly(
         _log.warning("consumeMessageDirectly exception", exc_info=True)
         result, remark = CMResult.CR_THROW_EXCEPTION, f"{type(error).__name__}, {error}"
     else:
-        # Anything may come from a listener, also what no table can be asked for.
+        # A loop, not a look-up: a listener may return an object that is not hashable.
         result = next((told for known, told in results.items() if known == answer), CMResult.CR_LATER)
     return ConsumeMessageDirectlyResult(
         consume_result=result,

@@ -1,8 +1,8 @@
-"""Messages whose listener does not come to an end are sent back, so that their queue can go on.
+"""Sends back messages whose listener runs for too long, so that their queue can progress.
 
-Source: RocketMQ 4.9.4 ``ProcessQueue#cleanExpiredMsg`` (docs/spec/client.md C.6): only the first messages of
-a queue are looked at, as they hold up its progress. As there, that progress is committed with the next
-message that is consumed.
+Source: RocketMQ 4.9.4 ``ProcessQueue#cleanExpiredMsg`` (docs/spec/client.md C.6). Only the first messages of
+a queue are checked, because they block its progress. As in RocketMQ, that progress is committed with the
+next message that is consumed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ async def send_expired_back(
     expired: Collection[tuple[ProcessQueue, int]],
     send_back: SendBackCall,
 ) -> None:
-    """Look at every queue once.
+    """Check every queue once, and send expired messages back to the broker.
 
     Args:
-        expired: queue and offset of each message that the listener has had for too long.
+        expired: queue and offset of each message that the listener has held for too long.
     """
     for queue, process_queue in list(process_queues.items()):
         for _ in range(min(process_queue.cached_count, _MESSAGES_PER_QUEUE)):

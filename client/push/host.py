@@ -1,4 +1,4 @@
-"""What the services of a push consumer need of it: its pulls, its listener calls, its running info."""
+"""Interfaces between a push consumer and its services: pull loops, consume services, running info."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 
 class ConsumeService(Protocol):
-    """What calls the listener (RocketMQ's ``ConsumeMessageService``).
+    """Calls the listener (RocketMQ's ``ConsumeMessageService``).
 
     Attributes:
-        is_orderly: one batch of a queue after the other.
+        is_orderly: True if the batches of a queue are consumed one after the other.
         limit: batches in listeners at the same time.
     """
 
@@ -38,11 +38,11 @@ class ConsumeService(Protocol):
     def submit(
         self, messages: Sequence[MessageExt], queue: MessageQueue, process_queue: ProcessQueue
     ) -> None:
-        """Have messages consumed that a pull brought."""
+        """Queue pulled messages for the listener."""
 
 
 class PushHost(Protocol):
-    """A push consumer, as its services see it; ``PushConsumer`` says what the attributes are."""
+    """The part of a push consumer that its services use; ``PushConsumer`` documents the attributes."""
 
     group: str
     runtime: Runtime
@@ -67,19 +67,19 @@ class PushHost(Protocol):
 
     @property
     def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
-        """The queues owned now."""
+        """The queues that the consumer owns now."""
 
     def gather_statistics(self) -> None:
-        """Bring ``statistics`` up to date."""
+        """Update ``statistics`` from the counts of the queues."""
 
     async def start_offset(self, queue: MessageQueue) -> int:
-        """Where consumption of a queue begins; raises ``RewindMQError``."""
+        """Return the offset of a new queue's first pull; raises ``RewindMQError``."""
 
     def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
-        """A fenced reset has moved this queue."""
+        """Restart a queue that a fenced reset has moved."""
 
     def forget_pulls(self, process_queue: ProcessQueue) -> None:
-        """The queue's pulls have ended by themselves."""
+        """Remove the pull loop of a queue after the loop has ended."""
 
     def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """End the queue's pulls, and have the results of running listeners discarded."""
+        """Stop the queue's pulls, and discard the results of running listeners."""

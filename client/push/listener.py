@@ -1,4 +1,4 @@
-"""What an application hands to a push consumer, and what it answers."""
+"""Types of listeners and of their results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
-    """A listener's verdict on one batch."""
+    """A listener's result for one batch."""
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
@@ -21,12 +21,12 @@ class ConsumeConcurrentlyStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReconsumeLater:
-    """RECONSUME_LATER, and what Java's listeners say through ``ConsumeConcurrentlyContext``.
+    """RECONSUME_LATER with the settings of Java's ``ConsumeConcurrentlyContext``.
 
     Attributes:
-        delay_level: 0 lets the broker choose (10 s at first, more each time), 1 to 18 is a delay level, -1
-            means the dead-letter topic at once.
-        consumed: so many messages at the start of the batch succeeded all the same (``ackIndex`` + 1).
+        delay_level: 0 lets the broker choose (10 s at first, longer each time); 1 to 18 is a delay level;
+            -1 sends the messages to the dead-letter topic at once.
+        consumed: number of messages at the start of the batch that succeeded (``ackIndex`` + 1).
     """
 
     delay_level: int = 0
@@ -34,17 +34,17 @@ class ReconsumeLater:
 
 
 ListenerResult = ConsumeConcurrentlyStatus | ReconsumeLater | None
-# Called with one batch of at most ``consume_message_batch_max_size`` messages of one queue. None, or an
-# exception, means RECONSUME_LATER (docs/spec/client.md C.10). A plain function runs on a worker thread, an
-# async one on the event loop.
+# Called with one batch of at most `consume_message_batch_max_size` messages of one queue. None, or an
+# exception, means RECONSUME_LATER (docs/spec/client.md C.10). An async listener runs on the event loop, any
+# other on a worker thread.
 MessageListener = Callable[[Sequence[MessageExt]], ListenerResult | Awaitable[ListenerResult]]
 
 
 class ConsumeOrderlyStatus(StrEnum):
-    """An orderly listener's verdict on one batch.
+    """An orderly listener's result for one batch.
 
-    With ``auto_commit``, COMMIT and ROLLBACK count as SUCCESS. Without it, SUCCESS only goes on to the next
-    batch; COMMIT makes everything since the last COMMIT progress, ROLLBACK has all of it delivered again.
+    With ``auto_commit``, COMMIT and ROLLBACK count as SUCCESS. Without it, SUCCESS continues with the next
+    batch and commits nothing. COMMIT commits everything since the last COMMIT; ROLLBACK redelivers it.
     """
 
     SUCCESS = "SUCCESS"
@@ -55,12 +55,12 @@ class ConsumeOrderlyStatus(StrEnum):
 
 @dataclass(slots=True)
 class ConsumeOrderlyContext:
-    """What an orderly listener may say besides its verdict.
+    """Settings that an orderly listener may change during a call.
 
     Attributes:
-        auto_commit: each batch is committed by itself.
-        suspend_current_queue_time_millis: pause before the queue's next delivery after SUSPEND or ROLLBACK,
-            ms, brought into 10 to 30,000; -1: the consumer's option of that name.
+        auto_commit: True commits each batch that succeeds.
+        suspend_current_queue_time_millis: pause of the queue after SUSPEND or ROLLBACK, ms, limited to 10
+            to 30,000; -1: the consumer's option of that name.
     """
 
     message_queue: MessageQueue
@@ -69,7 +69,7 @@ class ConsumeOrderlyContext:
 
 
 OrderlyResult = ConsumeOrderlyStatus | None
-# Called with one batch of a queue after the other, never two of one queue at the same time. None, or an
+# Called with the batches of a queue one after the other; batches of several queues may overlap. None, or an
 # exception, means SUSPEND_CURRENT_QUEUE_A_MOMENT (docs/spec/client.md C.11).
 MessageListenerOrderly = Callable[
     [Sequence[MessageExt], ConsumeOrderlyContext], OrderlyResult | Awaitable[OrderlyResult]
@@ -77,13 +77,13 @@ MessageListenerOrderly = Callable[
 
 
 def is_async_listener(listener: object) -> bool:
-    """Whether calling it gives a coroutine: an async function, or an object whose ``__call__`` is one."""
+    """True for an async function, or an object whose ``__call__`` is one."""
     return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
         getattr(listener, "__call__", None)  # noqa: B004 - the method itself is wanted
     )
 
 
 def restore_topics(messages: Sequence[MessageExt]) -> None:
-    """A retried message shows the topic it was first sent to (``resetRetryAndNamespace``)."""
+    """Set the topic of retried messages to their original topic (``resetRetryAndNamespace``)."""
     for message in messages:
         message.topic = message.properties.get(RETRY_TOPIC, message.topic)

@@ -1,4 +1,4 @@
-"""What went wrong in the listener of a push consumer, and what a listener must be able to take."""
+"""Failures of a push consumer's listener, and the check of a listener's signature."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ListenerError:
-    """One failed call of a listener. Texts only: an exception would keep its messages in memory.
+    """One failed call of a listener. It has texts only: an exception would keep its messages in memory.
 
     Attributes:
         at: ms since the epoch.
-        queue: of the batch.
-        offset: of the batch's first message in its queue.
-        count: messages of the batch.
-        error: type and text of what was raised, or what was returned; at most 1,000 characters.
-        traceback: the end of it, at most 8,000 characters; empty when nothing was raised.
+        queue: the queue of the batch.
+        offset: queue offset of the batch's first message.
+        count: number of messages in the batch.
+        error: type and text of the exception, or a description of the wrong result; at most 1,000
+            characters.
+        traceback: the end of the traceback, at most 8,000 characters; empty if nothing was raised.
     """
 
     at: int
@@ -48,7 +49,7 @@ class ListenerErrors:
     """The newest ``KEPT_ERRORS`` failures of one consumer's listener, the oldest of them first.
 
     Attributes:
-        count: all failures there have been.
+        count: number of all failures since the start.
     """
 
     def __init__(self, group: str, clock: Clock) -> None:
@@ -67,7 +68,7 @@ class ListenerErrors:
         return self._newest[index]
 
     def raised(self, queue: MessageQueue, messages: Sequence[MessageExt], error: BaseException) -> None:
-        """Log and keep what came out of a call."""
+        """Log and keep an exception that the listener raised."""
         _log.warning("consumeMessage exception, group %s, %s", self._group, queue, exc_info=error)
         report = traceback.TracebackException.from_exception(error, limit=-_FRAMES)
         text = "".join(report.format_exception_only()).strip()
@@ -76,8 +77,8 @@ class ListenerErrors:
     def answered(
         self, queue: MessageQueue, messages: Sequence[MessageExt], answer: object, wanted: type
     ) -> None:
-        """Log and keep an answer that means nothing."""
-        text = f"the listener returned {type(answer).__name__}, no {wanted.__name__}"
+        """Log and keep a result of the wrong type."""
+        text = f"the listener returned {type(answer).__name__}, not {wanted.__name__}"
         _log.warning("consumeMessage, group %s, %s: %s", self._group, queue, text)
         self._keep(queue, messages, text, "")
 
@@ -96,17 +97,17 @@ class ListenerErrors:
 
 
 def require_listener(listener: Callable[..., Any], *arguments: str) -> None:
-    """Refuse a listener that is certain to fail in every call.
+    """Refuse a listener whose signature does not fit its calls.
 
     Args:
-        arguments: names of what it is called with.
+        arguments: names of the arguments of each call.
 
     Raises:
-        ClientError: it cannot be called, or not with so many arguments.
+        ClientError: the listener cannot be called, or not with these arguments.
     """
     if not callable(listener):
         raise ClientError(f"the listener must be a function or have __call__, not {type(listener).__name__}")
-    # A hand-written signature may differ from that of the call.
+    # A hand-written `__signature__` may differ from what the object accepts.
     if hasattr(listener, "__signature__"):
         return
     try:
@@ -119,5 +120,5 @@ def require_listener(listener: Callable[..., Any], *arguments: str) -> None:
         name = getattr(listener, "__name__", type(listener).__name__)
         bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
         raise ClientError(
-            f"the listener is called as {name}({', '.join(arguments)}), and takes {inspect.Signature(bare)}"
+            f"the listener is called as {name}({', '.join(arguments)}), but takes {inspect.Signature(bare)}"
         ) from None

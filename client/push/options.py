@@ -24,7 +24,7 @@ _BOUNDS = {
 
 @dataclass(slots=True, kw_only=True)
 class PushOptions:
-    """The options of a ``PushConsumer``; its docstring explains each, and it has the defaults."""
+    """The options of a ``PushConsumer``; the docstring of that class explains them."""
 
     consume_from_where: ConsumeFromWhere
     consume_timestamp: str | int | None
@@ -45,6 +45,6 @@ class PushOptions:
     customized_trace_topic: str | None
 
     def check(self) -> None:
-        """Raises ClientError naming the first option outside its range."""
+        """Raise ClientError for the first option outside its range."""
         check_ranges(self, _BOUNDS, may_be_none=("consume_thread_max",))
         check_consume_options(self)

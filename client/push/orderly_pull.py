@@ -1,4 +1,4 @@
-"""OrderlyPullLoop: the pulls of a queue that is consumed in order and needs a lock.
+"""OrderlyPullLoop: pulls a queue that is consumed in order and needs a lock.
 
 Specification: docs/spec/client.md C.7.
 """
@@ -19,18 +19,18 @@ _log = logging.getLogger(__name__)
 
 
 class OrderlyPullLoop(PullLoop):
-    """Pulls while the queue is locked, from where the broker says at the first time.
+    """Pulls while the queue is locked; before the first pull it reads the start offset again.
 
-    That is asked again because somebody else may have moved the offset between the rebalance and the lock.
+    Another consumer may have committed an offset between the rebalance and the lock.
     """
 
-    __slots__ = ("_is_placed", "_locked_queue")
+    __slots__ = ("_has_offset", "_locked_queue")
 
     def __init__(self, consumer: PushHost, target: PullTarget) -> None:
         super().__init__(consumer, target)
         assert isinstance(target.process_queue, OrderlyProcessQueue)
         self._locked_queue = target.process_queue
-        self._is_placed = False
+        self._has_offset = False
         self._max_span = sys.maxsize
 
     def _reason_to_wait(self) -> float:
@@ -40,12 +40,12 @@ class OrderlyPullLoop(PullLoop):
         return self._instance.profile.pull_exception_delay
 
     def _send(self, subscription: SubscriptionData) -> None:
-        if self._is_placed:
+        if self._has_offset:
             super()._send(subscription)
         else:
-            self._instance.spawn(self._place())
+            self._instance.spawn(self._find_offset())
 
-    async def _place(self) -> None:
+    async def _find_offset(self) -> None:
         try:
             offset = await self._consumer.start_offset(self.queue)
         except RewindMQError as error:
@@ -55,5 +55,5 @@ class OrderlyPullLoop(PullLoop):
         if self._is_stopped:
             return
         self._next_offset = offset
-        self._is_placed = True
+        self._has_offset = True
         self.pull()

@@ -1,7 +1,7 @@
-"""PullLoop: the pulls of one queue of a push consumer, one after the other (docs/spec/client.md C.7).
+"""PullLoop: pulls one queue of a push consumer, one request at a time (docs/spec/client.md C.7).
 
-One outstanding request per queue, driven by callbacks: no task per pull. Source: RocketMQ 4.9.4
-``DefaultMQPushConsumerImpl#pullMessage``, with 5.3.3's differences taken from the profile.
+Callbacks drive the loop: there is no task per pull. Source: RocketMQ 4.9.4
+``DefaultMQPushConsumerImpl#pullMessage``; the profile has the differences of 5.3.3.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class PullLoop:
-    """The pulls of one ProcessQueue; ends when that is dropped."""
+    """Pulls for one ProcessQueue until it is dropped."""
 
     __slots__ = (
         "_broker_id",
@@ -76,7 +76,7 @@ class PullLoop:
             self.pull()
 
     def stop(self) -> None:
-        """Let go of timer and request: nothing is pulled any more, and what comes is ignored."""
+        """Cancel the timer and the request. A response that still arrives is ignored."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -85,7 +85,7 @@ class PullLoop:
             self._pull.cancel()
 
     def pull(self) -> None:
-        """Send the next pull, unless something says to wait."""
+        """Send the next pull, or schedule it if the queue must wait."""
         self._timer = None
         process_queue = self.process_queue
         if process_queue.dropped:
@@ -104,7 +104,7 @@ class PullLoop:
         self._send(subscription)
 
     def _reason_to_wait(self) -> float:
-        """Seconds to wait before this queue may be pulled, 0 when it may be now."""
+        """Return the seconds to wait before the next pull; 0: none."""
         consumer, process_queue, options = self._consumer, self.process_queue, self._options
         if not consumer.is_running:
             return self._instance.profile.pull_exception_delay
@@ -129,7 +129,7 @@ class PullLoop:
             instance.spawn(self._find_broker())
             return
         sys_flag = _SUSPEND
-        # Offset 0 is never committed by a pull, and a slave is not asked to commit at all.
+        # As in RocketMQ, a pull does not commit offset 0, and a pull from a slave does not commit.
         if commit_offset > 0 and address == instance.routes.master_address(queue.broker_name):
             sys_flag |= _COMMIT
         header = PullMessageRequestHeader(
@@ -193,9 +193,9 @@ class PullLoop:
             self.pull()
 
     def _on_empty(self) -> None:
-        """Nothing to consume up to the next offset: that much is progress, unless messages are cached."""
+        """Advance the stored offset past messages that do not match, unless messages are cached."""
         process_queue = self.process_queue
-        # No release looks at ``dropped`` here: the hole of docs/spec/races.md E.4.
+        # No RocketMQ release checks `dropped` here: the race of docs/spec/races.md E.4.
         is_ignored = process_queue.dropped and self._instance.profile.checks_dropped_on_empty_pull
         if process_queue.cached_count == 0 and not is_ignored:
             self._consumer.offset_store.update(
@@ -216,9 +216,9 @@ class PullLoop:
             self.pull()
 
     def _on_illegal_offset(self, result: PullResult) -> None:
-        """The offset is out of range: correct it, and have the queue taken over anew.
+        """Handle PULL_OFFSET_MOVED (21): correct the offset and let the rebalance assign the queue again.
 
-        Where the answer tells another epoch, a fenced reset is the reason: go on from there at once.
+        If the response has another epoch, a fenced reset moved the offset: restart the queue at once.
         """
         epoch = self.process_queue.epoch
         if epoch is not None and epoch != result.epoch:

@@ -1,6 +1,8 @@
-"""PushConsumer: messages come to a listener (docs/spec/client.md C.2 to C.12).
+"""PushConsumer: pulls messages and calls the application's listener with them.
 
-Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl``, concurrent consumption.
+Specification: docs/spec/client.md C.2 to C.12.
+
+Source: RocketMQ 4.9.4 ``DefaultMQPushConsumer`` and ``DefaultMQPushConsumerImpl``.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 
 class PushConsumer(EpochConsumer):
-    """A member of a consumer group whose listener is called with messages as they come.
+    """A consumer that calls the application's listener with the messages it pulls.
 
     ::
 
@@ -70,53 +72,56 @@ class PushConsumer(EpochConsumer):
         group: the consumer group.
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
-        consume_from: where a group without stored offset begins: "first", "last" (default) or "timestamp".
+        consume_from: where a group without a stored offset starts: "first", "last" (default) or "timestamp".
         consume_from_where: RocketMQ's name of ``consume_from``.
-        consume_timestamp: where "timestamp" begins, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
-            int; None (default): half an hour before the consumer was made.
-        message_model: "clustering" (default): the group's members share the messages; "broadcasting": each
-            member gets every message.
+        consume_timestamp: where "timestamp" starts, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
+            int; None (default): half an hour before the consumer was constructed.
+        message_model: "clustering" (default): the consumers of the group share the messages;
+            "broadcasting": each consumer gets every message.
         consume_thread_max: batches in listeners at the same time, 1 to 1,000; None (default): the profile's,
-            20, or 64 in v42. Plain listeners share the runtime's 20 threads besides.
+            20, or 64 in v42. Listeners that are not async also share the runtime's 20 threads.
         consume_message_batch_max_size: messages per call of the listener, 1 to 1,024; default 1.
         pull_batch_size: messages per pull, 1 to 1,024; default 32.
-        pull_interval: ms between an answer with messages and the next pull of the queue, 0 to 65,535;
+        pull_interval: ms between a response with messages and the next pull of the queue, 0 to 65,535;
             default 0.
-        pull_threshold_for_queue: cached messages of a queue above which it is not pulled, 1 to 65,535;
-            default 1,000.
+        pull_threshold_for_queue: flow control: no pull while more messages of the queue are cached, 1 to
+            65,535; default 1,000.
         pull_threshold_size_for_queue: the same in whole MiB, 1 to 1,024; default 100.
-        consume_concurrently_max_span: distance of the first and last cached offset above which a queue is
-            not pulled, 1 to 65,535; default 2,000.
-        suspend_current_queue_time_millis: pause of a queue after an orderly listener suspended it, ms, 10 to
-            30,000, unless the listener's context says otherwise; default 1,000.
-        max_reconsume_times: retries of a message before the dead letter topic; None (default): 16, and
-            without end for an orderly listener.
+        consume_concurrently_max_span: no pull while the first and last cached offsets are further apart, 1
+            to 65,535; default 2,000.
+        suspend_current_queue_time_millis: pause of a queue after an orderly listener suspends it, ms, 10 to
+            30,000; the listener's context may override it; default 1,000.
+        max_reconsume_times: retries of a message before the dead-letter topic; None (default): 16, or no
+            limit with an orderly listener.
         consume_timeout: minutes after which a message whose listener still runs is sent back, 1 to 1,440;
-            default 15. The consumer looks as often.
-        allocate_strategy: divides the queues among the members; None (default): averagely.
-        offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
-        enable_msg_trace: leave a record of each listener's call in the trace topic (docs/queries.md);
-            default False.
+            default 15. The consumer checks at the same interval.
+        allocate_strategy: divides the queues among the consumers; None (default): averagely.
+        offset_root: directory for the offsets of a broadcasting consumer; None (default):
+            ``~/.rocketmq_offsets``.
+        enable_msg_trace: send a record of each listener call to the trace topic (docs/queries.md); default
+            False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
         profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
             ``ClientProfile`` of your own, to study single differences.
         serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
-        seed: makes random choices repeatable; None (default): they are not.
+        seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
-            replaced by a name of the client's own.
+            replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks at the same time, at least 1; default 4.
-        mq_client_api_timeout: ms for an answer to a heartbeat, a look-up of a route or of a group's members,
-            or the check of a filter, at least 1; default 3,000.
+        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
+            1; default 4.
+        mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
+            checks, at least 1; default 3,000.
 
     Attributes:
-        errors: the newest failures of the listener, and how many there were.
+        errors: the newest failures of the listener, and their count.
 
     Raises:
-        ClientError: a bad group name, no or a bad name server address, an option out of range.
+        ClientError: an invalid group name, a missing or invalid name server address, or an option out of
+            range.
     """
 
     consume_service: ConsumeConcurrentlyService | ConsumeOrderlyService
@@ -193,53 +198,52 @@ class PushConsumer(EpochConsumer):
         self._listener: MessageListener | None = None
         self._orderly_listener: MessageListenerOrderly | None = None
         self._pulls: dict[ProcessQueue, PullLoop] = {}
-        # There once started, where asked for.
+        # Set by `start()` when tracing is enabled.
         self.trace: ConsumeTrace | None = None
         self.statistics = ConsumeStatistics(self.runtime.clock.monotonic())
 
-    # What an application calls before the start.
+    # Set-up, before `start()`.
 
     def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
-        """Consume a topic; calling it again replaces the expression.
+        """Subscribe to a topic; another call replaces the expression.
 
         Args:
-            expression: ``*``, or tags separated by ``||``, or a selector. The start fails if a broker of
+            expression: ``*``, or tags separated by ``||``, or a selector. ``start()`` fails if a broker of
                 the topic refuses the selector's condition.
 
         Raises:
-            ClientError: a bad topic name or expression.
+            ClientError: an invalid topic name or expression.
         """
         self.subscriptions[topic] = make_subscription(topic, expression, self.runtime.clock.now_ms())
         if self.is_running:
             self.instance.spawn(self._announce(topic))
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic; its queues are given up at the next rebalance, without a commit."""
+        """Stop consuming a topic. The next rebalance drops its queues without a commit."""
         self.subscriptions.pop(topic, None)
 
     def register_message_listener(self, listener: MessageListener) -> None:
-        """Say what is called with messages, many at the same time; see ``listener.MessageListener``.
+        """Set the listener that consumes batches concurrently; see ``listener.MessageListener``.
 
         Raises:
-            ClientError: it cannot be called with ``(messages)``.
+            ClientError: the listener cannot be called with ``(messages)``.
         """
         require_listener(listener, "messages")
         self._listener, self._orderly_listener = listener, None
 
     def register_orderly_listener(self, listener: MessageListenerOrderly) -> None:
-        """Say what is called with messages, of each queue one batch after the other; see
-        ``listener.MessageListenerOrderly``.
+        """Set the listener that consumes each queue in order; see ``listener.MessageListenerOrderly``.
 
         Raises:
-            ClientError: it cannot be called with ``(messages, context)``.
+            ClientError: the listener cannot be called with ``(messages, context)``.
         """
         require_listener(listener, "messages", "context")
         self._listener, self._orderly_listener = None, listener
 
-    # What an application may call while it runs.
+    # Calls while the consumer runs.
 
     def suspend(self) -> None:
-        """Stop pulling and rebalancing. Listeners, persisting, heartbeats and pulls in flight go on."""
+        """Stop pulling and rebalancing. Listeners, commits, heartbeats and pulls in flight continue."""
         self.is_suspended = True
 
     async def resume(self) -> None:
@@ -248,13 +252,13 @@ class PushConsumer(EpochConsumer):
         await self.rebalance()
 
     async def reset_offset_by_timestamp(self, timestamp: int) -> None:
-        """Rewind this consumer alone, topic after topic (docs/spec/reset.md D.13); 10 s each.
+        """Reset this consumer alone, one topic after the other, 10 s each (docs/spec/reset.md D.13).
 
         Args:
             timestamp: ms.
 
         Raises:
-            RewindMQError: a broker could not be asked for its offsets.
+            RewindMQError: a broker did not return an offset.
         """
         for topic in list(self.subscriptions):
             targets = {
@@ -264,14 +268,14 @@ class PushConsumer(EpochConsumer):
             if targets:
                 await self.instance.reset_offsets(topic, self.group, targets)
 
-    # Life.
+    # Lifecycle.
 
     def _check(self) -> None:
         if self._listener is None and self._orderly_listener is None:
             raise ClientError("messageListener is null")
 
     def _owns_instance_name(self) -> bool:
-        # A broadcasting member keeps its name, and so the directory of its offsets.
+        # The offset directory of a broadcasting consumer is named after its instance name.
         return self.options.message_model is MessageModel.CLUSTERING
 
     async def _start(self) -> None:
@@ -307,7 +311,7 @@ class PushConsumer(EpochConsumer):
         await instance.start()
 
     def _make_consume_service(self, owned: dict[MessageQueue, ProcessQueue]) -> QueueLocks | None:
-        """What calls the listener; gives the locks that an orderly one needs."""
+        """Set ``consume_service``; return the queue locks if the listener is orderly."""
         limit = self.options.consume_thread_max or self.config.profile.consume_thread_max
         if self._listener is not None:
             self.consume_service = ConsumeConcurrentlyService(self, self._listener, limit)
@@ -344,7 +348,7 @@ class PushConsumer(EpochConsumer):
             pulls.stop()
         self._pulls.clear()
 
-    # What the instance asks (``ConsumerInner``).
+    # Implementation of `ConsumerInner`.
 
     def heartbeat_data(self) -> ConsumerData:
         return ConsumerData(
@@ -365,7 +369,7 @@ class PushConsumer(EpochConsumer):
         await super().persist_offsets()
 
     def gather_statistics(self) -> None:
-        """Bring ``statistics`` up to date."""
+        """Update ``statistics`` from the counts of the queues."""
         self.statistics.gather(self.runtime.clock.monotonic(), self.process_queues)
 
     async def running_info(self) -> ConsumerRunningInfo:
@@ -377,11 +381,11 @@ class PushConsumer(EpochConsumer):
         return await self.consume_service.consume_message_directly(message)
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
-        """Carry out a reset that a broker asks for (220), see ``reset_consumer``; it takes 10 s."""
+        """Handle RESET_CONSUMER_CLIENT_OFFSET (220); it takes 10 s, see ``reset_consumer``."""
         await reset_consumer(self, topic, targets)
         return True
 
-    # What a reset asks (``ResettableConsumer``).
+    # Implementation of `ResettableConsumer`.
 
     @property
     def profile(self) -> ClientProfile:
@@ -397,10 +401,10 @@ class PushConsumer(EpochConsumer):
     async def give_up_queue(self, queue: MessageQueue) -> None:
         await self.rebalancer.remove_unnecessary(queue, self.process_queues.get(queue))
 
-    # What the rebalance asks.
+    # Callbacks of the rebalance.
 
     async def start_offset(self, queue: MessageQueue) -> int:
-        """Where consumption of a queue begins; see ``start_offset.start_offset``."""
+        """Return the offset of a new queue's first pull; see ``start_offset.start_offset``."""
         moment = start_timestamp(self.options, self.made_at)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
 
@@ -409,12 +413,12 @@ class PushConsumer(EpochConsumer):
         return await self.offset_store.read_store(queue)
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """One past the queue's last message."""
+        """Return the offset after the queue's last message."""
         address = await self.instance.routes.subscribe_address(queue.topic, queue.broker_name)
         return await self.instance.api.max_offset(address, queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """The queue's offset at a moment, ms."""
+        """Return the queue's offset at a time in ms."""
         address = await self.instance.routes.subscribe_address(queue.topic, queue.broker_name)
         return await self.instance.api.search_offset(address, queue, timestamp)
 
@@ -425,18 +429,18 @@ class PushConsumer(EpochConsumer):
             pulls.start(self.config.profile.dispatch_delay)
 
     def forget_pulls(self, process_queue: ProcessQueue) -> None:
-        """The queue's pulls have ended by themselves."""
+        """Remove the pull loop of a queue after the loop has ended."""
         self._pulls.pop(process_queue, None)
 
     def _queue_dropped(self, process_queue: ProcessQueue) -> None:
-        """Let go of its pull, in profiles that do."""
+        """Stop the queue's pull loop if the profile cancels pulls."""
         if self.profile.cancels_pulls:
             pulls = self._pulls.pop(process_queue, None)
             if pulls is not None:
                 pulls.stop()
 
     async def _queues_changed(self, topic: str) -> None:
-        """Tell the brokers by a newer subscription version."""
+        """Send the brokers a newer subscription version."""
         subscription = self.subscriptions.get(topic)
         if subscription is not None:
             subscription.sub_version = self.runtime.clock.now_ms()

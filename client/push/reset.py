@@ -1,9 +1,11 @@
-"""What a consumer does when a broker tells it to reset its offsets, code 220 (docs/spec/reset.md D.5).
+"""Applies RESET_CONSUMER_CLIENT_OFFSET (220) to a push consumer (docs/spec/reset.md D.5).
 
-RUNNING → SUSPENDED → (10 s) → APPLYING → RUNNING, as RocketMQ's ``MQClientInstance#resetOffset``. Its holes
-are kept on purpose (docs/spec/races.md E.2): pulls in flight are neither cancelled nor waited for, the apply
-pass goes over the queues owned *then* and does not mark them dropped, and nobody checks that the commits
-arrived.
+The states are RUNNING → SUSPENDED → (10 s) → APPLYING → RUNNING, as in RocketMQ's
+``MQClientInstance#resetOffset``. This code keeps RocketMQ's races (docs/spec/races.md E.2):
+
+- It neither cancels pulls in flight nor waits for them.
+- The apply pass covers the queues owned at that time, and does not mark them dropped.
+- It does not check that the commits arrive.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.remoting.runtime import Runtime
 
-# Time for running listeners to come to an end; their results are discarded either way.
+# Time for running listeners to finish; their results are discarded in any case.
 RESET_WAIT_SECONDS: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
 
 class ResetState(StrEnum):
-    """Where a consumer stands in a reset."""
+    """The state of a consumer during a reset."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -37,13 +39,13 @@ class ResetState(StrEnum):
 
 
 class ResettableConsumer(Protocol):
-    """What a reset needs of a consumer; push consumers only."""
+    """The part of a push consumer that a reset uses."""
 
     reset_state: ResetState
 
     @property
     def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
-        """The queues owned now."""
+        """The queues that the consumer owns now."""
 
     @property
     def group(self) -> str: ...
@@ -61,16 +63,16 @@ class ResettableConsumer(Protocol):
         """Stop pulling and rebalancing."""
 
     async def resume(self) -> None:
-        """Pull again, and rebalance."""
+        """Resume pulling, and rebalance."""
 
     def update_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Set the offset in memory, whatever it was."""
+        """Set the offset in memory, even to a lower value."""
 
     def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
-        """End its pulls, and have the results of running listeners discarded."""
+        """Stop the queue's pulls, and discard the results of running listeners."""
 
     async def give_up_queue(self, queue: MessageQueue) -> None:
-        """Commit the offset in memory and forget it."""
+        """Commit the queue's offset and remove it from memory."""
 
 
 class _Reset:
@@ -91,7 +93,7 @@ class _Reset:
             )
 
     def _concerned(self) -> list[MessageQueue]:
-        """The queues owned at this moment that the reset names."""
+        """Return the queues of the reset that the consumer owns now."""
         return [
             queue
             for queue in self.consumer.process_queues
@@ -117,7 +119,7 @@ class _Reset:
             try:
                 await self._apply_to(queue, self._targets[queue])
             except RewindMQError as error:
-                # The queue stays in the table, dropped, until the 120 s without a pull replace it.
+                # The dropped queue stays in the table until a rebalance replaces it 120 s later.
                 _log.warning("reset offset failed. group=%s, %s: %s", self.consumer.group, queue, error)
 
     async def _apply_to(self, queue: MessageQueue, target: int) -> None:
@@ -133,7 +135,7 @@ class _Reset:
         self._emit(Point.QUEUE_REMOVED, **details)
 
     def forget_dropped(self) -> None:
-        """Have the queues taken over again by the next rebalance, with what the broker has stored."""
+        """Remove dropped queues, so that the next rebalance assigns them with the stored offset."""
         owned = self.consumer.process_queues
         for queue in self._concerned():
             if owned[queue].dropped:
@@ -149,7 +151,7 @@ class _Step(NamedTuple):
     action: Callable[[_Reset], Awaitable[None]]
 
 
-# Entered in order. Whatever happens to one of them, the last one is carried out.
+# The steps run in this order. `_LAST` runs even if a step fails.
 _STEPS: Final = (
     _Step(ResetState.SUSPENDED, _Reset.suspend_and_drop),
     _Step(ResetState.SUSPENDED, _Reset.wait),
@@ -161,11 +163,11 @@ _LAST: Final = _Step(ResetState.RUNNING, _Reset.resume)
 async def reset_consumer(
     consumer: ResettableConsumer, topic: str, targets: Mapping[MessageQueue, int]
 ) -> None:
-    """Carry out one reset. A consumer that was suspended before comes out running.
+    """Carry out one reset. Afterwards the consumer runs, even if it was suspended before.
 
     Args:
-        targets: the offset each queue of ``topic`` is to be consumed from; queues that are not owned and
-            those of other topics are ignored.
+        targets: the new offset of each queue of ``topic``. Queues of other topics, and queues that the
+            consumer does not own, are ignored.
     """
     reset = _Reset(consumer, topic, targets)
     try:

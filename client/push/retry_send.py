@@ -1,9 +1,9 @@
-"""Sending a message to the retry topic of a consumer's own group, as a producer would.
+"""RetrySender: sends a message to the retry topic of the consumer's own group, as a producer would.
 
 Specification: docs/spec/client.md C.11.
 
-The broker puts it among the dead letters when it was consumed often enough. Source: RocketMQ 4.9.4
-``ConsumeMessageOrderlyService#sendMessageBack`` and ``DefaultMQProducerImpl#sendKernelImpl``.
+After ``maxReconsumeTimes`` retries the broker stores the message in the dead-letter topic. Source: RocketMQ
+4.9.4 ``ConsumeMessageOrderlyService#sendMessageBack`` and ``DefaultMQProducerImpl#sendKernelImpl``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIRST_RETRY_LEVEL: Final = 3
 
 
 class RetrySender:
-    """The part of RocketMQ's inner producer that a consumer needs."""
+    """The part of RocketMQ's inner producer that a consumer uses."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance = instance
@@ -51,13 +51,13 @@ class RetrySender:
         )
 
     async def send(self, message: MessageExt, reconsume_times: int, max_reconsume_times: int) -> None:
-        """Store a copy of ``message``, to be delivered after a delay that grows with its deliveries.
+        """Send a copy of ``message`` with a delay that grows with the number of its deliveries.
 
         Args:
-            reconsume_times: how often it was delivered before, as the copy is to say.
+            reconsume_times: number of earlier deliveries to store in the copy.
 
         Raises:
-            RewindMQError: no broker took it; the last one's error.
+            RewindMQError: no broker accepted the copy; this is the last broker's error.
         """
         properties = dict(message.properties)
         properties.pop(TRAN_MSG, None)

@@ -1,4 +1,4 @@
-"""What a push consumer adds to its running info (307, docs/spec/protocol.md 5.6).
+"""Adds the details of a push consumer to GET_CONSUMER_RUNNING_INFO (307, docs/spec/protocol.md 5.6).
 
 Source: RocketMQ 4.9.4 ``DefaultMQPushConsumerImpl#consumerRunningInfo``, ``MQClientInstance``.
 """
@@ -16,10 +16,10 @@ from rewindmq.protocol.body.running_info import ConsumerRunningInfo, ProcessQueu
 
 
 async def add_push_details(info: ConsumerRunningInfo, consumer: PushHost) -> None:
-    """Add the settings of a push consumer, the queues it owns, and how fast it consumes.
+    """Add a push consumer's settings, its queues, and its consumption rates.
 
     Raises:
-        RewindMQError: the offset of a queue is not in memory, and the broker could not be asked.
+        RewindMQError: the offset of a queue is not in memory, and the broker did not return it.
     """
     info.properties.update(_settings(consumer.options))
     info.properties[Property.CONSUME_ORDERLY] = _java(consumer.consume_service.is_orderly)
@@ -39,7 +39,7 @@ def _queue_info(consumer: PushHost, process_queue: ProcessQueue) -> ProcessQueue
     now, now_ms = clock.monotonic(), clock.now_ms()
 
     def wall(moment: float) -> int:
-        """ms since the epoch such that its age is the age in protocol time, which may run faster."""
+        """Return ms since the epoch. Its age equals the age in protocol time, which may run faster."""
         return now_ms - round(1_000 * (now - moment))
 
     first, last = process_queue.cached_offsets
@@ -64,7 +64,7 @@ def _queue_info(consumer: PushHost, process_queue: ProcessQueue) -> ProcessQueue
 
 
 def _settings(options: Any) -> dict[str, str]:
-    """Options under Java's names, as texts."""
+    """Return the options as texts, under Java's names."""
     settings = {}
     for option in dataclasses.fields(options):
         value = getattr(options, option.name)

@@ -1,4 +1,4 @@
-"""Sending a message back, so that its group gets it again later.
+"""SendBack: asks the broker to redeliver a message to the group later.
 
 Specification: docs/spec/broker.md B.13, docs/spec/client.md C.10.
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class SendBack:
-    """Sends messages of one consumer group back.
+    """Sends messages of one consumer group back to the broker.
 
     Args:
         max_reconsume_times: retries of a message before the dead-letter topic; None: 16.
@@ -37,15 +37,15 @@ class SendBack:
         self._limit = DEFAULT_MAX_RECONSUME_TIMES if max_reconsume_times is None else max_reconsume_times
 
     async def send(self, message: MessageExt, delay_level: int, queue: MessageQueue) -> None:
-        """Have it delivered again: by 36 at the broker it came from, else as a message to the retry topic.
+        """Send CONSUMER_SEND_MSG_BACK (36) to the message's broker; else send a copy to the retry topic.
 
         Args:
-            delay_level: 0 lets the broker choose, a negative one means the dead-letter topic at once; only 36
-                knows it.
-            queue: where the message was pulled from.
+            delay_level: 0 lets the broker choose; a negative level means the dead-letter topic at once. The
+                copy to the retry topic ignores it.
+            queue: the queue that the message was pulled from.
 
         Raises:
-            RewindMQError: neither was accepted.
+            RewindMQError: no broker accepted the message.
         """
         header = ConsumerSendMsgBackRequestHeader(
             offset=message.commit_log_offset,

@@ -135,6 +135,15 @@ class ConsumerOffsetTable:
             if len(parts) == 2 and parts[1] == group
         ]
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """Return the topics that each group has offsets for, as ``topics_of`` does for one group."""
+        found: dict[str, list[str]] = {}
+        for key in self._offsets:
+            parts = key.split(_SEPARATOR)
+            if len(parts) == 2:
+                found.setdefault(parts[1], []).append(parts[0])
+        return found
+
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets for the topic."""
         return [

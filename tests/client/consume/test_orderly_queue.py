@@ -52,7 +52,7 @@ def test_a_rollback_puts_back_all_and_again_only_some() -> None:
     queue = queue_of(1, 2, 3, 4)
     batch = queue.take_messages(2)
     assert taken(queue, 1) == [3]
-    queue.make_again(batch[1:])
+    queue.make_message_to_consume_again(batch[1:])
     assert list(queue.taken_offsets) == [1, 3]
     assert taken(queue, 1) == [2]
     queue.rollback()
@@ -97,7 +97,7 @@ def test_messages_come_in_order_and_none_is_lost(steps: list[str], batch: int) -
             end += 1
         elif step == "again" and queue.taken_offsets:
             queue.rollback()
-            queue.make_again(queue.take_messages(1))
+            queue.make_message_to_consume_again(queue.take_messages(1))
         elif step == "rollback":
             queue.rollback()
         elif step == "commit" and queue.taken_offsets:

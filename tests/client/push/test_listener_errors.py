@@ -72,7 +72,7 @@ def test_an_answer_that_is_no_status_is_kept_too(is_orderly: bool) -> None:
 
     consumer = play_with(answer, lambda consumer: bool(consumer.errors), is_orderly=is_orderly)
     kind = "ConsumeOrderlyStatus" if is_orderly else "ConsumeConcurrentlyStatus"
-    assert consumer.errors[0].error == f"the listener returned bool, no {kind}"
+    assert consumer.errors[0].error == f"the listener returned bool, not {kind}"
     assert consumer.errors[0].traceback == ""
 
 
@@ -155,7 +155,7 @@ def test_a_listener_that_cannot_be_called_with_messages_and_context_is_refused(l
 def test_the_refusal_says_what_the_listener_is_called_with() -> None:
     with pytest.raises(ClientError) as refusal:
         PushConsumer("G", "127.0.0.1:9876").register_orderly_listener(one)  # type: ignore[arg-type]
-    assert str(refusal.value) == "the listener is called as one(messages, context), and takes (messages)"
+    assert str(refusal.value) == "the listener is called as one(messages, context), but takes (messages)"
 
 
 def test_listeners_whose_parameters_are_not_known_for_certain_are_accepted() -> None:

@@ -137,7 +137,7 @@ def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(pla
 # Verdicts.
 
 
-def test_suspending_delivers_the_same_messages_again_after_the_pause(play: RunScenario) -> None:
+def test_suspending_delivers_the_same_messages_to_redeliver_after_the_pause(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(6)

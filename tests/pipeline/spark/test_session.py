@@ -37,7 +37,7 @@ def test_filters_reach_the_data_source_and_workers_are_this_interpreter(spark: S
 
 
 def test_a_process_has_one_session(spark: SparkSession) -> None:
-    with pytest.raises(PipelineError, match="runs already in this process"):
+    with pytest.raises(PipelineError, match="has a Spark session already"):
         make_session("local[1]")
     running = running_session()
     assert running is not None

@@ -193,19 +193,19 @@ def spoil_store(out: Path) -> None:
 # The check that finds a fault, and how an example of it begins.
 LAYOUT_FINDINGS = {
     "survivor kept": "Orders/0 queue offset 55 is not in the output",
-    "nothing superseded": "Orders/0 queue offset 5 has a newer one",
+    "nothing superseded": "Orders/0 queue offset 5 has a newer message",
     "tombstone kept": "Orders/0 queue offset 61 is not in the output",
     "nothing expired": "Orders/0 queue offset 60 should not be",
     "bytes kept": "Orders/0 queue offset 56 has other bytes",
-    "nothing invented": "Orders/0 queue offset 4711 of the output",
+    "nothing invented": "Orders/0 queue offset 4711 is not in the log",
     "order kept": "Orders/1 queue offset 20 comes behind",
     "output files": "",
     "offset map": "Orders/0 queue offset ",
-    "offset translated": "Orders@G queue 0: 56, not 55",
+    "offset translated": "Orders@G queue 0: 56 instead of 55",
 }
 STORE_FINDINGS = {
     "bytes kept": "Orders/0 queue offset ",
-    "nothing invented": "Orders/0 queue offset 4711 of the output",
+    "nothing invented": "Orders/0 queue offset 4711 is not in the log",
     "survivor kept": "",
     "order kept": "Orders/1 queue offset 20 comes behind",
     "offset map": "Orders/",
@@ -260,7 +260,7 @@ def test_what_is_no_output_of_this_store_is_refused(
     made: dict[Format, tuple[Path, Path]], tmp_path: Path
 ) -> None:
     root, out = made[Format.STORE]
-    with pytest.raises(PipelineError, match="is no output of a job"):
+    with pytest.raises(PipelineError, match="is not the output of a job"):
         open_output(take_snapshot(root), root)
     other = tmp_path / "store"
     shutil.copytree(root, other)

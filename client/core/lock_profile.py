@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class LockRules:
+class LockProfile:
     """Times are protocol seconds.
 
     Attributes:
@@ -31,7 +31,7 @@ class LockRules:
     sent_back_again: int
 
 
-LOCK_RULES_4: Final = LockRules(
+LOCK_PROFILE_4: Final = LockProfile(
     new_queue_is_locked=False,
     locks_broadcasting=True,
     refreshes_dropped=True,
@@ -39,7 +39,7 @@ LOCK_RULES_4: Final = LockRules(
     forces_unlock=False,
     sent_back_again=0,
 )
-LOCK_RULES_5: Final = LockRules(
+LOCK_PROFILE_5: Final = LockProfile(
     new_queue_is_locked=True,
     locks_broadcasting=False,
     refreshes_dropped=False,
