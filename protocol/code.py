@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class RequestCode(IntEnum):
-    """What a request asks for. Numbers without a handler anywhere are named too; they are answered 3."""
+    """What a request asks for. Codes that no server handles get REQUEST_CODE_NOT_SUPPORTED (3)."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
@@ -176,7 +176,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """What an answer says. Peers may send numbers that are not listed here."""
+    """The result that a response reports. Peers may send codes that are not listed here."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1
@@ -244,7 +244,7 @@ class ResponseCode(IntEnum):
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
     USER_NOT_EXIST = 3001
     POLICY_NOT_EXIST = 3002
-    # RewindMQ's own: a commit that a reset has overtaken; nothing was stored.
+    # RewindMQ's own: a fenced reset has overtaken the commit; the broker stored nothing.
     OFFSET_FENCED = 190_001
     # RocketMQ 4.9.4 used 209 to 211 for the failures of its ACL commands; the peer's version tells which.
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209

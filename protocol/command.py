@@ -1,4 +1,4 @@
-"""RemotingCommand: one request or response, whatever header codec carried it."""
+"""RemotingCommand: one request or response, independent of its serialization type."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FLAG_RESPONSE: Final = 1
 FLAG_ONEWAY: Final = 2
 
 ExtValue = str | int | bool | bytes | None
-# What a body may be before the edge encodes it: raw bytes, or a structured value (``body/``).
+# A body before the frame encoder encodes it: raw bytes, or a structured value (``body/``).
 Body = bytes | memoryview | msgspec.Struct | None
 
 
 class SerializeType(IntEnum):
-    """The frame's type byte: which codec its header, and every structured body in it, is written in."""
+    """The frame's type byte: the serialization type of its header and of every structured body in it."""
 
     JSON = 0
     ROCKETMQ = 1
@@ -31,13 +31,13 @@ class SerializeType(IntEnum):
 
 
 class CommandHeader(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
-    """Base of every typed header: Python names here, RocketMQ's camelCase names on the wire.
+    """Base of every typed header: snake_case names in Python, RocketMQ's camelCase names in a frame.
 
-    A field without default is required. ``None`` and values equal to the default stay off the wire.
+    A field without default is required. ``None`` and values equal to the default are not sent.
     """
 
 
-# What msgspec raises on bytes or values that do not fit; nesting beyond the interpreter's depth included.
+# Errors that msgspec raises on bytes or values that do not fit, or are nested beyond the interpreter's depth.
 DECODE_FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 # An enum's own look-up costs as much as a dict's.
@@ -47,7 +47,7 @@ HeaderT = TypeVar("HeaderT", bound=CommandHeader)
 BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
 _Decode = Callable[[bytes], Any]
-# By header type, made when one is first met.
+# Decoders by header type; each is created on first use.
 _DECODE_MSGPACK: dict[type[CommandHeader], _Decode] = {}
 _DECODE_JSON: dict[type[CommandHeader], _Decode] = {}
 _UNTYPED: Final = msgspec.msgpack.Decoder(dict[str, Any])
@@ -63,23 +63,23 @@ class _Content(msgspec.Struct, eq=False, gc=False):
 
 
 class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
-    """The envelope both directions share (docs/spec/protocol.md 1.2).
+    """The fields that requests and responses share (docs/spec/protocol.md 1.2).
 
-    A struct because one is made for every frame in each direction; it never forms reference cycles.
+    A struct because every frame in each direction creates a command; a struct never forms reference cycles.
 
     Attributes:
         code: request code, or response code when ``is_response``.
         header: the typed header to send; None in a received command, see ``decode_header``.
-        body: to send: bytes or a structured value; received: bytes, or None (empty and absent are one).
+        body: to send: bytes or a structured value; received: bytes, or None if empty or absent.
         remark: error text, or None.
         language: the sender's ``LanguageCode`` number.
         version: the sender's ``MQVersion`` ordinal.
         opaque: int32 chosen by the requester, copied into the response.
         flag: bit 0 response, bit 1 oneway.
         ext_fields: ext fields beside the typed header; read them through ``ext``.
-        raw_ext: the ext fields still in msgpack or JSON, as ``serialize_type`` says, when they came that way
-            and nobody has looked inside. In JSON, a map of plain values for certain.
-        serialize_type: the codec it came in; for a command to send, chosen by the connection.
+        raw_ext: the received ext fields in msgpack or JSON, as ``serialize_type`` says, until ``ext`` decodes
+            them. JSON text is known to be a map of plain values.
+        serialize_type: the serialization type of a received command; the connection sets it when sending.
     """
 
     remark: str | None = None
@@ -101,10 +101,10 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
 
     @property
     def ext(self) -> Mapping[str, ExtValue]:
-        """The ext fields as a map. Fields of ``header`` are not in it; ``all_ext_fields`` merges both.
+        """Return the ext fields without those of ``header``; ``all_ext_fields`` merges both.
 
         Raises:
-            HeaderError: packed ext fields that are no map of texts to plain values.
+            HeaderError: the encoded ext fields are not a map from text to plain values.
         """
         if self.ext_fields is None:
             if self.raw_ext is None:
@@ -114,7 +114,7 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         return self.ext_fields
 
     def all_ext_fields(self) -> dict[str, ExtValue]:
-        """Ext fields as they go on the wire: the free ones, overlaid by the typed header's."""
+        """Return the ext fields to send; a field of the typed header wins."""
         if self.header is None:
             return dict(self.ext)
         fields: dict[str, ExtValue] = msgspec.to_builtins(self.header)
@@ -126,11 +126,11 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
         self.raw_ext = None
 
     def decode_header(self, header_type: type[HeaderT]) -> HeaderT:
-        """The typed header of a received command.
+        """Return the typed header of a received command.
 
         Raises:
-            HeaderError: a required field is missing or a value has the wrong type; code 1, as RocketMQ
-                answers when its handler trips over the field.
+            HeaderError: a required field is missing or a value has the wrong type. Its code is SYSTEM_ERROR
+                (1), which RocketMQ returns when its handler fails on the field.
         """
         try:
             raw = self.raw_ext
@@ -139,7 +139,7 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
                     decode = _DECODE_JSON.get(header_type) or _json_decoder(header_type)
                     return decode(raw)  # type: ignore[no-any-return]
                 except DECODE_FAILURES:
-                    # Nulls are absent, and numbers are texts where one is asked for.
+                    # Nulls are absent, and a number becomes text where the header declares text.
                     return msgspec.convert(self.ext, header_type, strict=False)
             if raw is not None:
                 decode = _DECODE_MSGPACK.get(header_type) or _msgpack_decoder(header_type)
@@ -149,7 +149,7 @@ class RemotingCommand(_Content, kw_only=True, eq=False, gc=False):
             raise HeaderError(f"{header_type.__name__}: {error}") from None
 
     def require_success(self) -> RemotingCommand:
-        """Return self when this is a response with code 0.
+        """Return self if this is a response with code SUCCESS (0).
 
         Raises:
             ResponseError: any other code.

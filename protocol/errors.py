@@ -1,4 +1,4 @@
-"""One small hierarchy of errors; each that can travel carries its wire response code."""
+"""The errors of the project; an error that can be sent to a peer has a response code."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from rewindmq.protocol.code import ResponseCode
 
 
 class RewindMQError(Exception):
-    """Root of every error this project raises on purpose."""
+    """Base of every error that this project defines."""
 
 
 class FrameError(RewindMQError):
-    """Bytes that are no frame: the connection they came on is beyond repair and must be closed."""
+    """Bytes that are not a frame: the receiver must close their connection."""
 
 
 class RemotingError(RewindMQError):
-    """A request did not get its answer for a reason below the protocol."""
+    """A request got no response because of the connection, a time-out or a limit."""
 
 
 class ConnectError(RemotingError):
-    """No connection to the address could be made (MQClientException: connect to <addr> failed)."""
+    """The client could not connect to the address (MQClientException: connect to <addr> failed)."""
 
 
 class ConnectionLostError(RemotingError):
-    """The connection went away while the request was pending, or before it could be written."""
+    """The connection closed while the request was pending, or before the client wrote it."""
 
 
 class RequestTimeoutError(RemotingError):
-    """No answer within the request's time; the answer, should it still come, is dropped."""
+    """No response arrived within the request's timeout; the client drops a later response."""
 
 
 class TooManyRequestsError(RemotingError):
-    """No oneway permit within the time given (RemotingTooMuchRequestException)."""
+    """Too many requests wait already (RemotingTooMuchRequestException)."""
 
 
 class ResponseError(RewindMQError):
-    """An answer other than success, as received from a peer or about to be sent to one.
+    """A response other than success, received from a peer or about to be sent to a peer.
 
     Attributes:
-        code: the response code (docs/spec/protocol.md 4), an int because peers may send codes unknown here.
-        remark: the peer's words, or "".
+        code: the response code (docs/spec/protocol.md 4), an int because peers may send unknown codes.
+        remark: the text of the response, or "".
     """
 
     def __init__(self, code: int, remark: str | None = None) -> None:
@@ -47,12 +47,12 @@ class ResponseError(RewindMQError):
         super().__init__(self.code, self.remark)
 
     def __str__(self) -> str:
-        # The form mqadmin prints and scripts look for.
+        # mqadmin prints this form, and scripts search for it.
         return f"CODE: {self.code}  DESC: {self.remark}"
 
 
 class RequestError(ResponseError):
-    """A request that this process refuses: the answer is this code and remark, nothing changes."""
+    """A refused request: the response has this code and remark, and nothing changes."""
 
 
 class HeaderError(RequestError):
@@ -63,19 +63,19 @@ class HeaderError(RequestError):
 
 
 class BodyError(RequestError):
-    """A structured body that does not decode to the shape its request code calls for."""
+    """A structured body that does not decode to the type of its request code."""
 
     def __init__(self, remark: str) -> None:
         super().__init__(ResponseCode.SYSTEM_ERROR, remark)
 
 
 class ClientError(RewindMQError):
-    """The client itself refuses or gives up: bad arguments, wrong state, no route."""
+    """The client refuses a call or gives up: bad arguments, wrong state or no route."""
 
 
 class UnknownOptionError(ClientError, TypeError):
-    """A constructor was given an option that it does not have; names the one that was meant, if any."""
+    """A constructor got an unknown option; the text suggests the nearest known name, if any."""
 
 
 class ConfigError(RewindMQError):
-    """A configuration file, option or environment variable that cannot be used as it stands."""
+    """A configuration file, option or environment variable is missing or invalid."""

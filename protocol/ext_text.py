@@ -1,4 +1,4 @@
-"""One value of an ext field as text (docs/spec/protocol.md 2.1)."""
+"""Converts a value of an ext field to text (docs/spec/protocol.md 2.1)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from rewindmq.protocol.errors import FrameError
 
 
 def ext_text(value: str | float | bool | bytes | None) -> str | None:
-    """A number in decimal, a boolean as ``true`` or ``false``, bytes as UTF-8; None stays absent.
+    """Return a number in decimal, a boolean as ``true`` or ``false``, bytes as UTF-8, and None as None.
 
     Raises:
-        FrameError: bytes that are no UTF-8.
+        FrameError: the bytes are not UTF-8.
     """
     if value is None or isinstance(value, str):
         return value

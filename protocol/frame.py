@@ -1,7 +1,7 @@
-"""Frames: the length-prefixed envelope every codec shares, and a decoder fed with whatever arrived.
+"""Encodes frames, the length-prefixed units of every serialization type, and decodes a stream of them.
 
-docs/spec/protocol.md 1.1: 4-byte length of what follows, 1-byte serialize type and 3-byte header length,
-header, body. All integers big-endian.
+A frame is (docs/spec/protocol.md 1.1): 4-byte length of the rest, 1-byte serialization type, 3-byte header
+length, header, body. All integers are big-endian.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNPACK_PREFIX: Final = _PREFIX.unpack_from
 _PREFIX_BYTES: Final = _PREFIX.size
 _LENGTH_BYTES: Final = 4
 _MAX_LENGTH: Final = MAX_FRAME_BYTES - _LENGTH_BYTES
-# The first two bytes of TLS's records: a handshake of version 3.x (docs/spec/protocol.md 8.2).
+# The first two bytes of a TLS handshake record of version 3.x (docs/spec/protocol.md 8.2).
 _TLS_HANDSHAKE: Final = 0x1603
 _SPEAKS_TLS: Final = (
     "it speaks TLS, which is not served here; switch it off in the client (Java: -Dtls.enable=false)"
@@ -37,14 +37,15 @@ _DECODE_HEADER: Final = {kind: codec.decode_header for kind, codec in HEADER_COD
 def encode_frame(
     command: RemotingCommand, serialize_type: SerializeType, *, standard_json: bool = False
 ) -> bytes:
-    """The whole frame of ``command`` in the codec given.
+    """Return the whole frame of ``command`` in the given serialization type.
 
     Args:
         standard_json: write structured JSON bodies without fastjson's bare and object keys where the body
             type allows it (docs/spec/protocol.md 5.1); no effect on msgpack.
 
     Raises:
-        FrameError: the frame or its header would exceed what peers accept, or the codec cannot hold it.
+        FrameError: the frame or its header exceeds the peers' limit, or the serialization type cannot hold
+            it.
         BodyError: the structured body cannot be written.
     """
     header = _ENCODE_HEADER[serialize_type](command)
@@ -61,10 +62,10 @@ def encode_frame(
 
 
 class FrameDecoder:
-    """Cuts a byte stream into commands; knows nothing of sockets.
+    """Splits a byte stream into commands, independent of sockets.
 
-    After bytes that are no frame, ``failure`` is set and further input is ignored: the commands decoded
-    before the damage are still returned, then the connection has to be closed.
+    After invalid bytes, ``failure`` is set and further input is ignored. ``feed`` still returns the commands
+    before them; the caller must then close the connection.
     """
 
     __slots__ = ("_chunks", "_have", "_max_frame", "_need", "failure")
@@ -78,15 +79,15 @@ class FrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """Bytes of an incomplete frame held back."""
+        """The number of buffered bytes of an incomplete frame."""
         return self._have
 
     def feed(self, data: bytes) -> list[RemotingCommand]:
-        """The commands completed by ``data``, in order of arrival."""
+        """Return the commands that ``data`` completes, in order of arrival."""
         if self._chunks:
             self._chunks.append(data)
             self._have += len(data)
-            # Joining only once enough has come keeps a large frame in small pieces linear.
+            # Joining the pieces only once keeps a large frame in small pieces linear.
             if self._have < self._need:
                 return []
             data = b"".join(self._chunks)
@@ -126,7 +127,7 @@ class FrameDecoder:
                 commands.append(command)
                 position = frame_end
             else:
-                # Too little for a whole prefix; RocketMQ 4.9.7 does not wait for the rest of a bad one.
+                # An incomplete prefix; RocketMQ 4.9.7 does not wait for the rest of an invalid one.
                 if end - position >= _LENGTH_BYTES:
                     (length,) = _LENGTH.unpack_from(data, position)
                     if not _LENGTH_BYTES <= length <= max_length:

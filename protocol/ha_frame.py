@@ -1,8 +1,8 @@
-"""The frames between a master and its slaves, on a port of their own.
+"""The frames between a master and its slaves, which use a separate port.
 
-RocketMQ 4.9.4 ``HAConnection`` and ``HAService``. A slave reports the end of its log, 8 bytes; its first
-report says where it wants to be sent from. A master sends pieces of its log: position, 8 bytes, size, 4, then
-the bytes; size 0 says that it is still there.
+RocketMQ 4.9.4 ``HAConnection`` and ``HAService``. A slave reports the end of its log (8 bytes); its first
+report names the position to start from. A master sends pieces of its log: position (8 bytes), size (4 bytes)
+and data. Size 0 is a heartbeat.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from rewindmq.protocol.errors import FrameError
 
 _REPORT: Final = struct.Struct(">q")
 _HEAD: Final = struct.Struct(">qi")
-# RocketMQ's slave takes a piece into a buffer of this size, its head included.
+# RocketMQ's slave reads a piece, including its header, into a buffer of this size.
 MAX_TRANSFER_BYTES: Final = (4 << 20) - _HEAD.size
 
 
 class Transfer(NamedTuple):
-    """A piece of the master's log; without data a heartbeat."""
+    """A piece of the master's log; a heartbeat if it has no data."""
 
     position: int
     data: bytes
 
 
 def encode_report(position: int) -> bytes:
-    """What a slave has: everything before this log position."""
+    """Return the report of a slave that has the log up to ``position``."""
     return _REPORT.pack(position)
 
 
 def encode_transfer(position: int, data: bytes) -> bytes:
-    """A piece of the log, at most ``MAX_TRANSFER_BYTES``."""
+    """Return the frame of a piece of the log, at most ``MAX_TRANSFER_BYTES``."""
     return _HEAD.pack(position, len(data)) + data
 
 
 class ReportDecoder:
-    """Reports out of a stream."""
+    """Decodes slave reports from a stream."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def receive(self, data: bytes) -> int | None:
-        """The newest report that is complete, None when none is; older ones mean nothing any more.
+        """Return the newest complete report, or None; a newer report replaces older ones.
 
         Raises:
             FrameError: a negative position.
@@ -54,21 +54,21 @@ class ReportDecoder:
             return None
         (position,) = _REPORT.unpack_from(data, end - _REPORT.size)
         if position < 0:
-            raise FrameError(f"a slave cannot have a log up to {position}")
+            raise FrameError(f"invalid slave report: position {position}")
         return int(position)
 
 
 class TransferDecoder:
-    """Transfers out of a stream; holds at most one that is not complete."""
+    """Decodes transfers from a stream; buffers at most one incomplete transfer."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def receive(self, data: bytes) -> list[Transfer]:
-        """The transfers that are complete now.
+        """Return the transfers that ``data`` completes.
 
         Raises:
-            FrameError: a position or size that cannot be.
+            FrameError: an invalid position or size.
         """
         self._buffer += data
         buffer, at = self._buffer, 0
@@ -76,7 +76,7 @@ class TransferDecoder:
         while len(buffer) - at >= _HEAD.size:
             position, size = _HEAD.unpack_from(buffer, at)
             if position < 0 or not 0 <= size <= MAX_TRANSFER_BYTES:
-                raise FrameError(f"no transfer of a master: position {position}, size {size}")
+                raise FrameError(f"invalid transfer from a master: position {position}, size {size}")
             end = at + _HEAD.size + size
             if len(buffer) < end:
                 break

@@ -1,4 +1,4 @@
-"""Integers as wide as Java's, for typed headers and bodies: what does not fit is refused at the edge."""
+"""Integer types with Java's ranges, for typed headers and bodies; decoding refuses larger values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every bound the protocol puts on what a peer may send (RocketMQ 4.9.4 unless said otherwise)."""
+"""Limits on the frames and values that a peer may send (RocketMQ 4.9.4 unless said otherwise)."""
 
 # NettySystemConfig.com.rocketmq.remoting.frameMaxLength: the length word included.
 MAX_FRAME_BYTES = 16_777_216
@@ -9,12 +9,12 @@ MAX_EXT_FIELDS = 512
 MAX_BODY_DEPTH = 32
 # MessageStoreConfig.maxMessageSize.
 MAX_MESSAGE_BODY_BYTES = 4_194_304
-# What a compressed body may inflate to: a few kilobytes can hold gigabytes. RocketMQ has no bound.
+# Limit of an inflated body: a few kilobytes can hold gigabytes. RocketMQ has no limit.
 MAX_INFLATED_BODY_BYTES = 67_108_864
 # A signed byte holds the topic's length on disk (CommitLog, Validators.TOPIC_MAX_LENGTH).
 MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 255
 # A signed int16 holds the length of the properties text.
 MAX_PROPERTIES_BYTES = 32_767
-# PullMessageProcessor: what one request may ask for.
+# PullMessageProcessor: the most messages that one request may ask for.
 MAX_PULL_MESSAGES = 1_024

@@ -1,4 +1,4 @@
-"""The address of one queue, and the order RocketMQ sorts queues in."""
+"""Identifies one queue and sorts queues in RocketMQ's order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewindmq.protocol.integers import Int32
 class MessageQueue(NamedTuple):
     """One queue of a topic at one broker.
 
-    Sorts by topic, broker name, queue id, which is the order every rebalance strategy relies on
+    Sorts by topic, broker name and queue id; every rebalance strategy relies on this order
     (RocketMQ 4.9.4 ``MessageQueue#compareTo``). As a tuple it is also the key of msgpack tables.
     """
 

@@ -1,4 +1,4 @@
-"""Topic and group names: what is allowed, what is reserved, and RocketMQ's words for both.
+"""Validates topic and group names, and lists the reserved names.
 
 Source: RocketMQ 4.9.4 ``TopicValidator``, ``Validators``, ``MixAll``; docs/spec/protocol.md 7.5.
 """
@@ -39,7 +39,7 @@ SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
 RETRY_GROUP_TOPIC_PREFIX: Final = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX: Final = "%DLQ%"
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
-# Under which a broker keeps how far it has come with half messages.
+# The group under which a broker stores its progress through half messages.
 TRANS_GROUP: Final = "CID_RMQ_SYS_TRANS"
 
 FAQ_URL: Final = "http://rocketmq.apache.org/docs/faq/"
@@ -50,12 +50,12 @@ _LEGAL_IN_WORDS: Final = "^[%|a-zA-Z0-9_-]+$"
 
 
 def retry_topic(group: str) -> str:
-    """Where messages go that a group asked to have again."""
+    """Return the topic of the messages that the group retries."""
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """Where messages go that a group failed on too often."""
+    """Return the topic of the messages that exceeded the group's retries (dead letters)."""
     return DLQ_GROUP_TOPIC_PREFIX + group
 
 
@@ -64,7 +64,7 @@ def is_system_topic(topic: str) -> bool:
 
 
 def topic_fault(topic: str) -> str | None:
-    """Why a broker refuses the name, in ``TopicValidator#validateTopic``'s words, or None."""
+    """Return why a broker refuses the name, in ``TopicValidator#validateTopic``'s words, or None."""
     if not topic.strip():
         return "The specified topic is blank."
     if not _LEGAL.fullmatch(topic):
@@ -75,7 +75,7 @@ def topic_fault(topic: str) -> str | None:
 
 
 def group_fault(group: str) -> str | None:
-    """Why a client refuses the name, in ``Validators#checkGroup``'s words, or None."""
+    """Return why a client refuses the name, in ``Validators#checkGroup``'s words, or None."""
     if not group.strip():
         return "the specified group is blank"
     if len(group) > MAX_GROUP_LENGTH:
@@ -90,10 +90,10 @@ def is_valid_group(group: str) -> bool:
 
 
 def check_topic(topic: str, code: ResponseCode = ResponseCode.SYSTEM_ERROR) -> None:
-    """Refuse a name outside RocketMQ's character table: it becomes a directory.
+    """Refuse a name with characters outside RocketMQ's table: the broker creates a directory of that name.
 
     Raises:
-        RequestError: ``code``.
+        RequestError: the name is invalid; its code is ``code``.
     """
     fault = topic_fault(topic)
     if fault is not None:
@@ -101,10 +101,10 @@ def check_topic(topic: str, code: ResponseCode = ResponseCode.SYSTEM_ERROR) -> N
 
 
 def check_group(group: str) -> None:
-    """Refuse a group name outside the same table.
+    """Refuse a group name with characters outside RocketMQ's table.
 
     Raises:
-        RequestError: code 1.
+        RequestError: SYSTEM_ERROR (1), the name is invalid.
     """
     fault = group_fault(group)
     if fault is not None:
@@ -115,27 +115,27 @@ def check_not_system_topic(topic: str) -> None:
     """Refuse to create or delete a reserved topic.
 
     Raises:
-        RequestError: code 1.
+        RequestError: SYSTEM_ERROR (1), the topic is reserved.
     """
     if is_system_topic(topic):
         raise RequestError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
 
 
 def check_sendable(topic: str) -> None:
-    """Refuse a client's message to a topic the broker keeps for itself.
+    """Refuse a client's message to a topic that only the broker writes.
 
     Raises:
-        RequestError: code 16.
+        RequestError: NO_PERMISSION (16).
     """
     if topic in NOT_SENDABLE_TOPICS:
         raise RequestError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
 
 
 def faq_suffix(url: str = FAQ_URL) -> str:
-    """What is appended to some remarks (``FAQUrl#suggestTodo``)."""
+    """Return the suffix of some remarks (``FAQUrl#suggestTodo``)."""
     return f"\nSee {url} for further details."
 
 
 def topic_not_exist_remark(topic: str, faq_url: str = FAQ_URL) -> str:
-    """The answer to a send to an unknown topic, code 17 (``AbstractSendMessageProcessor#msgCheck``)."""
+    """Return the remark of TOPIC_NOT_EXIST (17) for a send (``AbstractSendMessageProcessor#msgCheck``)."""
     return f"topic[{topic}] not exist, apply first please!{faq_suffix(faq_url)}"

@@ -1,4 +1,4 @@
-"""Options of constructors: names where enums are meant, and options that do not exist."""
+"""Checks constructor options: parses enum values and suggests names for unknown options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.protocol.errors import ClientError, RewindMQError, UnknownOptionEr
 E = TypeVar("E", bound=Enum)
 P = ParamSpec("P")
 
-# Options that earlier versions had, under their present names.
+# Options of earlier versions and their present names.
 _RENAMED: Final = MappingProxyType({"switches": "profile", "wire": "serialize_type"})
 _NO_ALIASES: MappingProxyType[str, Any] = MappingProxyType({})
 
@@ -27,16 +27,16 @@ def parse_choice(
     aliases: Mapping[str, E] = _NO_ALIASES,
     error: type[RewindMQError] = ClientError,
 ) -> E:
-    """Read an option that is one of an enum's members.
+    """Read an option whose value is a member of an enum.
 
     Args:
-        value: a member, its value or its name; texts in any case.
+        value: a member, its value or its name; case is ignored.
         option: the option's name, for the error.
-        aliases: short names in lower case. They are what the error suggests.
-        error: what to raise.
+        aliases: short names in lower case. The error suggests these.
+        error: the class of the error to raise.
 
     Raises:
-        RewindMQError: no member; names the choices, and the one that is spelled most like ``value``.
+        RewindMQError: ``value`` is not a member; the text lists the choices and the nearest one.
     """
     if isinstance(value, kind):
         return value
@@ -50,8 +50,8 @@ def parse_choice(
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the name that is spelled most like a word; "" if none is."""
-    # Only an error needs it.
+    """Return ``; did you mean 'x'?`` with the name nearest to ``word``, or "" if no name is near."""
+    # Imported here because only an error needs it.
     from difflib import get_close_matches
 
     found = get_close_matches(word, list(names), n=1)
@@ -59,7 +59,7 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
 
 
 def refuse_unknown_options(init: Callable[P, None]) -> Callable[P, None]:
-    """Make an ``__init__`` name the option that was meant when it is given one that it does not have.
+    """Decorate an ``__init__`` to suggest the nearest option name when it gets an unknown option.
 
     The decorated function raises ``UnknownOptionError``.
     """

@@ -1,7 +1,7 @@
-"""Named points: every step at which two interleavings of a reset can differ.
+"""Trace points: every step at which two interleavings of a reset can differ.
 
-The code emits them through ``Runtime.probe``; with no probe set a point costs one ``is not None``. What
-comes with each is in the section "race" of ``docs/architecture.md``.
+The code emits them through ``Runtime.probe``; without a probe, a point costs one ``is not None``. The section
+"race" of ``docs/architecture.md`` lists the details of each point.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 
 
 class Point(StrEnum):
-    """What just happened, where it happened.
+    """A step that the code has just taken.
 
-    Some say more than their names: ``QUEUE_DROPPED`` is passed wherever a queue is given up, by a reset, a
-    rebalance, an answer 21, a fenced commit or a shutdown, once per ProcessQueue; ``QUEUE_REMOVED`` when a
-    reset takes one out of the table; ``QUEUE_RESTARTED`` when another one takes its place at once, whose
-    ``chain``, ``epoch`` and ``offset`` come with it. ``RESULT_ACCEPTED`` comes between the last test of
-    ``dropped`` and ``OFFSET_UPDATED``, which is left out where the value was not taken.
+    Some points need more than their names. ``QUEUE_DROPPED`` is emitted once per ProcessQueue when a consumer
+    gives up a queue: by a reset, a rebalance, PULL_OFFSET_MOVED (21), a fenced commit or a shutdown.
+    ``QUEUE_REMOVED`` is emitted when a reset removes a ProcessQueue from the table. ``QUEUE_RESTARTED`` is
+    emitted when another ProcessQueue replaces it at once; its details are ``chain``, ``epoch`` and
+    ``offset``. ``RESULT_ACCEPTED`` comes between the last check of ``dropped`` and ``OFFSET_UPDATED``;
+    ``OFFSET_UPDATED`` is omitted if the consumer did not take the value.
     """
 
     # Administrator.
@@ -61,7 +62,7 @@ class Point(StrEnum):
     COMMIT_READ = "client.commit_read"
 
 
-# Called as probe(point, details): details hold plain values (topic, group, queue, offset, ...).
+# Called as probe(point, details); the details are plain values (topic, group, queue, offset, ...).
 Probe = Callable[[Point, dict[str, Any]], None]
-# Called as failpoint(point, details) where another thread may overtake this one, and awaited.
+# Called as failpoint(point, details), and awaited, where another thread may overtake this one.
 Failpoint = Callable[[Point, dict[str, Any]], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""Which RocketMQ release a process imitates where releases differ (docs/spec/reset.md D.10)."""
+"""The RocketMQ release that a process follows where releases differ (docs/spec/reset.md D.10)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Final
 
 
 class Profile(StrEnum):
-    """The behaviour of one release; broker, name server and client each have a table of what differs.
+    """The behaviour of one release; broker, name server and client each have a table of the differences.
 
-    ``unguarded`` is 4.9.4 without its checks of ``dropped``, the client of the seed's suspicion
-    (docs/spec/races.md E.3); ``epoch`` is 4.9.4 that knows epochs, which ``fenced`` resets are made for.
+    ``unguarded`` is 4.9.4 without its checks of ``dropped`` (docs/spec/races.md E.3). ``epoch`` is 4.9.4 with
+    an epoch-aware client, for which ``fenced`` resets are made.
     """
 
     V42 = "v42"
     V49 = "v49"
     V53 = "v53"
-    # Clients that no release is; brokers and name servers treat them as v49.
+    # Client profiles that match no release; brokers and name servers treat them as v49.
     UNGUARDED = "unguarded"
     EPOCH = "epoch"
 
     @property
     def release(self) -> Profile:
-        """The release it is, or is made from."""
+        """The release that the profile is or is based on."""
         return Profile.V49 if self in (Profile.UNGUARDED, Profile.EPOCH) else self
 
 

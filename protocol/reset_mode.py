@@ -6,10 +6,10 @@ from enum import StrEnum
 
 
 class ResetMode(StrEnum):
-    """How 222 resets a group.
+    """How INVOKE_BROKER_TO_RESET_OFFSET (222) resets a group.
 
-    ``classic``: the broker tells the consumers, who wait 10 s and commit the target (RocketMQ 4.x).
-    ``server``: the broker stores the target and leaves a mark that the next pull collects (RocketMQ 5).
+    ``classic``: the broker notifies the consumers, which wait 10 s and commit the target (RocketMQ 4.x).
+    ``server``: the broker stores the target and a mark that the next pull consumes (RocketMQ 5).
     ``fenced``: the broker raises the queue's epoch with the target, and refuses commits of older epochs.
     """
 

@@ -1,4 +1,4 @@
-"""A point in time as an operator names it to a reset (RocketMQ 4.9.4 ``UtilAll``)."""
+"""Parses the time of a reset as an operator writes it (RocketMQ 4.9.4 ``UtilAll``)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _LAST_MILLISECOND: Final = 2**63 - 1
 
 
 def parse_reset_time(text: str) -> int | None:
-    """Milliseconds since the epoch, or ``yyyy-MM-dd#HH:mm:ss:SSS`` in local time.
+    """Parse milliseconds since 1970, or ``yyyy-MM-dd#HH:mm:ss:SSS`` in local time.
 
     Returns:
-        Milliseconds, 0 to 2^63 - 1 where digits say so; None when it is neither.
+        Milliseconds (0 to 2^63 - 1 if the text is digits), or None if the text has neither form.
     """
-    # 19 digits hold every 64-bit number; the test also keeps int() from reading other scripts' digits.
+    # 19 digits hold every 64-bit number; the check also keeps int() from reading digits of other scripts.
     if text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= _LAST_MILLISECOND:
         return int(text)
     date = _DATE.fullmatch(text)

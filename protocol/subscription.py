@@ -1,4 +1,4 @@
-"""Subscriptions: from a filter expression to what heartbeats and pulls carry.
+"""Builds the subscription data of heartbeats and pulls from a filter expression.
 
 Specification: docs/spec/protocol.md 7.2, 7.3.
 """
@@ -22,16 +22,17 @@ def build_subscription_data(
     expression_type: str | None = None,
     sub_version: int = 0,
 ) -> SubscriptionData:
-    """The subscription of a topic (RocketMQ ``FilterAPI#build``).
+    """Build the subscription of a topic (RocketMQ ``FilterAPI#build``).
 
     Args:
         expression: for TAG: ``*``, empty or None for everything, else tags separated by ``||``. For any other
-            type (SQL92) the expression is taken as it is.
+            type (SQL92) the expression is kept unchanged.
         expression_type: None means TAG, as from clients older than 4.3.
-        sub_version: ms; the newer of two subscriptions counts.
+        sub_version: ms; the newer of two subscriptions applies.
 
     Raises:
-        RequestError: code 23, a TAG expression of separators only, or another type without expression.
+        RequestError: SUBSCRIPTION_PARSE_FAILED (23), a TAG expression of separators only, or another type
+            without an expression.
     """
     if expression_type is None or expression_type == EXPRESSION_TAG:
         return _build_tags(topic, expression, sub_version)

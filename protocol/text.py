@@ -1,4 +1,4 @@
-"""Java's idea of a string's hash, which RocketMQ stores on disk and sends in subscriptions."""
+"""Java's string hash, which RocketMQ stores on disk and sends in subscriptions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import lru_cache
 
 @lru_cache(maxsize=65_536)
 def java_hash(text: str) -> int:
-    """``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits."""
+    """Return ``String.hashCode``: over UTF-16 code units, ``h = 31 * h + unit`` wrapped to signed 32 bits."""
     return to_int32(extend_hash(0, text))
 
 
 def extend_hash(value: int, text: str) -> int:
-    """Unsigned hash of some text followed by ``text``; ``value`` is that of the former, 0 for none."""
+    """Return the unsigned hash of a text plus ``text``; ``value`` is the first text's hash, 0 if empty."""
     if text.isascii():
         units: bytes | tuple[int, ...] = text.encode()
     else:
@@ -25,5 +25,5 @@ def extend_hash(value: int, text: str) -> int:
 
 
 def to_int32(value: int) -> int:
-    """An unsigned 32-bit number as Java's ``int`` of the same bits."""
+    """Return Java's ``int`` with the bits of an unsigned 32-bit number."""
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value

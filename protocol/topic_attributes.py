@@ -1,4 +1,4 @@
-"""The attributes text of request 17 and its tool: ``+name=value,-name`` (5.3.3 AttributeParser)."""
+"""Parses the attributes of UPDATE_AND_CREATE_TOPIC (17): ``+name=value,-name`` (5.3.3 AttributeParser)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _EQUALS: Final = "="
 
 
 def parse_attributes(text: str) -> dict[str, str]:
-    """The changes in a text: names with their sign; the value of one to be removed is empty.
+    """Return the changes in a text by signed name; the value of a removed attribute is empty.
 
     Raises:
-        RequestError: 1, a piece is neither ``+name=value`` nor ``-name``, or a name stands there twice.
+        RequestError: SYSTEM_ERROR (1), a piece is neither ``+name=value`` nor ``-name``, or a name is
+            repeated.
     """
     changes: dict[str, str] = {}
     for piece in text.split(_SEPARATOR) if text else ():
@@ -34,7 +35,7 @@ def parse_attributes(text: str) -> dict[str, str]:
 
 
 def format_attributes(changes: Mapping[str, str]) -> str:
-    """The text of such changes."""
+    """Return the text of the changes that ``parse_attributes`` reads."""
     pieces = (f"{name}{_EQUALS}{value}" if value else name for name, value in changes.items())
     return _SEPARATOR.join(pieces)
 

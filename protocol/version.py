@@ -1,4 +1,4 @@
-"""Version ordinals and language codes that travel in every header (docs/spec/protocol.md 1.4, 1.5)."""
+"""The version ordinal and language code in every header (docs/spec/protocol.md 1.4, 1.5)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MQVersion(IntEnum):
     HIGHER_VERSION = 612
 
 
-# What RewindMQ announces. 401 is the first version whose route replies are strict JSON.
+# The version that RewindMQ announces. 401 is the first version whose route replies are strict JSON.
 CURRENT_VERSION: Final = int(MQVersion.V4_9_4)
 
 _OLDEST: Final = (
@@ -38,8 +38,9 @@ _OLDEST: Final = (
     "V3_0_0_BETA5", "V3_0_0_BETA6_SNAPSHOT", "V3_0_0_BETA6", "V3_0_0_BETA7_SNAPSHOT", "V3_0_0_BETA7",
     "V3_0_0_BETA8_SNAPSHOT", "V3_0_0_BETA8", "V3_0_0_BETA9_SNAPSHOT", "V3_0_0_BETA9", "V3_0_0_FINAL",
 )  # fmt: skip
-# From ordinal 16 on every release takes two, SNAPSHOT first. Each series: its first ordinal, major, minor and
-# first patch number; it runs on to the next series. 4.x and 5.x have ten patch numbers per minor.
+# From ordinal 16 on every release has two ordinals, SNAPSHOT first. Each entry is a series: its first
+# ordinal, major, minor and first patch number. It ends where the next series starts. 4.x and 5.x have ten
+# patch numbers per minor.
 _SERIES: Final = (
     (16, 3, 0, 1), (46, 3, 1, 0), (66, 3, 2, 0), (86, 3, 3, 1), (104, 3, 4, 1), (122, 3, 5, 1),
     (140, 3, 6, 1), (158, 3, 7, 1), (176, 3, 8, 1), (194, 3, 9, 1),
@@ -49,9 +50,9 @@ _FIRST_ORDINALS: Final = [series[0] for series in _SERIES]
 
 
 def version_name(ordinal: int) -> str:
-    """The name RocketMQ prints for a version ordinal (5.3.3 ``MQVersion#getVersionDesc``).
+    """Return the name RocketMQ prints for a version ordinal (5.3.3 ``MQVersion#getVersionDesc``).
 
-    Ordinals above the last known one read as HIGHER_VERSION, negative ones as the first.
+    Ordinals above the last known one give HIGHER_VERSION, negative ones the first name.
     """
     if ordinal >= MQVersion.HIGHER_VERSION:
         return MQVersion.HIGHER_VERSION.name
@@ -64,7 +65,7 @@ def version_name(ordinal: int) -> str:
 
 
 class LanguageCode(IntEnum):
-    """The sender's language. 13 does not exist for 4.x peers and is never sent to them."""
+    """The sender's language. 4.x peers do not know 13; RewindMQ never sends it to them."""
 
     JAVA = 0
     CPP = 1
@@ -83,7 +84,7 @@ class LanguageCode(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> LanguageCode:
-        """Read a language given by name or number; what is unknown becomes OTHER."""
+        """Parse the name or number of a language; unknown values give OTHER."""
         if isinstance(value, str):
             return cls.__members__.get(value, cls.OTHER)
         if isinstance(value, int) and 0 <= value <= 13:

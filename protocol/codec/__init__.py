@@ -1,4 +1,4 @@
-"""Header codecs: three ways to write one header, chosen by the frame's type byte.
+"""Header codecs, one for each serialization type (the frame's type byte).
 
 Specification: docs/spec/protocol.md 2.
 """
@@ -13,16 +13,16 @@ from rewindmq.protocol.command import RemotingCommand, SerializeType
 
 
 class HeaderCodec(Protocol):
-    """What each codec module offers."""
+    """The functions that each codec module has."""
 
     def encode_header(self, command: RemotingCommand) -> bytes:
-        """The header's bytes; the body is not looked at."""
+        """Return the header's bytes, without the body."""
 
     def decode_header(self, data: bytes) -> RemotingCommand:
-        """The command in ``data``, without body.
+        """Return the command in ``data``, without body.
 
         Raises:
-            FrameError: ``data`` is not exactly one header of this codec.
+            FrameError: ``data`` is not exactly one header of this serialization type.
         """
 
 

@@ -1,9 +1,9 @@
-"""Structured bodies to bytes and back, in the form the frame's codec calls for.
+"""Encodes and decodes structured bodies in the form that the serialization type requires.
 
 Specification: docs/spec/protocol.md 2.4, 5.
 
-JSON and ROCKETMQ frames carry fastjson text, MSGPACK frames msgpack with real map keys. Raw bodies (message
-bodies, record streams, properties texts) never come here.
+JSON and ROCKETMQ frames carry fastjson text; MSGPACK frames carry msgpack with typed map keys. This module
+does not handle raw bodies (message bodies, record streams, properties texts).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 BodyT = TypeVar("BodyT", bound=RemotingBody)
 
-# msgspec grows a container as elements arrive; msgpack's own reader allocates what the bytes claim.
+# msgspec grows a container as elements arrive; msgpack's own reader allocates as many as the bytes claim.
 _UNPACK: Final = msgspec.msgpack.Decoder().decode
 _SCALARS: Final = (str, int, float, bytes)
 
 
 def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_json: bool = False) -> bytes:
-    """The bytes of a structured body.
+    """Return the bytes of a structured body.
 
     Args:
-        standard_json: the receiver wants strict JSON; heeded where the body type ``may_be_standard_json``.
+        standard_json: the receiver wants strict JSON; applies where the body type ``may_be_standard_json``.
 
     Raises:
-        BodyError: a text in it holds a lone surrogate, or an integer is beyond 64 bits.
+        BodyError: a text contains a lone surrogate, or an integer exceeds 64 bits.
     """
     plain = _plain(body)
     if serialize_type is SerializeType.MSGPACK:
@@ -50,7 +50,7 @@ def encode_body(body: msgspec.Struct, serialize_type: SerializeType, standard_js
 
 
 def _plain(value: Any) -> Any:
-    """Structs as dicts under their wire names without the None members, sets in order; keys as they are."""
+    """Convert structs to dicts with encoded names, without None fields; sort sets, keep keys."""
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, msgspec.Struct):
@@ -76,12 +76,12 @@ def _members(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
 
 
 def decode_body(command: RemotingCommand, body_type: type[BodyT]) -> BodyT:
-    """The typed body of a received command.
+    """Return the typed body of a received command.
 
-    Unknown members are ignored; absent and null ones take their default.
+    Unknown fields are ignored; absent and null fields take their default.
 
     Raises:
-        BodyError: no body, bytes that do not parse, a required member missing, a value of the wrong type or
+        BodyError: no body, bytes that do not parse, a required field missing, a value of the wrong type or
             out of range.
     """
     data = command.body

@@ -1,8 +1,8 @@
-"""What peers send, brought into the shape a typed body expects before msgspec checks it.
+"""Converts the shapes that peers send to the shape of a typed body, before msgspec validates it.
 
-Peers differ in how they write one body: null for absent, other member names, tables keyed by message
-queues as objects, as texts, as arrays or as lists of pairs (docs/spec/protocol.md 5.5). A repair function per
-body type, derived once from its annotations, knows where such things can stand.
+Peers write the same body differently: null for absent, other field names, and tables keyed by message queues
+as objects, texts, arrays or lists of pairs (docs/spec/protocol.md 5.5). Each body type has a repair function,
+derived once from its annotations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Repair = Callable[[Any], Any]
 
 @cache
 def repair_for(body_type: type[RemotingBody]) -> Repair:
-    """The repair of a body type. What it cannot make sense of it leaves alone, for msgspec to refuse."""
+    """Return the repair function of a body type. It leaves unknown shapes for msgspec to refuse."""
     repair = _repair_of(inspect.type_info(body_type))
     assert repair is not None, "bodies always have one"
     return repair
@@ -100,7 +100,7 @@ def _is_pair(entry: Any) -> bool:
 
 
 def _to_queue(value: Any) -> Any:
-    """A message queue written as object, as text of an object, or as ``[topic, brokerName, queueId]``."""
+    """Parse a message queue: an object, the text of an object, or ``[topic, brokerName, queueId]``."""
     if isinstance(value, str):
         value = fastjson.loads(value)
     if type(value) is dict:
@@ -108,5 +108,5 @@ def _to_queue(value: Any) -> Any:
     try:
         return msgspec.convert(value, MessageQueue, strict=False)
     except msgspec.ValidationError:
-        # Hashable, and refused later with the place where it stands.
+        # Text is hashable; msgspec refuses it later and names its place.
         return str(value)

@@ -1,4 +1,4 @@
-"""Ext fields as text, the form JSON and ROCKETMQ headers carry them in (docs/spec/protocol.md 2.1)."""
+"""Converts ext fields to the texts of JSON and ROCKETMQ headers (docs/spec/protocol.md 2.1)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rewindmq.protocol.ext_text import ext_text
 
 _Fields = Callable[[Any], dict[str, str]]
 
-# By header type, made when one is first met.
+# By header type; each is created on first use.
 _FIELDS: Final[dict[type[CommandHeader], _Fields]] = {}
-# How a value becomes text, by the kind that its field is declared as.
+# The expression that converts a value to text, by the field's declared type.
 _TEXT: Final = {
     msgspec.inspect.StrType: "value",
     msgspec.inspect.IntType: 'f"{value}"',
@@ -24,7 +24,7 @@ _OTHER: Final = "ext_text(to_builtins(value))"
 
 
 def text_fields(command: RemotingCommand) -> dict[str, str]:
-    """Every ext field of ``command`` as text, those of its typed header included, nulls left out."""
+    """Return every ext field of ``command`` as text, including its typed header, without nulls."""
     header = command.header
     if header is None:
         return _texts(command.ext)
@@ -33,7 +33,7 @@ def text_fields(command: RemotingCommand) -> dict[str, str]:
 
 
 def _texts(fields: Any) -> dict[str, str]:
-    # Nearly all are text already: what is one needs no call.
+    # Nearly all values are text already and need no call.
     return {
         key: value if type(value) is str else ext_text(value)  # type: ignore[misc]  # None only for None
         for key, value in fields.items()
@@ -42,9 +42,9 @@ def _texts(fields: Any) -> dict[str, str]:
 
 
 def _compile(header_type: type[CommandHeader]) -> _Fields:
-    """The fields of one type by a function made for it.
+    """Generate a function that returns the fields of one header type.
 
-    Every answer has them, and a loop that asks each value for its type takes three times as long: more than
+    Every response needs the fields. A loop that checks each value's type takes three times as long: more than
     all the rest of the header (docs/benchmarks.md).
     """
     names: dict[str, Any] = {"ext_text": ext_text, "to_builtins": msgspec.to_builtins}
@@ -57,11 +57,11 @@ def _compile(header_type: type[CommandHeader]) -> _Fields:
         names[f"default{number}"] = field.default
         lines += [
             f"    value = header.{field.name}",
-            # The default stays off the wire as in ``msgspec``, by identity.
+            # The default is not sent; compared by identity, as ``msgspec`` does.
             f"    if value is not None and value is not default{number}:",
             f"        found[{field.encode_name!r}] = {text}",
         ]
-    # Nothing but the names that our own types give their fields.
+    # The source contains only field names of RewindMQ's own types.
     exec("\n".join([*lines, "    return found"]), names)  # noqa: S102
     function: _Fields = names["fields"]
     _FIELDS[header_type] = function

@@ -1,9 +1,9 @@
-"""The JSON RocketMQ really speaks: fastjson's output, which departs from the standard.
+"""Reads and writes fastjson's JSON, which departs from the standard and which RocketMQ uses.
 
 Specification: docs/spec/protocol.md 5.
 
 Integer map keys are written bare (``{0:"a"}``) and object map keys as objects (``{{"brokerName":"b",
-"queueId":0,"topic":"T"}:100}``). The only objects RocketMQ uses as keys are message queues.
+"queueId":0,"topic":"T"}:100}``). RocketMQ uses only message queues as object keys.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CONTAINERS: Final = frozenset((dict, list, tuple))
 
 
 def loads(data: bytes | str) -> Any:
-    """Read strict JSON, or failing that anything fastjson writes or accepts.
+    """Parse strict JSON, or else any text that fastjson writes or accepts.
 
-    Beyond the standard: bare integer and identifier keys, single quotes, comments, commas too many,
-    objects as keys (they become ``MessageQueue``, or stay text), NaN (it becomes None). Of a key that occurs
-    twice the last value counts.
+    Beyond the standard: bare integer and identifier keys, single quotes, comments, extra commas, NaN (becomes
+    None), and objects as keys (become ``MessageQueue``, or stay text). If a key is repeated, its last value
+    applies.
 
     Raises:
-        BodyError: the text is none of that, is no UTF-8, or is nested deeper than ``MAX_BODY_DEPTH``.
+        BodyError: the text is not valid, is not UTF-8, or is nested deeper than ``MAX_BODY_DEPTH``.
     """
     try:
         value = msgspec.json.decode(data)
@@ -56,7 +56,7 @@ def _as_text(data: bytes | str) -> str:
 
 
 def is_deeper_than(value: Any, limit: int) -> bool:
-    """Whether containers are nested more than ``limit`` levels."""
+    """Return whether containers are nested more than ``limit`` levels."""
     level = [value] if type(value) in _CONTAINERS else []
     for _ in range(limit):
         if not level:
@@ -71,16 +71,16 @@ def is_deeper_than(value: Any, limit: int) -> bool:
 
 
 def dumps(value: Any, *, standard: bool = False) -> str:
-    """Write as fastjson does: no whitespace, keys in order, members that are None left out.
+    """Write JSON as fastjson does: no whitespace, sorted keys, None fields omitted.
 
     Args:
         value: texts, numbers, booleans, None, lists, and dicts whose keys are texts, ints or
             ``MessageQueue``. Floats that are not finite are written like None, as fastjson does.
         standard: strict JSON in ASCII: integer keys quoted, object keys as quoted JSON text, other characters
-            as ``\\uXXXX`` (RocketMQ 4.9.4's answer to 105 for clients from version 401 on).
+            as ``\\uXXXX`` (RocketMQ 4.9.4's response to GET_ROUTEINFO_BY_TOPIC (105) from version 401 on).
 
     Raises:
-        BodyError: a text holds a lone surrogate, which no encoding of JSON can carry.
+        BodyError: a text contains a lone surrogate, which JSON cannot encode.
     """
     parts: list[str] = []
     try:
@@ -132,7 +132,7 @@ def _in_order(value: dict[Any, Any]) -> list[Any]:
     try:
         return sorted(value)
     except TypeError:
-        # Only what a peer wrote so has keys of several kinds, which do not compare.
+        # Only a dict that a peer sent has keys of several types, which do not compare.
         return sorted(value, key=lambda key: (type(key).__name__, key))
 
 

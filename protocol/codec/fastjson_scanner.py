@@ -9,8 +9,8 @@ from rewindmq.protocol.errors import BodyError
 from rewindmq.protocol.limits import MAX_BODY_DEPTH
 from rewindmq.protocol.message_queue import MessageQueue
 
-# Whatever control characters fastjson passes over. Apart from comments: a pattern that repeats a choice of
-# both remembers each character, at a hundred bytes.
+# Control characters that fastjson skips. Comments have a separate pattern: one that repeats a choice of
+# both stores each character, at a hundred bytes.
 _BLANKS: Final = re.compile(r"[ \t\r\n\f\b\0\ufeff]*")
 _COMMENT: Final = re.compile(r"/\*(?s:.)*?\*/|//[^\n]*")
 _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?(?![\w.])")
@@ -25,10 +25,10 @@ _LITERALS: Final = {"true": True, "false": False, "null": None, "NaN": None}
 
 
 def scan(text: str) -> Any:
-    """The one value in ``text``.
+    """Return the one value in ``text``.
 
     Raises:
-        BodyError: no value, something after it, or nesting beyond ``MAX_BODY_DEPTH``.
+        BodyError: no value, text after the value, or nesting beyond ``MAX_BODY_DEPTH``.
     """
     scanner = _Scanner(text)
     value = scanner.value(0)
@@ -50,7 +50,7 @@ class _Scanner:
         return BodyError(f"JSON body: {what} at character {self.at}")
 
     def peek(self) -> str:
-        """The next character behind blanks and comments, "" at the end."""
+        """Skip blanks and comments; return the next character, "" at the end."""
         while True:
             self.at = _end(_BLANKS.match(self.text, self.at))
             following = self.text[self.at : self.at + 1]
@@ -108,7 +108,7 @@ class _Scanner:
         return elements
 
     def past_commas(self) -> str:
-        """What ``peek`` says behind any number of commas."""
+        """Skip any number of commas; return the next character as ``peek`` does."""
         while (following := self.peek()) == ",":
             self.at += 1
         return following
@@ -130,7 +130,7 @@ class _Scanner:
         return int(bare[0]) if bare.re is _INTEGER_KEY else bare[0]
 
     def queue(self, depth: int) -> MessageQueue | str:
-        """The queue that an object stands for, or the object's own text: nothing known is keyed so."""
+        """Return the queue that an object key names, or the text of any other object."""
         start = self.at
         members = self.value(depth + 1)
         topic, broker_name, queue_id = (members.get(name) for name in ("topic", "brokerName", "queueId"))
@@ -153,7 +153,7 @@ class _Scanner:
         return _joined(pieces)
 
     def escape(self) -> str:
-        """The character after a backslash; also called at the end of the text, where it fails."""
+        """Return the character after a backslash; also called at the end of the text, where it raises."""
         letter = self.text[self.at : self.at + 1]
         self.at += 1
         if letter == "u":
@@ -172,7 +172,7 @@ def _end(match: re.Match[str] | None) -> int:
 
 
 def _joined(pieces: list[str]) -> str:
-    """Pairs of surrogates from two escapes become one character, lone ones the replacement character."""
+    """Join; two escaped surrogates become one character, a lone one the replacement character."""
     text = "".join(pieces)
     if text.isascii() or len(pieces) == 1:
         return text

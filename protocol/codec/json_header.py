@@ -1,4 +1,4 @@
-"""Type 0: the header as one JSON object, what official clients speak (docs/spec/protocol.md 2.1)."""
+"""Type 0: the header as one JSON object, which official clients use (docs/spec/protocol.md 2.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewindmq.protocol.version import LanguageCode
 
 
 class _Header(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
-    """Members in the alphabetical order Java writes; read with ``serializeTypeCurrentRPC`` ignored."""
+    """Fields in Java's alphabetical order; ``serializeTypeCurrentRPC`` is ignored when reading."""
 
     code: Int32
     ext_fields: dict[str, str | int | float | bool | None] | None = None
@@ -32,7 +32,7 @@ class _Header(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
 
 
 class _PlainHeader(msgspec.Struct, rename="camel", gc=False):
-    """The same members as official clients write them: nothing is null."""
+    """The same fields as official clients write them: no field is null."""
 
     code: Int32
     ext_fields: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
@@ -44,7 +44,7 @@ class _PlainHeader(msgspec.Struct, rename="camel", gc=False):
 
 
 class _TolerantHeader(msgspec.Struct, rename="camel", gc=False):
-    """The same members, as Java takes them: anything with a text for a text, no number for 0."""
+    """The same fields as Java reads them: any scalar as text, and 0 for a missing number."""
 
     code: Int32 | None = None
     ext_fields: dict[str, Any] | None = None
@@ -57,22 +57,22 @@ class _TolerantHeader(msgspec.Struct, rename="camel", gc=False):
 
 _DECODE_PLAIN: Final = msgspec.json.Decoder(_PlainHeader).decode
 _DECODER: Final = msgspec.json.Decoder(_Header)
-# Looked up for every frame, where the enum's own ways cost more than the whole header.
+# Used for every frame: the enum's own look-up costs more than the whole header.
 _LANGUAGES: Final = MappingProxyType({language.name: language for language in LanguageCode})
 _LANGUAGE_NAMES: Final = MappingProxyType({int(language): language.name for language in LanguageCode})
 _OTHER: Final = LanguageCode.OTHER
 _JSON: Final = SerializeType.JSON
 _OPENING: Final = ord("{")
-# No field takes less than `"":0,`.
+# Every field takes at least the bytes of `"":0,`.
 _SURELY_FEW_BYTES: Final = 5 * MAX_EXT_FIELDS
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 
 def encode_header(command: RemotingCommand) -> bytes:
-    """Write the header; absent remark and ext fields are left out, every ext value becomes text.
+    """Write the header without absent remark and ext fields; every ext value becomes text.
 
     Raises:
-        FrameError: an ext value has no text, or a text holds a lone surrogate.
+        FrameError: an ext value has no text form, or a text contains a lone surrogate.
     """
     header = _Header(
         int(command.code),
@@ -91,20 +91,20 @@ def encode_header(command: RemotingCommand) -> bytes:
 
 
 def decode_header(data: bytes) -> RemotingCommand:
-    """Read the header. All members may be missing or null; missing numbers are 0.
+    """Read the header. Any field may be missing or null; a missing number is 0.
 
-    Numbers and booleans among the ext fields (ali-ons sends them) become text, nulls become absent. What is
-    no JSON is read as fastjson does (``fastjson.loads``), by which 4.9.7 and 5.5.0 read headers, too.
+    Numbers and booleans among the ext fields (ali-ons sends them) become text, nulls become absent. A header
+    that is not JSON is read as fastjson does (``fastjson.loads``), as 4.9.7 and 5.5.0 do.
 
     Raises:
-        FrameError: no object, a member of the wrong type, a number beyond int32, too many ext fields.
+        FrameError: not an object, a field of the wrong type, a number beyond int32, too many ext fields.
     """
     try:
         plain = _DECODE_PLAIN(data)
     except DECODE_FAILURES:
         return _decode_other(data)
     raw_ext = bytes(plain.ext_fields)
-    # Is it a map of few plain values for certain? Asked of every request, so not by a function of its own.
+    # Check that this is a map of few plain values; inline because every request needs it.
     if raw_ext and not (
         raw_ext[0] == _OPENING
         and raw_ext.find(b"{", 1) < 0

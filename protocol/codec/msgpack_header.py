@@ -1,4 +1,4 @@
-"""Type 2: the header as one msgpack array, RewindMQ's native codec (docs/spec/protocol.md 2.4)."""
+"""Type 2: the header as one msgpack array, RewindMQ's native type (docs/spec/protocol.md 2.4)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _ENCODE: Final = msgspec.msgpack.Encoder().encode
 
 
 def encode_header(command: RemotingCommand) -> bytes:
-    """Write the header; a typed header becomes the ext map without passing through a dict.
+    """Write the header; a typed header becomes the ext map without an intermediate dict.
 
     Raises:
-        FrameError: a number beyond 64 bits, or a text with a lone surrogate.
+        FrameError: a number exceeds 64 bits, or a text contains a lone surrogate.
     """
     ext: object = command.header
     if ext is None:
-        # What came packed and is passed on leaves as it came.
+        # Ext fields that were received encoded and are forwarded stay unchanged.
         raw = command.raw_ext if command.serialize_type is SerializeType.MSGPACK else None
         ext = command.ext or None if raw is None else msgspec.Raw(raw)
     elif command.ext_fields or command.raw_ext:
@@ -63,10 +63,10 @@ def encode_header(command: RemotingCommand) -> bytes:
 
 
 def decode_header(data: bytes) -> RemotingCommand:
-    """Read the header, leaving the ext fields packed until someone asks for them.
+    """Read the header; ``RemotingCommand.ext`` decodes the ext fields on first use.
 
     Raises:
-        FrameError: not an array of at least seven well-typed elements, or bytes left over.
+        FrameError: not an array of at least seven elements of the right types, or bytes left over.
     """
     try:
         envelope = _DECODER.decode(data)
@@ -81,7 +81,7 @@ def decode_header(data: bytes) -> RemotingCommand:
     ):
         raw_ext = packed
     else:
-        raise FrameError("msgpack header: ext fields are no map, or too many")
+        raise FrameError("msgpack header: ext fields are not a map, or too many")
     return RemotingCommand(
         envelope.code,
         remark=envelope.remark,

@@ -21,8 +21,8 @@ def encode_header(command: RemotingCommand) -> bytes:
     """Write the header.
 
     Raises:
-        FrameError: a code or version beyond int16 (all POP codes), a key beyond 32 767 bytes, or text that is
-            no UTF-8.
+        FrameError: a code or version beyond int16 (all POP codes), a key beyond 32 767 bytes, or a text with
+            a lone surrogate.
     """
     try:
         remark = (command.remark or "").encode()
@@ -54,10 +54,10 @@ def _encode_entry(key: str, value: str) -> bytes:
 
 
 def decode_header(data: bytes) -> RemotingCommand:
-    """Read the header. An empty remark is null; of a key that occurs twice the last value counts.
+    """Read the header. An empty remark is null; if a key is repeated, its last value applies.
 
     Raises:
-        FrameError: lengths that do not add up to exactly ``data``, no UTF-8, too many ext fields.
+        FrameError: lengths that do not match ``data``, text that is not UTF-8, too many ext fields.
     """
     try:
         code, language, version, opaque, flag, remark_length = _FIXED.unpack_from(data)

@@ -1,1 +1,1 @@
-"""RocketMQ's property files: read at the start, changed while a server runs."""
+"""RocketMQ's property files: read at start-up, changed while a server runs."""

@@ -1,8 +1,9 @@
-"""A server's settings while it runs, as lines of a property file: what 25 and 318 change, 26 and 319 tell.
+"""Reads and changes a server's settings while it runs, as lines of a property file.
 
-RocketMQ 4.9.4 ``Configuration`` takes any key it knows, heeds some of them only after a restart, and rewrites
-the file. Here only keys that count at once are taken, and the file stays what it is: a restart undoes the
-change.
+UPDATE_BROKER_CONFIG (25) and UPDATE_NAMESRV_CONFIG (318) change them; GET_BROKER_CONFIG (26) and
+GET_NAMESRV_CONFIG (319) read them. RocketMQ 4.9.4 ``Configuration`` accepts any key it knows, applies some
+only after a restart, and rewrites the file. RewindMQ accepts only keys that take effect at once, and does not
+write the file: a restart undoes the change.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ _MAX_BYTES: Final = 65_536
 def change_live(
     config: msgspec.Struct, text: bytes, live_keys: Sequence[str], *, server: str, source: str
 ) -> None:
-    """Take over ``key=value`` lines: all of them, or none.
+    """Apply ``key=value`` lines: all of them, or none.
 
     Args:
         config: may be frozen; its encoded names are RocketMQ's keys.
-        live_keys: those that count at once.
-        server: what runs, for remarks.
-        source: where the lines come from, for remarks.
+        live_keys: the keys that take effect at once.
+        server: the kind of server, for remarks.
+        source: the origin of the lines, for remarks.
 
     Raises:
-        RequestError: 1, no text, a key that is unknown or cannot be changed now, or a bad value.
+        RequestError: SYSTEM_ERROR (1), not text, a key that is unknown or cannot be changed now, or a bad
+            value.
     """
     if len(text) > _MAX_BYTES:
         raise _refusal(f"more than {_MAX_BYTES} bytes of configuration")
@@ -51,12 +53,12 @@ def change_live(
             f" these can: {', '.join(live_keys)}"
         )
     for name, value in loaded.fields.items():
-        # Frozen for everybody else: what reads a key once must not be changed behind its back.
+        # The config is frozen for all other code, because some code copies keys that are not live.
         msgspec.structs.force_setattr(config, name, value)
 
 
 def live_text(*parts: msgspec.Struct) -> bytes:
-    """All keys of the parts that have a value, as lines of a property file; no parts within parts."""
+    """Return the set keys of the parts as lines of a property file; nested structs are not included."""
     values: dict[str, object] = {}
     for part in parts:
         for field in msgspec.structs.fields(part):

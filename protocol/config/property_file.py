@@ -1,7 +1,7 @@
 """RocketMQ's property files (``broker.conf``, ``namesrv.properties``) read into typed configurations.
 
 The syntax is ``java.util.Properties``: ``#`` and ``!`` comments, ``=``, ``:`` or blanks between key and
-value, a backslash at the end of a line to go on, ``\\uXXXX`` escapes.
+value, a backslash at the end of a line to continue it, ``\\uXXXX`` escapes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DO
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPES: Final = {character: letter for letter, character in _ESCAPED.items()}
-# What would end a key, or begin a comment where it comes first.
+# Characters that end a key, or begin a comment at the start of a line.
 _KEY_SPECIAL: Final = re.compile(r"[\\=:#!\s]")
 _VALUE_SPECIAL: Final = re.compile(r"[\\\n\r]")
 
 
 class Property(NamedTuple):
-    """One entry and the line (from 1) it starts on."""
+    """One entry and its first line number (from 1)."""
 
     key: str
     value: str
@@ -35,14 +35,14 @@ class Property(NamedTuple):
 
 
 class LoadedConfig(NamedTuple):
-    """The keys of a file that the configuration knows, by field name, and those it does not."""
+    """The known values of a file by field name, and its unknown keys."""
 
     fields: dict[str, Any]
     unknown_keys: list[str]
 
 
 def parse_properties_file(text: str) -> list[Property]:
-    """The entries of a file in their order; blank values are kept, surrounding blanks are not."""
+    """Return the entries of a file in order; keep blank values, strip surrounding blanks."""
     entries = []
     for number, line in _logical_lines(text):
         match = _KEY.match(line)
@@ -54,7 +54,7 @@ def parse_properties_file(text: str) -> list[Property]:
 
 @cache
 def property_fields(config_type: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """The fields that a file may set, by their keys; a part with keys of its own is none."""
+    """Return the fields that a file may set, by key; nested structs are not included."""
     return MappingProxyType(
         {
             field.encode_name: field
@@ -67,14 +67,14 @@ def property_fields(config_type: type[msgspec.Struct]) -> Mapping[str, msgspec.s
 def convert_properties(
     config_type: type[msgspec.Struct], entries: Iterable[Property], source: str
 ) -> LoadedConfig:
-    """Give each known key the type of its field; the last of several equal keys wins, as in Java.
+    """Convert each known key to its field's type; if a key is repeated, the last value applies, as in Java.
 
     Args:
         config_type: a Struct whose encoded names are RocketMQ's keys (``rename="camel"``).
         source: the file's name, for messages.
 
     Raises:
-        ConfigError: a value does not fit its key; the text names file, line and key.
+        ConfigError: a value is invalid for its key; the text names file, line and key.
     """
     known = property_fields(config_type)
     fields: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def _reason(field_type: Any, error: msgspec.ValidationError) -> str:
 
 
 def format_properties_file(values: dict[str, object]) -> str:
-    """Write a file that ``parse_properties_file`` and Java read back."""
+    """Return a file's text that ``parse_properties_file`` and Java read back."""
     lines = []
     for key, value in values.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)

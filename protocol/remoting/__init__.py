@@ -1,1 +1,1 @@
-"""The asyncio endpoints over the pure protocol, and the seams to time, network, threads and chance."""
+"""The asyncio endpoints of the protocol, and the interfaces to time, network, threads and randomness."""

@@ -1,4 +1,4 @@
-"""``host:port`` texts, the form of every address on the wire (docs/spec/protocol.md 7.6)."""
+"""``host:port`` texts, the form of every address in the protocol (docs/spec/protocol.md 7.6)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def format_address(endpoint: Any) -> str:
-    """The text of a socket's name as the transport gives it; "unknown" when the socket is gone already."""
+    """Return the text of a socket address from the transport; "unknown" if the socket is closed."""
     if not endpoint:
         return "unknown"
     host, port = endpoint[0], endpoint[1]

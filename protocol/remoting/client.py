@@ -1,4 +1,4 @@
-"""The dialling side of the remoting protocol (``NettyRemotingClient``)."""
+"""The client side of the remoting protocol (``NettyRemotingClient``)."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _NO_HANDLERS: Final = MappingProxyType[int, Handler]({})
 
 
 class RemotingClient(Endpoint):
-    """Sends requests to any number of servers, over one connection each, made when first needed.
+    """Sends requests to any number of servers, over one connection each, opened on first use.
 
-    Codec: nobody advertises msgpack (docs/spec/protocol.md 2.4). A first connection to an address speaks it;
-    when the peer closes that connection without having sent a byte, the address is taken for one that speaks
-    JSON, and the requests that were waiting are sent once more in JSON. Nobody would learn that a oneway
-    request has to be, so before one goes to a peer that has not spoken yet, a ``greeting`` is sent and its
-    answer waited for. The guess is forgotten when JSON gets no byte out of the peer either or no connection
-    can be made, so a server of ours that just died is not taken for a JSON speaker for good.
+    Serialization type: no peer advertises msgpack (docs/spec/protocol.md 2.4), so the client tries it on the
+    first connection to an address. If the peer closes that connection without sending a byte, the client
+    assumes JSON and sends the waiting requests again in JSON. A lost oneway request would go unnoticed.
+    Before the client sends one to a peer that has not sent anything yet, it sends a ``greeting`` and waits
+    for the response. The client drops the assumption of JSON if the peer sends no byte in JSON either, or if
+    connecting fails; a RewindMQ server that has just stopped therefore does not stay a JSON peer.
 
     Args:
         handlers: request code to handler, for requests the servers send.
-        serialize_type: speak this codec to every address; None negotiates as described.
-        greeting: makes a request that every peer answers and that changes nothing; without it a oneway
+        serialize_type: use this type for every address; None negotiates as described.
+        greeting: creates a request that every peer answers and that changes nothing; without it, a oneway
             request that is the first to a peer without msgpack is lost.
         connect_timeout: seconds, not scaled.
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyClientConfig``).
-        on_close: told of every connection that went, and why, after its pending requests have failed.
+        on_close: called with every closed connection and the reason, after its pending requests have failed.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class RemotingClient(Endpoint):
         """Send a request to ``host:port``; the future gives the response, whatever its code.
 
         Args:
-            timeout: seconds for everything, connecting included; not scaled.
+            timeout: seconds for connecting and the request together; not scaled.
 
         Raises (through the future):
             ConnectError: ``connect to <address> failed: <why>``.
-            ConnectionLostError: the connection went while waiting.
-            RequestTimeoutError: no answer in time.
+            ConnectionLostError: the connection closed while waiting.
+            RequestTimeoutError: no response in time.
             TooManyRequestsError: see ``Connection.invoke``.
             ClientError: this client is closed.
         """
@@ -91,7 +91,7 @@ class RemotingClient(Endpoint):
         return call
 
     async def invoke_oneway(self, address: str, command: RemotingCommand, timeout: float = 3.0) -> None:
-        """Send a request that is never answered; returns when it has been handed to the transport.
+        """Send a request without a response; return when the transport has accepted it.
 
         Raises:
             ConnectError, ConnectionLostError, ClientError: as ``invoke``.
@@ -111,12 +111,12 @@ class RemotingClient(Endpoint):
         for connection in self.connections:
             connection.close("the client shuts down")
         await self._close_connections(_CLOSE_GRACE_SECONDS)
-        # Their connections are gone, so they are ending too.
+        # Their connections are closed, so these calls end too.
         if self._slow_calls:
             await asyncio.wait(list(self._slow_calls))
 
     def abort(self) -> None:
-        """The same at once, without waiting; what is still unsent is not sent."""
+        """Close at once, without waiting; discard unsent data."""
         self._refuse()
         self._abort_connections()
 
@@ -135,7 +135,7 @@ class RemotingClient(Endpoint):
         super().connection_closed(connection, reason)
 
     def _judge_silence(self, address: str, serialize_type: SerializeType, reason: CloseReason) -> None:
-        """The peer got requests and said nothing: did it not understand them?"""
+        """Update the assumed type of a peer that closed a connection without sending a byte."""
         if self._fixed_type is not None:
             return
         if serialize_type != SerializeType.MSGPACK:
@@ -144,17 +144,17 @@ class RemotingClient(Endpoint):
             self._json_addresses.add(address)
 
     def _is_understood(self, address: str) -> bool:
-        """Whether the next request to ``address`` goes out in a codec that is no guess."""
+        """Return whether the serialization type of the next request to ``address`` is certain."""
         if self._fixed_type is not None or address in self._json_addresses:
             return True
         connection = self._by_address.get(address)
         return connection is not None and connection.has_received and not connection.is_closed
 
     async def _greet(self, address: str, make: Callable[[], RemotingCommand], timeout: float) -> None:
-        """Have the peer say something; all who need that at the same time share one greeting.
+        """Make the peer respond once; concurrent requests share one greeting.
 
         Raises:
-            RequestTimeoutError: it is still silent. Other failures are left to what follows to find.
+            RequestTimeoutError: the peer is still silent. Other failures surface in the request that follows.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
@@ -164,10 +164,10 @@ class RemotingClient(Endpoint):
                 greeting = self._greetings[address] = self.invoke(address, make(), left)
                 greeting.add_done_callback(lambda ended: self._forget_greeting(address, ended))
             done, _ = await asyncio.wait((greeting,), timeout=left)
-            # One that was given up may be that of a request with less time.
+            # A cancelled greeting may belong to a request with a shorter timeout.
             if done and not isinstance(greeting.exception(), RequestTimeoutError):
                 return
-        raise RequestTimeoutError(f"no word from {address} within {timeout * 1000:.0f} ms")
+        raise RequestTimeoutError(f"no response from {address} within {timeout * 1000:.0f} ms")
 
     async def _invoke(self, address: str, command: RemotingCommand, timeout: float) -> RemotingCommand:
         now = asyncio.get_running_loop().time
@@ -186,7 +186,7 @@ class RemotingClient(Endpoint):
         return await connection.invoke(command, deadline - now())
 
     def _was_misunderstood(self, connection: Connection, address: str) -> bool:
-        """Whether a request lost with ``connection`` may fare better in JSON."""
+        """Return whether to send a request that was lost with ``connection`` again in JSON."""
         spoke_msgpack = connection.peer_serialize_type == SerializeType.MSGPACK
         return spoke_msgpack and not connection.has_received and address in self._json_addresses
 
@@ -196,7 +196,7 @@ class RemotingClient(Endpoint):
         return SerializeType.JSON if address in self._json_addresses else SerializeType.MSGPACK
 
     async def _connected(self, address: str, timeout: float) -> Connection:
-        """The connection to ``address``; all who ask while it is being made share one attempt."""
+        """Return the connection to ``address``; concurrent calls share one attempt to connect."""
         if self._closed:
             raise ClientError("this remoting client is closed")
         connection = self._by_address.get(address)
@@ -214,7 +214,7 @@ class RemotingClient(Endpoint):
             raise ClientError("this remoting client is closed")
         error = attempt.exception()
         if isinstance(error, ConnectError):
-            # One error object per caller: a traceback grows with everyone who raises it.
+            # One error object per caller: a traceback grows with each raise.
             raise ConnectError(str(error))
         return attempt.result()
 
@@ -226,7 +226,7 @@ class RemotingClient(Endpoint):
         except (OSError, ValueError) as error:
             self._json_addresses.discard(address)
             raise ConnectError(f"connect to {address} failed: {_why(error)}") from None
-        # A connection that is lost by now must not enter the tables: its end was reported before.
+        # A connection lost by now must not enter the tables: its end has been reported already.
         if not connection.is_closed:
             self._dialled[connection] = address
             self._by_address[address] = connection
@@ -235,7 +235,7 @@ class RemotingClient(Endpoint):
     def _forget_attempt(self, address: str, attempt: asyncio.Task[Connection]) -> None:
         del self._connecting[address]
         if not attempt.cancelled():
-            # Looked at here, because all who waited may have given up.
+            # Retrieved here, because all callers that waited may have been cancelled.
             attempt.exception()
 
     def _forget_greeting(self, address: str, greeting: asyncio.Future[RemotingCommand]) -> None:

@@ -1,4 +1,4 @@
-"""Connecting with a limit."""
+"""Opens a connection within a time limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def connect_within(
     """Open a connection in at most ``seconds``, not scaled.
 
     Raises:
-        TimeoutError: there is none by then.
+        TimeoutError: no connection in that time.
         OSError: refused or unreachable.
     """
     attempt = asyncio.ensure_future(runtime.network.connect(factory, host, port))

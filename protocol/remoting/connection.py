@@ -1,4 +1,4 @@
-"""One connection, either end of it: requests and answers in both directions."""
+"""A connection of a server or client: requests and responses in both directions."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from rewindmq.protocol.remoting.stream import HIGH_WATER_BYTES, MAX_WRITE_BYTES,
 
 logger = logging.getLogger(__name__)
 
-# None: the request was oneway, or is answered later by ``Connection.reply``.
+# None: the request was oneway, or ``Connection.reply`` sends the response later.
 Reply = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Handler = Callable[["Connection", RemotingCommand], Reply]
 
 
 class ConnectionOwner(StreamOwner, Protocol):
-    """What a connection needs of the endpoint it belongs to.
+    """The endpoint of a connection, as the connection uses it.
 
     Attributes:
         handlers: request code to handler.
-        tasks: handlers that are still being awaited, those of all connections.
+        tasks: running handler tasks of all connections.
     """
 
     handlers: Mapping[int, Handler]
     tasks: dict[asyncio.Task[None], None]
 
     def connection_opened(self, connection: Connection) -> None:
-        """Note a connection that has its transport."""
+        """Register a connection that has its transport."""
 
     def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
-        """Note that the transport of a connection is gone; called once."""
+        """Unregister a connection whose transport is closed; called once."""
 
 
 class Connection(FrameStream):
     """A connection of a ``RemotingServer`` or ``RemotingClient``; compared and hashed by identity.
 
-    Requests of the peer go to the endpoint's handlers as they arrive, answers to the futures of ``invoke``.
-    What one read causes to be written leaves in one write; so does what one turn of the event loop causes.
-    Both up to the limits that ``FrameStream`` names.
+    Requests of the peer go to the endpoint's handlers as they arrive; responses complete the futures of
+    ``invoke``. The frames that result from one read, or from one turn of the loop, leave in one write, up
+    to the limits of ``FrameStream``.
 
-    On the accepting side, requests are held back and reading stops while more than ``HIGH_WATER_BYTES`` wait
-    to be sent to the peer. The dialling side goes on reading, or two ends that wait for each other to read
-    would wait for ever.
+    On the accepting side, the connection queues requests and stops reading while over ``HIGH_WATER_BYTES``
+    are unsent. The dialling side continues to read; otherwise two ends that wait for each other to read would
+    wait forever.
 
     Attributes:
-        peer_serialize_type: the codec of the requests sent to this peer; answers mirror their request's.
+        peer_serialize_type: the serialization type of requests to this peer; a response uses its request's.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Connection(FrameStream):
         self._handlers = endpoint.handlers
         self._decoder = FrameDecoder()
         self._backlog: deque[RemotingCommand] = deque()
-        # Requests whose handlers returned None and have not called ``reply`` yet.
+        # Requests whose handlers returned None and that ``reply`` has not answered yet.
         self._suspended = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.peer_serialize_type = serialize_type
@@ -104,7 +104,7 @@ class Connection(FrameStream):
     def data_received(self, data: bytes) -> None:
         self._active_at = self._monotonic()
         self.has_received = True
-        # Held up until the end of this read, so that all its answers leave in one write.
+        # Delay writes until the end of this read, so that all its responses leave in one write.
         self._flush_due = True
         self._gather_bytes = MAX_WRITE_BYTES
         decoder = self._decoder
@@ -121,12 +121,12 @@ class Connection(FrameStream):
             logger.warning("closing %s: %s", self.remote_address, decoder.failure)
             self._shut(CloseReason.BAD_FRAME, str(decoder.failure))
 
-    # Answering the peer's requests.
+    # Responses to the peer's requests.
 
     def reply(self, request: RemotingCommand, response: RemotingCommand) -> None:
         """Answer a request whose handler returned None.
 
-        Opaque, flag and codec are taken from the request. Does nothing for a oneway request or when the
+        Opaque, flag and serialization type are the request's. Does nothing for a oneway request or if the
         connection is closed.
         """
         if not request.flag & FLAG_ONEWAY:
@@ -165,7 +165,7 @@ class Connection(FrameStream):
             self._suspended += 1
 
     def _handle_backlog(self) -> None:
-        """Go on with what was held back while the peer did not read."""
+        """Handle the requests that were queued while the peer did not read."""
         if not self._peer_reads() or not self._reading_paused:
             return
         self._flush_due = True
@@ -205,17 +205,17 @@ class Connection(FrameStream):
         if self._state is ConnectionState.DRAINING and not self._tasks:
             self._shut(CloseReason.LOCAL, "shutting down")
 
-    # Sending requests to the peer.
+    # Requests to the peer.
 
     def invoke(self, command: RemotingCommand, timeout: float) -> asyncio.Future[RemotingCommand]:
         """Send a request; the future gives the response, whatever its code.
 
         Args:
-            timeout: seconds, not scaled; fires up to 50 ms late.
+            timeout: seconds, not scaled; expires up to 50 ms late.
 
         Raises (through the future):
-            ConnectionLostError: at once when the connection is closed, or goes while waiting.
-            RequestTimeoutError: no answer in time.
+            ConnectionLostError: the connection is closed, or closes while waiting.
+            RequestTimeoutError: no response in time.
             TooManyRequestsError: 65 535 requests wait already, or 64 MiB could not be sent yet.
         """
         if self._state is not ConnectionState.OPEN:
@@ -233,24 +233,24 @@ class Connection(FrameStream):
         return future
 
     def send_oneway(self, command: RemotingCommand) -> None:
-        """Send a request that is never answered, without a permit and without waiting.
+        """Send a request without a response, without a permit and without waiting.
 
         Raises:
-            ConnectionLostError: the connection is closed, or was closed now because the peer does not read.
+            ConnectionLostError: the connection is closed, or is closed now because the peer does not read.
         """
         self._send_or_drop(self._oneway_frame(command))
         if self.is_closed:
             raise ConnectionLostError(f"{self.remote_address} does not read")
 
     async def invoke_oneway(self, command: RemotingCommand, permit_timeout: float) -> None:
-        """Send a request that is never answered, once there are a permit and room in the write buffer.
+        """Send a request without a response when a permit and room in the write buffer are free.
 
-        The permit comes back when the transport has taken the request without being above its high-water
-        mark, or has drained since (``NettyRemotingAbstract#invokeOnewayImpl``).
+        The permit is released when the transport has accepted the request and is below its high-water mark
+        (``NettyRemotingAbstract#invokeOnewayImpl``).
 
         Raises:
             TooManyRequestsError: no permit or no room within ``permit_timeout`` seconds.
-            ConnectionLostError: the connection is closed or goes meanwhile.
+            ConnectionLostError: the connection is closed or closes meanwhile.
         """
         permits = self._endpoint.permits
         deadline = self._loop.time() + permit_timeout
@@ -272,13 +272,13 @@ class Connection(FrameStream):
         command.flag = FLAG_ONEWAY
         return encode_frame(command, self.peer_serialize_type)
 
-    # Ending.
+    # Closing.
 
     def finish(self) -> None:
-        """Take no further requests; close when the answers being worked on have been written.
+        """Refuse further requests; close when the responses of running handlers have been written.
 
-        Answers that a handler promised by returning None are not waited for: whoever holds requests back
-        answers them before it closes its server.
+        Does not wait for responses that a handler has deferred by returning None: a service that defers
+        responses sends them before it closes its server.
         """
         if self._state is ConnectionState.OPEN:
             self._enter(ConnectionState.DRAINING)

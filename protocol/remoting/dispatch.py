@@ -1,4 +1,4 @@
-"""From a handler's outcome to the answer on the wire; the choices every handler shares."""
+"""Converts a handler's result or error to a response frame."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rewindmq.protocol.version import MQVersion
 
 logger = logging.getLogger(__name__)
 
-# Requests of one connection whose handlers have not answered yet; the next one is answered code 2.
+# Limit of one connection's requests in progress; the next request gets SYSTEM_BUSY (2).
 MAX_REQUESTS_IN_PROGRESS: Final = 10_000
 
 _STRICT_JSON_KEY: Final = "acceptStandardJsonOnly"
 
 
 def unsupported(request: RemotingCommand) -> RemotingCommand:
-    """Answer 3, worded as ``NettyRemotingAbstract#processRequestCommand`` (4.9.4) does."""
+    """Return REQUEST_CODE_NOT_SUPPORTED (3) in the words of ``NettyRemotingAbstract`` (4.9.4)."""
     return RemotingCommand(
         ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=f" request type {request.code} not supported"
     )
 
 
 def busy() -> RemotingCommand:
-    """Answer 2, worded as ``NettyRemotingAbstract#processRequestCommand`` (4.9.4) does on overload."""
+    """Return SYSTEM_BUSY (2) as ``NettyRemotingAbstract#processRequestCommand`` (4.9.4) does on overload."""
     return RemotingCommand(
         ResponseCode.SYSTEM_BUSY, remark="[OVERLOAD]system busy, start flow control for a while"
     )
 
 
 def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:
-    """The answer for a handler that raised: its own code and remark, or 1 for what nobody foresaw."""
+    """Return the response for an error: its code and remark, or SYSTEM_ERROR (1) if it has none."""
     if isinstance(error, RequestError):
         return RemotingCommand(error.code, remark=error.remark)
     logger.error("request code %d failed", request.code, exc_info=error)
@@ -44,7 +44,7 @@ def failure(request: RemotingCommand, error: BaseException) -> RemotingCommand:
 
 
 def accepts_standard_json(request: RemotingCommand) -> bool:
-    """Whether the requester wants strict JSON bodies: by version, or by saying so.
+    """Return whether the requester wants strict JSON bodies, by its version or an ext field.
 
     Specification: docs/spec/protocol.md 5.1.
     """
@@ -54,9 +54,9 @@ def accepts_standard_json(request: RemotingCommand) -> bool:
 
 
 def encode_reply(request: RemotingCommand, response: RemotingCommand) -> bytes:
-    """The frame that answers ``request``: its opaque, its codec.
+    """Return the frame of the response, with the opaque and the serialization type of ``request``.
 
-    An answer that cannot be written (a frame too large, a number the codec has no room for) becomes code 1.
+    A response that cannot be written (too large a frame or number) becomes SYSTEM_ERROR (1).
     """
     response.opaque = request.opaque
     response.flag = FLAG_RESPONSE

@@ -1,4 +1,4 @@
-"""What the connections of one server or one client share."""
+"""The state that all connections of one server or client share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ IDLE_SECONDS = 120.0
 
 
 class Endpoint:
-    """Base of ``RemotingServer`` and ``RemotingClient``: the handler table and the connections there are.
+    """Base of ``RemotingServer`` and ``RemotingClient``: handler table and open connections.
 
     Attributes:
-        runtime: the seams; read by the connections.
-        handlers: request code to handler; looked up for every request, so it may grow while running.
+        runtime: clock, timers, network, threads and randomness; read by the connections.
+        handlers: request code to handler; read for every request, so it may grow while running.
         idle_seconds: protocol seconds without a byte in either direction after which a connection is closed.
         permits: the oneway permits shared by all connections.
-        tasks: handlers that are still being awaited, in order of arrival.
+        tasks: running handler tasks, in order of arrival.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Endpoint:
         self.handlers = handlers
         self.idle_seconds = idle_seconds
         self.permits = OnewayPermits(runtime.timers)
-        # Insertion order, not a set: under virtual time the same seed has to give the same schedule.
+        # Insertion order, not a set: under virtual time the same seed must give the same schedule.
         self.tasks: dict[asyncio.Task[None], None] = {}
         self._connections: dict[Connection, None] = {}
         self._on_close = on_close
@@ -48,17 +48,17 @@ class Endpoint:
 
     @property
     def connections(self) -> Collection[Connection]:
-        """The connections that are open now, oldest first; a snapshot."""
+        """A snapshot of the open connections, oldest first."""
         return tuple(self._connections)
 
     def connection_opened(self, connection: Connection) -> None:
-        """Called by a connection that has its transport."""
+        """Register a connection that has its transport."""
         self._connections[connection] = None
         if self._closed:
             connection.abort()
 
     def connection_closed(self, connection: Connection, reason: CloseReason) -> None:
-        """Called by a connection, once, when its transport is gone."""
+        """Unregister a connection whose transport is closed; called once."""
         self._connections.pop(connection, None)
         if self._on_close is not None:
             try:
@@ -69,7 +69,7 @@ class Endpoint:
             self._all_gone.set_result(None)
 
     async def _close_connections(self, grace_seconds: float) -> None:
-        """Let answers in flight leave, then make sure that no connection and no task is left."""
+        """Wait for the responses in flight, then end every connection and task."""
         self._closed = True
         for connection in self.connections:
             connection.finish()

@@ -1,4 +1,4 @@
-"""The handlers of a server, found in a package: one module a request."""
+"""Loads the handlers of a server from a package with one module per request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.protocol.code import RequestCode
 def load_handlers(package: str, folders: Iterable[str]) -> Mapping[RequestCode, Callable[..., Any]]:
     """Return the handler of each request, in the order of the codes.
 
-    Every module of the package names the request it serves by ``CODE`` and serves it by ``handle``.
+    Every module of the package has its request code in ``CODE`` and its handler in ``handle``.
 
     Args:
         package: the package's name.

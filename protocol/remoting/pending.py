@@ -1,4 +1,4 @@
-"""Requests that wait for their answer: opaque numbers, futures and one sweeper for all time-outs."""
+"""Pending requests of a connection: opaque numbers, futures and one timer for all time-outs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ logger = logging.getLogger(__name__)
 # NettySystemConfig.com.rocketmq.remoting.clientAsyncSemaphoreValue, here per connection.
 MAX_PENDING: Final = 65_535
 MAX_OPAQUE: Final = 2**31 - 1
-# Time-outs fire up to this many seconds late, so that a busy connection sets few timers.
+# Time-outs may be this many seconds late, so that a busy connection sets few timers.
 SWEEP_SECONDS: Final = 0.05
 _SLACK_SECONDS: Final = 0.001
 
 
 class PendingRequests:
-    """The table of one connection.
+    """The table of pending requests of one connection.
 
-    Opaque numbers start at 1, because ali-ons takes 0 for "unset" (docs/spec/protocol.md 1.2), and wrap
-    within the positive int32 range, skipping those still in use. One timer stands for all requests: it is set
-    for the earliest deadline known when it was set, and only while something is pending.
+    Opaque numbers start at 1, because ali-ons takes 0 for "unset" (docs/spec/protocol.md 1.2). They wrap
+    within the positive int32 range and skip numbers in use. One timer serves all requests: it is set for the
+    earliest deadline known at that time, and only while requests are pending.
     """
 
     __slots__ = ("_loop", "_opaque", "_peer", "_sweep_at", "_table", "_timer", "_timers")
@@ -44,7 +44,7 @@ class PendingRequests:
         return len(self._table)
 
     def next_opaque(self) -> int:
-        """A number that no pending request has."""
+        """Return a number that no pending request has."""
         table = self._table
         opaque = self._opaque
         while True:
@@ -54,7 +54,7 @@ class PendingRequests:
                 return opaque
 
     def add(self, opaque: int, timeout: float) -> asyncio.Future[RemotingCommand]:
-        """Expect the answer to ``opaque`` within ``timeout`` seconds."""
+        """Expect the response to ``opaque`` within ``timeout`` seconds."""
         loop = self._loop
         future: asyncio.Future[RemotingCommand] = loop.create_future()
         deadline = loop.time() + timeout
@@ -64,7 +64,7 @@ class PendingRequests:
         return future
 
     def complete(self, response: RemotingCommand) -> None:
-        """Hand ``response`` to the one who waits for it; answers nobody waits for are dropped."""
+        """Complete the request of ``response``; drop a response without a pending request."""
         entry = self._table.pop(response.opaque, None)
         if entry is None:
             logger.debug("dropped an answer from %s that nobody waits for: %r", self._peer, response)
@@ -74,7 +74,7 @@ class PendingRequests:
             future.set_result(response)
 
     def fail_all(self, why: str) -> None:
-        """The connection went: every pending request fails now."""
+        """Fail every pending request, because the connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

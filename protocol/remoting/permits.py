@@ -1,4 +1,4 @@
-"""Oneway permits: how many oneway requests one endpoint may have unsent at a time."""
+"""Oneway permits, which limit the unsent oneway requests of one endpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONEWAY_PERMITS: Final = 65_535
 
 
 class OnewayPermits:
-    """A counting semaphore with a bound on the wait; first come, first served."""
+    """A first-come, first-served counting semaphore with a time limit on the wait."""
 
     __slots__ = ("_free", "_timers", "_waiters")
 
@@ -25,14 +25,14 @@ class OnewayPermits:
 
     @property
     def free(self) -> int:
-        """Permits nobody holds."""
+        """The number of free permits."""
         return self._free
 
     async def acquire(self, timeout: float) -> None:
         """Take a permit, waiting at most ``timeout`` seconds for one.
 
         Raises:
-            TooManyRequestsError: none came free in time.
+            TooManyRequestsError: no permit became free in time.
         """
         if self._free > 0 and not self._waiters:
             self._free -= 1
@@ -50,7 +50,7 @@ class OnewayPermits:
             timer.cancel()
 
     def release(self, count: int) -> None:
-        """Give ``count`` permits back; those who wait get them first."""
+        """Release ``count`` permits; waiting callers get them first."""
         while count and self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -60,6 +60,6 @@ class OnewayPermits:
 
 
 def expire(waiter: asyncio.Future[None], text: str) -> None:
-    """End a wait for room with ``TooManyRequestsError``; a timer's callback."""
+    """Fail a wait with ``TooManyRequestsError``; a timer's callback."""
     if not waiter.done():
         waiter.set_exception(TooManyRequestsError(text))

@@ -1,8 +1,8 @@
-"""The seams: everything a process takes from outside itself comes through one ``Runtime``.
+"""The ``Runtime``: a process's clock, timers, network, threads and random numbers.
 
-Three worlds implement it: real sockets at real speed, real sockets with every timer scaled, and one process
-under virtual time (``rewindmq.race.sim``). Code below an entry point never asks the operating system for
-the time, a timer, a connection, a thread or a random number in any other way.
+Three kinds exist: real sockets in real time, real sockets with scaled timers, and one process under virtual
+time (``rewindmq.race.sim``). Code below an entry point uses only the runtime for the time, timers,
+connections, threads and random numbers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 
 class Cancellable(Protocol):
-    """A timer that was set."""
+    """A timer that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    """Two clocks that must not be mixed.
+    """A wall clock and a monotonic clock, which must not be mixed.
 
     Attributes:
         scale: wall-clock seconds that pass in one protocol second.
@@ -39,14 +39,14 @@ class Clock(Protocol):
     def scale(self) -> float: ...
 
     def now_ms(self) -> int:
-        """Wall clock, ms since the epoch: born and store timestamps, heartbeats' subVersion."""
+        """Return wall-clock ms since 1970: for born and store timestamps and heartbeats' subVersion."""
 
     def monotonic(self) -> float:
-        """Protocol seconds, for ages and expiries. Runs faster than real time when timers are scaled."""
+        """Return protocol seconds, for ages and expiries; scaled like the timers."""
 
 
 class Timers(Protocol):
-    """Waiting. ``seconds`` are protocol seconds: what RocketMQ's configuration says, before scaling."""
+    """Waits. ``seconds`` are protocol seconds, RocketMQ's configured values before scaling."""
 
     def call_later(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
         """Call ``callback(*args)`` once, ``seconds`` from now."""
@@ -55,8 +55,8 @@ class Timers(Protocol):
         """Wait for ``seconds``; cancellable."""
 
     def call_timeout(self, seconds: float, callback: Callable[..., object], *args: Any) -> Cancellable:
-        """Like ``call_later`` for the bound on somebody's answer: never scaled, or a scaled cluster on a
-        busy machine would see time-outs that no real one has."""
+        """Like ``call_later``, but never scaled: for the time limit of a peer's response. Scaled limits would
+        cause time-outs on a busy machine that a real cluster does not have."""
 
 
 class Listener(Protocol):
@@ -73,7 +73,7 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
-    """Where connections come from."""
+    """Listens for and opens connections."""
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
         """Bind and listen; port 0 picks a free one.
@@ -93,29 +93,29 @@ class Network(Protocol):
 
 
 class Workers(Protocol):
-    """Threads for what blocks: plain listeners, fsync."""
+    """Threads for blocking calls: plain listeners, fsync."""
 
     def run(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Run ``function(*args)`` off the event loop."""
 
     def close(self) -> None:
-        """Let go of the threads without waiting for what they still run."""
+        """Release the threads without waiting for running functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One process's view of the world, handed down from its entry point."""
+    """The outside world of one process, passed down from its entry point."""
 
     clock: Clock
     timers: Timers
     network: Network
     workers: Workers
     random: random.Random = field(default_factory=random.Random)
-    # Named points of an interleaving; None costs one test per point.
+    # Called at trace points; None costs one check per point.
     probe: Probe | None = None
-    # Waits where a thread of RocketMQ may be stopped between two steps; None costs one test per place.
+    # Awaited where RocketMQ's thread may stop between two steps; None costs one check per place.
     failpoint: Failpoint | None = None
-    # Gives each number once in a process: names for things that are made and forgotten.
+    # Gives each number once per process; names short-lived objects.
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
@@ -165,10 +165,10 @@ class _BoundListener:
 
 
 class TcpNetwork:
-    """Real TCP through the running event loop; Nagle's algorithm off.
+    """TCP through the running event loop, without Nagle's algorithm.
 
-    Names are bound on IPv4 only, so that port 0 means one port and addresses stay readable for old clients
-    (docs/spec/protocol.md T18); an IPv6 literal is bound as given.
+    Host names bind to IPv4 only, so that port 0 gives one port and old clients can parse the addresses
+    (docs/spec/protocol.md T18). An IPv6 literal binds to IPv6.
     """
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
@@ -186,7 +186,7 @@ class TcpNetwork:
 def system_runtime(
     *, time_scale: float = 1.0, seed: int | None = None, max_workers: int = 20, probe: Probe | None = None
 ) -> Runtime:
-    """The runtime of a real process.
+    """Return the runtime of a real process.
 
     Args:
         time_scale: factor on every scheduled wait, 0 < scale; 0.01 turns the reset's 10 s into 0.1 s.

@@ -1,7 +1,6 @@
-"""Which runtime a client works on, and when the runtime's threads end.
+"""Assigns runtimes to clients, and ends a runtime's idle threads after its last client.
 
-Clients that are given no runtime share one for each time scale. A client with a seed has a runtime of its
-own.
+Clients without a given runtime share one per time scale. A client with a seed has its own runtime.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 
 class RuntimeLease:
-    """One client's use of a runtime, from its start to its end.
+    """One client's use of a runtime, from the client's start to its end.
 
-    When the last client of a runtime stops, the runtime's idle threads end. A runtime that the application
-    made is the application's to close.
+    When the last client of a runtime stops, its idle threads end. The application closes a runtime that
+    it created.
 
     Attributes:
-        runtime: clock, timers, network, threads and chance.
+        runtime: clock, timers, network, threads and random numbers.
     """
 
     def __init__(self, runtime: Runtime, places: _Places | None, seed: int | None) -> None:
@@ -31,16 +30,16 @@ class RuntimeLease:
         self._place: int | None = None
 
     def take(self) -> None:
-        """The client starts; does nothing if it has."""
+        """Record that the client starts; does nothing if it has started."""
         if self._places is None or self._place is not None:
             return
         self._place = self._places.take()
         if self._seed is not None:
-            # Clients of one seed that run together differ, or they would choose one client id.
+            # Concurrent clients with one seed need different random numbers, or their client ids collide.
             self.runtime.random.seed(f"{self._seed}/{self._place}" if self._place else self._seed)
 
     def give_back(self) -> None:
-        """The client has stopped; does nothing if it did not start."""
+        """Record that the client has stopped; does nothing if it did not start."""
         place, self._place = self._place, None
         if self._places is None or place is None:
             return
@@ -50,11 +49,11 @@ class RuntimeLease:
 
 
 class _Places:
-    """Numbers of the clients that run now, the least free one first."""
+    """Numbers of the running clients; a new client gets the least free number."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
-        # Event loops of several threads may have clients.
+        # Several threads may have event loops with clients.
         self._guard = threading.Lock()
 
     def take(self) -> int:
@@ -64,7 +63,7 @@ class _Places:
             return place
 
     def give_back(self, place: int) -> bool:
-        """Return whether no client runs any more."""
+        """Free a number; return whether no client is left."""
         with self._guard:
             self._taken.remove(place)
             return not self._taken
@@ -77,13 +76,13 @@ _SHARED: Final[dict[float, Runtime]] = {}
 
 
 def lease_runtime(runtime: Runtime | None, time_scale: float | None, seed: int | None) -> RuntimeLease:
-    """The runtime of a client with these options.
+    """Return the lease of a client with these options.
 
     Args:
         time_scale: None means 1.
 
     Raises:
-        ClientError: a time scale that is not above 0, or a runtime together with one of the others.
+        ClientError: the time scale is not above 0, or a runtime is given with a time scale or seed.
     """
     if runtime is not None:
         if time_scale is not None or seed is not None:

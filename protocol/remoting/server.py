@@ -13,13 +13,13 @@ from rewindmq.protocol.remoting.state import CloseReason
 
 
 class RemotingServer(Endpoint):
-    """Accepts connections and answers their requests from a table of handlers.
+    """Accepts connections and passes their requests to handlers.
 
     Args:
-        handlers: request code to handler; other codes are answered 3.
+        handlers: request code to handler; other codes get REQUEST_CODE_NOT_SUPPORTED (3).
         idle_seconds: protocol seconds of silence after which a connection is closed (120, as
             ``NettyServerConfig``).
-        on_close: told of every connection that went, and why, after its pending requests have failed.
+        on_close: called with every closed connection and the reason, after its pending requests have failed.
     """
 
     def __init__(
@@ -36,19 +36,19 @@ class RemotingServer(Endpoint):
 
     @property
     def host(self) -> str:
-        """The host as bound; "" before ``start``."""
+        """The bound host; "" before ``start``."""
         return self._address[0]
 
     @property
     def port(self) -> int:
-        """The port as bound; 0 before ``start``."""
+        """The bound port; 0 before ``start``."""
         return self._address[1]
 
     async def start(self, host: str, port: int) -> None:
-        """Bind and serve; port 0 takes any free one.
+        """Bind and serve; port 0 means any free port.
 
         Raises:
-            OSError: the address cannot be bound; ``strerror`` says which and why, for the user.
+            OSError: the address cannot be bound; ``strerror`` tells the user the address and the reason.
         """
         assert self._listener is None, "already started"
         try:
@@ -61,10 +61,10 @@ class RemotingServer(Endpoint):
         self._address = (self._listener.host, self._listener.port)
 
     async def close(self, grace_seconds: float = 3.0) -> None:
-        """Stop listening, let the answers in flight leave, close every connection. Safe to call again.
+        """Stop listening, wait for responses in flight, close every connection. Safe to call again.
 
         Args:
-            grace_seconds: after so many seconds (not scaled) what has not left is dropped.
+            grace_seconds: seconds (not scaled) after which unsent responses are dropped.
         """
         listener, self._listener = self._listener, None
         if listener is not None:
@@ -72,5 +72,5 @@ class RemotingServer(Endpoint):
         await self._close_connections(grace_seconds)
 
     def _accept(self) -> Connection:
-        # Every peer reads JSON; its heartbeat may tell of a better codec.
+        # Every peer reads JSON; its heartbeat may announce a better type.
         return Connection(self, SerializeType.JSON, accepted=True)

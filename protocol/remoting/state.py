@@ -1,4 +1,4 @@
-"""The life of a connection: its states, and why it ended."""
+"""The states of a connection and the reasons for its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lower half of a connection: bytes out, flow control, expiry, and the way it ends."""
+"""The lower half of a connection: writes, flow control, idle time-out and closing."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from rewindmq.protocol.remoting.state import TRANSITIONS, CloseReason, Connectio
 
 logger = logging.getLogger(__name__)
 
-# Unsent bytes above which requests of the peer wait and ``drain`` blocks, and below which they go on. Also
-# how much is gathered before it is handed to the transport: event loops write at once what exceeds this
-# mark, and the peer works on it while this end goes on. With 1 MiB the two took turns (75 % more sends
-# per second at 256 in flight with 32 KiB, see docs/benchmarks.md).
+# Above this many unsent bytes, the peer's requests and ``drain`` wait. It is also the size of one write: the
+# event loop writes more than this mark at once, so that the peer works in parallel. With 1 MiB the two ends
+# took turns (75 % more sends per second at 256 in flight with 32 KiB, see docs/benchmarks.md).
 HIGH_WATER_BYTES: Final = 1 << 15
 LOW_WATER_BYTES: Final = 1 << 14
-# The answers to one read leave in one write up to this size.
+# The responses to one read leave in one write up to this size.
 MAX_WRITE_BYTES: Final = 1 << 20
-# Unsent bytes towards one peer above which ``invoke`` refuses and anything else closes the connection.
+# Limit of unsent bytes to one peer: above it, ``invoke`` refuses and other writes close the connection.
 MAX_UNSENT_BYTES: Final = 64 << 20
-# How long a closed connection may take to send what was written before, in seconds.
+# Seconds that a closed connection may take to send what was written before.
 LINGER_SECONDS: Final = 3.0
 _IDLE_SLACK_SECONDS: Final = 0.001
 
 
 class StreamOwner(Protocol):
-    """What a stream reads of the endpoint it belongs to.
+    """The endpoint of a stream, as the stream uses it.
 
     Attributes:
         idle_seconds: protocol seconds without a byte in either direction after which the stream is closed.
@@ -43,15 +42,15 @@ class StreamOwner(Protocol):
 
 
 class FrameStream(asyncio.Protocol):
-    """Writes frames to a transport and keeps the state of the connection; ``Connection`` gives them meaning.
+    """Writes frames to a transport and keeps the connection's state; ``Connection`` interprets frames.
 
-    Frames handed to ``_send`` within one read leave in one write, in more when they exceed
-    ``MAX_WRITE_BYTES``; those of one turn of the event loop likewise, from ``HIGH_WATER_BYTES`` on.
+    The frames of one read leave in one write, or in several above ``MAX_WRITE_BYTES``. The frames of one turn
+    of the event loop leave in one write, or in several above ``HIGH_WATER_BYTES``.
 
     Attributes:
         remote_address: the peer, ``host:port``.
         local_address: this end, ``host:port``.
-        is_closed: nothing can be sent any more.
+        is_closed: whether sending is no longer possible.
         close_reason: why it was closed; None while it is open.
         has_received: at least one byte came from the peer.
         has_sent: at least one byte was written.
@@ -146,11 +145,11 @@ class FrameStream(asyncio.Protocol):
     # Writing.
 
     async def drain(self, timeout: float) -> None:
-        """Wait until the peer has read enough for more to be written.
+        """Wait until the peer has read enough to write more.
 
         Raises:
-            TooManyRequestsError: it did not within ``timeout`` seconds.
-            ConnectionLostError: the connection is closed or goes meanwhile.
+            TooManyRequestsError: the peer did not within ``timeout`` seconds.
+            ConnectionLostError: the connection is closed or closes meanwhile.
         """
         text = f"{self.remote_address} did not read for {timeout:g} s"
         deadline = self._loop.time() + timeout
@@ -191,14 +190,14 @@ class FrameStream(asyncio.Protocol):
             self._release_permits()
 
     def _is_deaf(self) -> bool:
-        """Whether the peer has not read for so long that nothing more may be kept for it."""
+        """Return whether the unsent bytes exceed the limit, because the peer does not read."""
         return (
             self._writing_paused
             and self._out_bytes + self._transport.get_write_buffer_size() > MAX_UNSENT_BYTES
         )
 
     def _send_or_drop(self, frame: bytes) -> None:
-        """Send what cannot be refused to anyone: to a deaf peer the connection is closed instead."""
+        """Send a frame that no caller can take back; if the peer does not read, close the connection."""
         if self._is_deaf():
             logger.warning("closing %s: it does not read", self.remote_address)
             self.abort(CloseReason.OVERFLOW)
@@ -220,14 +219,14 @@ class FrameStream(asyncio.Protocol):
             else:
                 waiter.set_exception(ConnectionLostError(error))
 
-    # Ending.
+    # Closing.
 
     def close(self, reason: str = "") -> None:
-        """Close now: pending requests fail, handlers are cancelled; what was written still leaves."""
+        """Close now: fail pending requests, cancel handlers, still send what was written."""
         self._shut(CloseReason.LOCAL, reason or str(CloseReason.LOCAL))
 
     def abort(self, reason: CloseReason = CloseReason.LOCAL) -> None:
-        """Close without sending what is still unsent."""
+        """Close without sending unsent bytes."""
         if self._state is ConnectionState.CONNECTING or self._state is ConnectionState.CLOSED:
             return
         if self._state is not ConnectionState.CLOSING:
@@ -246,7 +245,7 @@ class FrameStream(asyncio.Protocol):
         self._linger_timer = self._endpoint.runtime.timers.call_timeout(LINGER_SECONDS, self._transport.abort)
 
     def _let_go(self, why: str) -> None:
-        """Release everyone and everything that depends on this connection."""
+        """Release the waiting callers and the permits of this connection."""
         self.is_closed = True
         self._out.clear()
         if self._idle_timer is not None:

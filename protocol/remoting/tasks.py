@@ -1,4 +1,4 @@
-"""Ending tasks."""
+"""Cancels tasks and waits for their end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
-    """Cancel tasks, except the one that calls this.
+    """Cancel tasks, except the current one.
 
     Returns:
         The tasks that have not ended yet.
@@ -21,10 +21,10 @@ def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, except the one that calls this, and wait until all of them have ended.
+    """Cancel tasks, except the current one, and wait until all of them have ended.
 
-    All are cancelled before the wait begins. A caller that is cancelled itself stops waiting at once, even
-    for a task that does not end. A task's failure stays with the task.
+    All are cancelled before the wait begins. If the caller is cancelled, the wait ends at once, even while a
+    task still runs. A task's failure stays with the task.
     """
     ending = cancel_tasks(tasks)
     if ending:

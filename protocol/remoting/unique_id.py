@@ -1,4 +1,4 @@
-"""The unique message id, property UNIQ_KEY: the producer's, or that of a broker of 5.x.
+"""Generates unique message ids (property UNIQ_KEY) for producers, and for brokers of 5.x.
 
 Specification: docs/spec/protocol.md 6.7.
 """
@@ -13,11 +13,11 @@ from rewindmq.protocol.remoting.runtime import Runtime
 
 
 class UniqueIdGenerator:
-    """Ids of one process, laid out as RocketMQ's ``MessageClientIDSetter``.
+    """Generates the ids of one process, laid out as by RocketMQ's ``MessageClientIDSetter``.
 
-    Address, process id, a number that tells apart generators in one process (Java takes the class loader's
-    hash), milliseconds since the start of the month, and a 16-bit counter: 32 hex digits with an IPv4
-    address, 56 with an IPv6 one.
+    An id has the address, the process id, a number per generator (Java: the class loader's hash),
+    milliseconds since the start of the month, and a 16-bit counter: 32 hex digits with an IPv4 address, 56
+    with an IPv6 one.
     """
 
     def __init__(self, runtime: Runtime, ip: str) -> None:
@@ -31,12 +31,12 @@ class UniqueIdGenerator:
         self._counter = 0
         self._month_start = 0
         self._month_end = 0
-        # All of an id but the counter, kept for the ids of one millisecond.
+        # All of an id except the counter, cached for one millisecond.
         self._stem = ""
         self._stem_ms = -1
 
     def next(self) -> str:
-        """A new id, unique in this generator for 65 536 ids per millisecond."""
+        """Return a new id, unique in this generator up to 65 536 ids per millisecond."""
         now = self._now_ms()
         if now != self._stem_ms:
             if not self._month_start <= now < self._month_end:

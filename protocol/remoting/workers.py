@@ -1,4 +1,4 @@
-"""Threads for what blocks: plain listeners and fsync."""
+"""Worker threads for blocking calls: plain listeners and fsync."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class ThreadWorkers:
-    """Up to ``max_workers`` daemon threads, started while there is more to do than they are.
+    """Up to ``max_workers`` daemon threads; starts one when there are more jobs than threads.
 
-    Daemons, because a process must be able to end while a plain listener blocks for ever: the threads of a
-    ``ThreadPoolExecutor`` are waited for when the interpreter exits.
+    They are daemons, so that a process can end while a plain listener blocks: the interpreter waits at exit
+    for the threads of a ``ThreadPoolExecutor``.
     """
 
     def __init__(self, max_workers: int = 20) -> None:
@@ -40,7 +40,7 @@ class ThreadWorkers:
         def job() -> None:
             result, error = outcome(function, args) if not future.cancelled() else (None, None)
             crew.finished()
-            # RuntimeError: the loop was closed while this ran, and nobody waits any more.
+            # RuntimeError: the loop closed meanwhile, so no caller waits for the result.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, result, error)
 
@@ -48,18 +48,18 @@ class ThreadWorkers:
         return future
 
     def close(self) -> None:
-        """Let the threads end when they have done what they were given; ``run`` starts new ones.
+        """Let the threads end after their jobs; ``run`` starts new ones.
 
-        Idle threads have ended when this returns. It does not wait for those that still run a function.
+        Idle threads have ended when this returns. It does not wait for threads that run a function.
         """
         crew, self._crew = self._crew, _Crew()
         crew.dismiss()
 
 
 class _Crew:
-    """Threads that take jobs from one queue until it gives each of them None.
+    """Threads that take jobs from one queue until each gets None.
 
-    Clients on the event loops of several threads may share a crew, so its numbers have a lock.
+    Clients on the event loops of several threads may share a crew, so a lock guards its counts.
     """
 
     def __init__(self) -> None:
@@ -78,16 +78,16 @@ class _Crew:
             self._jobs.put(job)
 
     def finished(self) -> None:
-        """A job is about to end; its thread takes the next one."""
+        """Record that a job is about to end; its thread takes the next one."""
         with self._guard:
             self._busy -= 1
 
     def dismiss(self) -> None:
-        """End every thread after the jobs that were put, and wait for as many as have no job to do."""
+        """End every thread after the queued jobs, and wait for the idle threads."""
         with self._guard:
-            # None is alive in a forked child.
+            # No thread is alive in a forked child.
             alive = sum(thread.is_alive() for thread in self._threads)
-            # A job occupies one thread at most, whether it runs or is still in the queue.
+            # A running or queued job occupies one thread at most.
             idle = alive - self._busy
             for _ in self._threads:
                 self._jobs.put(None)
@@ -107,11 +107,11 @@ class _Crew:
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
-    """Call ``function``: its result, or the error to give to the future that stands for the call."""
+    """Call ``function``; return its result and None, or None and the error for the future."""
     try:
         return function(*args), None
     except StopIteration as error:
-        # A future takes any exception but this one.
+        # A future accepts any exception except this one.
         return None, RuntimeError(f"raised StopIteration: {error.value!r}")
     except BaseException as error:
         return None, error

@@ -161,7 +161,7 @@ for arguments in commands:
 
 def test_a_store_that_may_not_be_read(store: Path) -> None:
     """By every command; as another user where this one may read everything."""
-    # Not below pytest's own folder, which nobody else may enter.
+    # Not below pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         root = shutil.copytree(store, Path(folder) / "store")

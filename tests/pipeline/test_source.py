@@ -190,7 +190,7 @@ def test_damage_is_a_table_of_its_own(spark: SparkSession, tmp_path: Path) -> No
         ({"decompress": "yes"}, "option decompress: 'yes' is neither true nor false"),
         ({"batchRecords": "0"}, "option batchRecords: '0' is not a number of at least 1"),
         ({"delayLevels": "1s 5x"}, "option delayLevels: messageDelayLevel: '5x' is not a number"),
-        ({"from": "yesterday"}, "'yesterday' is no time: "),
+        ({"from": "yesterday"}, "'yesterday' is not a time: "),
         ({"queueId": "a"}, "option queueId: 'a' is not a list of numbers, as in 0,1"),
     ],
 )
@@ -215,7 +215,7 @@ def test_errors_that_spark_wraps_end_with_one_clear_line(
     )
     with pytest.raises(AnalysisException) as caught:
         reader.option("view", "all").load(str(stores[0]))
-    assert str(described(str(caught.value))).startswith("unknown view 'all'; there are messages, ")
+    assert str(described(str(caught.value))).startswith("unknown view 'all'; known: messages, ")
     table = spark.read.format("rocketmq").schema("topic int").load(str(stores[0]))
     with pytest.raises(PipelineError, match=r"^column 'topic' is of type string, not int$"), in_one_line():
         table.collect()

@@ -1,1 +1,1 @@
-"""What every server process shares: options, event loop, signals, ready line, point log."""
+"""The common parts of every server process: options, event loop, signals, ready line, point log."""

@@ -1,4 +1,4 @@
-"""The options every server process shares; kept apart so that showing help loads no event loop."""
+"""The options of every server process; a separate module, so that ``--help`` loads no event loop."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class ProcessOptions:
-    """How a server process runs, apart from what it serves.
+    """How a server process runs, independent of its service.
 
     Attributes:
         time_scale: factor on every scheduled wait, greater than 0; 0.01 turns 30 s into 0.3 s.
-        seed: makes the process's random choices repeatable; None takes the system's.
+        seed: makes the process's random choices repeatable; None uses the system's random numbers.
         log_level: the least severe events written to standard error.
-        exit_with_parent: standard input is a pipe from the parent; its end means that the parent is gone.
+        exit_with_parent: stop at the end of standard input, a pipe from the parent: the parent has ended.
     """
 
     time_scale: float = 1.0

@@ -1,4 +1,4 @@
-"""The named points a process passes, as lines of JSON for another process to read."""
+"""Writes the trace points of a process as lines of JSON for another process."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class PointLog:
     """Appends one line per point to a file or a named pipe; used as ``Runtime.probe``.
 
     A line is ``{"time": ms since 1970, "at": protocol seconds, "kind": "broker.commit_received",
-    "details": {...}}``. ``at`` counts from the same moment in all processes of a machine that have the same
-    time scale, so that their lines can be merged. When the file can no longer be written it says so in the
-    log, once, and the process goes on.
+    "details": {...}}``. ``at`` counts from the same moment in all processes of a machine with the same time
+    scale, so that their lines can be merged. If writing fails, one warning goes to the log and the process
+    continues.
 
     Raises:
         OSError: the file cannot be opened. Opening a named pipe waits for its reader.
@@ -39,9 +39,9 @@ class PointLog:
         line = {"time": clock.now_ms(), "at": clock.monotonic(), "kind": point, "details": details}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         try:
-            # A pipe takes a short line as a whole or not at all.
+            # A pipe accepts a short line whole or not at all.
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
             self._is_broken = True
-            _log.warning("no more events to %s: %s", self._path, error.strerror)
+            _log.warning("writing trace points to %s stopped: %s", self._path, error.strerror)

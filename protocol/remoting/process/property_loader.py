@@ -1,4 +1,4 @@
-"""Reading RocketMQ's property files from disk; what they mean is ``protocol.config.property_file``'s."""
+"""Reads RocketMQ's property files from disk; ``protocol.config.property_file`` parses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def load_properties(config_type: type[msgspec.Struct], path: Path) -> LoadedConf
     """Read and convert a file.
 
     Raises:
-        ConfigError: the file cannot be read, is no text or too large, or holds a bad value.
+        ConfigError: the file cannot be read, is not UTF-8 or too large, or has an invalid value.
     """
     try:
         with path.open("rb") as file:

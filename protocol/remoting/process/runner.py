@@ -1,6 +1,6 @@
-"""What every server process does around its service: event loop, log, signals, lifeline, ready line.
+"""Runs the service of a server process: event loop, log, signals, end of the parent, ready line.
 
-Called by entry points only; the one place that loads uvloop and that touches standard streams and signals.
+Only entry points call it; it is the only module that loads uvloop and uses standard streams and signals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rewindmq.protocol.remoting.process.options import ProcessOptions
 from rewindmq.protocol.remoting.runtime import Runtime, system_runtime
 
 _STDIN: Final = 0
-# Start-up leaves some ten thousand long-lived objects; collections over them would only cost time.
+# Start-up creates some ten thousand long-lived objects; collecting them only costs time.
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 _MAX_LINE_BYTES: Final = 4_096
 
@@ -33,21 +33,21 @@ _log = logging.getLogger(__name__)
 
 
 class Service(Protocol):
-    """What a process runs."""
+    """The service that a process runs."""
 
     @property
     def address(self) -> str:
-        """``host:port`` as bound; asked for after ``start``."""
+        """The bound ``host:port``; valid after ``start``."""
 
     async def start(self) -> None:
-        """Begin to serve; a failure leaves nothing that ``close`` cannot clear away."""
+        """Start serving; after a failure, ``close`` must be able to clean up."""
 
     async def close(self) -> None:
-        """Stop in order; also called after a ``start`` that failed or was cancelled."""
+        """Stop cleanly; also called after a ``start`` that failed or was cancelled."""
 
 
 def tune_collector() -> None:
-    """Leave what start-up made alone, and collect as rarely as a server should."""
+    """Exclude the objects of start-up from garbage collection, and collect rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -57,7 +57,7 @@ def raise_descriptor_limit() -> None:
     """Raise the soft limit of open file descriptors to the hard limit, where the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # macOS refuses a limit it calls unlimited; what was given is kept.
+        # macOS refuses the hard limit "unlimited"; the soft limit stays.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -71,13 +71,13 @@ def run_process(
 ) -> int:
     """Run a service until SIGTERM, SIGINT or, with ``exit_with_parent``, the end of standard input.
 
-    Once the service serves, one line of JSON goes to standard output:
+    When the service has started, one line of JSON goes to standard output:
     ``{"ready": kind, **details, "address": "host:port", "pid": ...}``. The log goes to standard error.
 
     Args:
-        probe: hears of every named point the process passes.
+        probe: called at every trace point.
 
-    The process takes all the file descriptors it may have: a connection needs one, a mapped file too.
+    The process raises its limit of file descriptors: each connection and each mapped file needs one.
 
     Returns:
         The exit code of an orderly stop, 0.
@@ -99,15 +99,15 @@ def run_work(
     options: ProcessOptions,
     probe: Probe | None = None,
 ) -> int:
-    """Run a process of any other kind: one coroutine, told by an event that it shall come to an end.
+    """Run a process of one coroutine, which must end when an event is set.
 
     Args:
         work: called as ``work(runtime, stopping)``; ``stopping`` is set by SIGTERM, SIGINT or the end of
             the parent. Its result is the exit code.
-        probe: hears of every named point the process passes.
+        probe: called at every trace point.
 
     Raises:
-        RewindMQError, OSError: what ``work`` raises; the text is for the user.
+        RewindMQError, OSError: raised by ``work``; the text is for the user.
     """
     configure_log(options.log_level)
     if options.exit_with_parent:
@@ -122,10 +122,10 @@ def run_work(
 
 
 async def finishes_before(stopping: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
-    """Await ``work``, or cancel it when ``stopping`` is set first; True when it has finished.
+    """Await ``work``, or cancel it if ``stopping`` is set first; return True if it finished.
 
     Raises:
-        Exception: what ``work`` raises.
+        Exception: raised by ``work``.
     """
     working = asyncio.ensure_future(work)
     stop = asyncio.ensure_future(stopping.wait())
@@ -142,7 +142,7 @@ async def finishes_before(stopping: asyncio.Event, work: Coroutine[Any, Any, obj
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it exists, else asyncio's own."""
+    """Return uvloop's loop factory if installed; None means asyncio's."""
     try:
         import uvloop
     except ImportError:
@@ -154,11 +154,11 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def read_parent_line(descriptor: int = _STDIN) -> str:
     """Wait for the first line the parent writes to standard input, before the event loop runs.
 
-    This is how a parent hands over what it did not know when it launched this process, so that members of
-    a cluster load at the same time. Bytes behind the line are left for the lifeline.
+    A parent uses the line for values that it did not know at launch, so that a cluster's processes load in
+    parallel. Bytes after the line stay in the pipe.
 
     Raises:
-        RewindMQError: the parent closed the pipe first, or the line is too long or no text.
+        RewindMQError: the parent closed the pipe first, or the line is too long or not UTF-8.
     """
     line = bytearray()
     while len(line) <= _MAX_LINE_BYTES:
@@ -182,7 +182,7 @@ def configure_log(level: str) -> None:
 
 
 class _OneLineFormatter(logging.Formatter):
-    """Folds the lines of a traceback, or of a peer's text, into one."""
+    """Joins the lines of a traceback, or of a peer's text, into one."""
 
     def format(self, record: logging.LogRecord) -> str:
         return " | ".join(super().format(record).splitlines())
@@ -209,7 +209,7 @@ async def _serve(kind: str, service: Service, stopping: asyncio.Event, details: 
     try:
         if await finishes_before(stopping, service.start()):
             ready: dict[str, Any] = {"ready": kind, **details, "address": service.address, "pid": os.getpid()}
-            # The log comes first: a parent that has read the ready line finds something in it.
+            # Log before the ready line: a parent that has read the ready line finds this log line.
             _log.info("%s serves at %s", kind, service.address)
             print(json.dumps(ready, separators=(",", ":")), flush=True)
             await stopping.wait()

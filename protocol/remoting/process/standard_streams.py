@@ -1,4 +1,4 @@
-"""Standard streams that are closed, or that take nothing any more: what every command does about them."""
+"""Handles standard streams that are closed or that accept no more output."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import os
 import sys
 from typing import Final
 
-# By descriptor: the name in ``sys``, and how it is opened.
+# By descriptor: the name in ``sys`` and the mode.
 _STREAMS: Final = {0: ("stdin", "r"), 1: ("stdout", "w"), 2: ("stderr", "w")}
 
 
 def open_closed_streams() -> None:
     """Open the null device in place of each standard stream that the process was started without.
 
-    Call it before anything else is opened: the next file or socket would get the free descriptor, and with it
-    what is printed; libuv ends the process when it is to close one of these.
+    Call it before you open anything else: the next file or socket would get the free descriptor and the
+    printed output. libuv aborts a process that closes one of these descriptors.
     """
     for descriptor, (name, mode) in _STREAMS.items():
         try:
             os.fstat(descriptor)
         except OSError:
             _open_null(descriptor)
-            # Never closed, as the interpreter's own are not.
+            # Never closed, like the interpreter's own streams.
             stream = open(descriptor, mode, closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
 
 
 def discard_unwritten() -> None:
-    """Let go of output that cannot be written; the interpreter would fail on it at its end."""
+    """Discard output that cannot be written; otherwise the interpreter fails on it at exit."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             stream.flush()
@@ -36,7 +36,7 @@ def discard_unwritten() -> None:
 
 
 def _open_null(descriptor: int) -> None:
-    """Have a standard descriptor, which child processes inherit, refer to the null device."""
+    """Point a standard descriptor, which child processes inherit, to the null device."""
     opened = os.open(os.devnull, os.O_RDWR)
     if opened == descriptor:
         os.set_inheritable(opened, True)

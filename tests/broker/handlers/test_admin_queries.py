@@ -74,7 +74,7 @@ def test_204_of_a_group_without_members(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_305_names_system_topics_that_nobody_made_yet(simulate: RunScenario) -> None:
+def test_GET_SYSTEM_TOPIC_LIST_FROM_BROKER_names_system_topics_not_created_yet(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()

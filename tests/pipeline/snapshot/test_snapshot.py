@@ -246,7 +246,7 @@ def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
         "try:\n    take_snapshot(sys.argv[1])\n"
         "except PipelineError as error:\n    print(error)\n"
     )
-    # Not below pytest's own folder, which nobody else may enter.
+    # Not below pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         random_store(Path(folder) / "store", 1)

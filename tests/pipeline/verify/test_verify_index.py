@@ -61,9 +61,9 @@ def spoil(out: Path) -> None:
 FINDINGS = {
     "output: queue without holes": "Orders/0 entry 3 is empty",
     "output: record has a queue entry": "record at ",
-    "output: queue entry size": "Orders/0 entry 1 says ",
-    "output: queue entry tagsCode": "Orders/0 entry 1 holds ",
-    "output: time index": "Orders/1 unit 1 has the time 4711",
+    "output: queue entry size": "Orders/0 entry 1 has size ",
+    "output: queue entry tagsCode": "Orders/0 entry 1 has tagsCode ",
+    "output: time index": "Orders/1 entry 1 has time 4711",
     "output: index key": "",
     "output: key has an index entry": "record at ",
     "output: Parquet copy": "record at ",
