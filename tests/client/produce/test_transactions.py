@@ -268,7 +268,7 @@ def test_a_check_without_a_message_or_at_a_plain_producer_is_harmless(
         await producer.send(Message("T", b"2"))
 
     play(scene)
-    assert caplog.text.count("holds no message") == 4
+    assert caplog.text.count("has no readable message") == 4
     assert "no transaction producer of group P" in caplog.text
     assert "Traceback" not in caplog.text
 
