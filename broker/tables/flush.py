@@ -118,4 +118,8 @@ def _save(taken: _Taken) -> dict[ConfigTable[Any], StoreError]:
             table.save(content)
         except StoreError as error:
             refusals[table] = error
+        except Exception as error:
+            # Not the disk's doing. Those who wait are told, and the next change can be saved.
+            _log.exception("a table cannot be written")
+            refusals[table] = StoreError(f"cannot save the table: {error}")
     return refusals

@@ -106,6 +106,27 @@ async def test_a_refusing_disk_fails_the_answer_and_the_change_is_written_later(
     assert box.flush.is_saved
 
 
+async def test_an_unforeseen_error_fails_the_answer_and_not_the_writer(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(content: object) -> None:
+        raise ValueError("no such shape")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(box.groups, "save", fail)
+        done = box.add("G")
+        await settled()
+        await box.workers.finish()
+        with pytest.raises(RequestError, match="no such shape"):
+            await done
+    again = box.add("H")
+    await settled()
+    await box.workers.finish()
+    await again
+    assert box.saved("G")
+    assert box.saved("H")
+
+
 async def test_an_answer_to_what_is_saved_already_does_not_wait(box: Box) -> None:
     response = RemotingCommand(ResponseCode.SUCCESS)
     assert box.flush.answer(response) is response
