@@ -301,7 +301,7 @@ def main() -> int:
     parser.add_argument(
         "--vs-rocketmq",
         action="store_true",
-        help="nothing but the real RocketMQ beside ours, driven by the official Java client (six minutes;"
+        help="only the comparison of RocketMQ with RewindMQ, driven by the official Java client (six minutes;"
         " needs Java and Maven)",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the amount of work (default 1)")

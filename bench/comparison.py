@@ -30,7 +30,7 @@ class Comparison:
 
     Attributes:
         unit: of the samples.
-        at_least: how many times better ours has to be: faster, or smaller.
+        at_least: how many times better RewindMQ must be: faster, or smaller.
         higher_is_better: rates are, times and sizes are not.
         note: anything the reader has to know about how it was measured.
     """
@@ -45,7 +45,7 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Of each round, how many times better ours was."""
+        """Return, for each round, how many times better RewindMQ was."""
         pairs = zip(self.real.samples, self.ours.samples, strict=True)
         return [ours / real if self.higher_is_better else real / ours for real, ours in pairs]
 

@@ -101,7 +101,7 @@ def _consumer(namesrv: str, topic: str, group: str, number: int, arrivals: _Arri
 
 
 async def _start(consumers: Sequence[PushConsumer], exits: AsyncExitStack) -> None:
-    """Everybody joins before anybody takes a queue, so that no queue changes hands."""
+    """Let all consumers join before the first takes a queue, so that no queue changes its owner."""
     for consumer in consumers:
         consumer.suspend()
         await exits.enter_async_context(consumer)

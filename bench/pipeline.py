@@ -185,7 +185,7 @@ def _consumption_row(rounds: int, total: int) -> Row:
     row = Row(
         "the same messages read through one consumer",
         "msg/s",
-        note=f"bodies of {BODY_BYTES} B, one broker of ours, pull batch 32, async listener",
+        note=f"bodies of {BODY_BYTES} B, one RewindMQ broker, pull batch 32, async listener",
     )
     with cluster_start.running_cluster(1) as (ready, _):
         address = ready["namesrv"]["address"]

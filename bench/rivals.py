@@ -1,4 +1,4 @@
-"""The two clusters of a comparison: the real RocketMQ and ours, each one name server and one broker."""
+"""The two clusters of a comparison, RocketMQ and RewindMQ, each with one name server and one broker."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def real_rocketmq(heap: tuple[str, ...]) -> Iterator[Rival]:
 def _start_real(
     jars: Path, directory: Path, heap: tuple[str, ...], processes: list[subprocess.Popen[bytes]]
 ) -> Rival | None:
-    """The cluster, or None when a process ended: somebody else had taken its port."""
+    """Return the cluster; None if a process ended because another process had taken its port."""
     namesrv, broker = free_port(0), free_port(-2, 0, 1)
     home = rocketmq_home(directory)
     _write_keys(
@@ -174,7 +174,7 @@ def _wait(
 
 @contextmanager
 def rewindmq() -> Iterator[Rival]:
-    """Ours as ``rewindmq up --brokers 1`` starts it."""
+    """Start RewindMQ as ``rewindmq up --brokers 1`` does."""
     with tempfile.TemporaryDirectory(prefix="rewindmq-bench-", ignore_cleanup_errors=True) as directory:
         command = [sys.executable, "-m", "rewindmq", "up", "--brokers", "1", "--port", "0"]
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The real broker and ours in turn on the same two cores, driven by the same official Java client."""
+"""Runs RocketMQ's and RewindMQ's broker in turn on the same two cores, with the same official Java client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ABOUT: Final = (
     f" the client is the official rocketmq-client {CLIENT} for both. ASYNC_FLUSH on both sides.\n"
     f"Real broker: G1 as in its runbroker.sh, {' '.join(LOADED_HEAP)} with a load,"
     f" {' '.join(IDLE_HEAP)} untouched for start and idle memory; name server {' '.join(NAMESRV_HEAP)};"
-    " logs off. Ours: `rewindmq up`."
+    " logs off. RewindMQ: `rewindmq up`."
 )
 
 

@@ -18,6 +18,8 @@ MAX_FENCED_COMMITS: Final = 1_000
 MAX_DELIVERIES: Final = 65_536
 # About 100 bytes each in the response to QUERY_CONSUME_QUEUE (321).
 MAX_CONSUME_QUEUE_ENTRIES: Final = 10_000
+# About 150 bytes each in the responses to GET_CONSUME_STATS and GET_BROKER_CONSUME_STATS.
+MAX_PROGRESS_QUEUES: Final = 70_000
 # Locks of orderly consumers; a lock takes some 300 bytes.
 MAX_QUEUE_LOCKS: Final = 100_000
 # The longest stored client id.

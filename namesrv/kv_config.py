@@ -23,6 +23,9 @@ ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 MAX_ENTRIES: Final = 10_000
 MAX_NAME_LENGTH: Final = 255
 MAX_VALUE_LENGTH: Final = 32_767
+# Bytes of all names and values. Every answer to a broker's registration carries ORDER_TOPIC_CONFIG, and must
+# stay below a frame's 16 MiB.
+MAX_TABLE_BYTES: Final = 4 << 20
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -68,7 +71,10 @@ class KVConfigManager:
             raise _refusal("namespace, key and value must be valid Unicode") from None
         if self.get(namespace, key) is None and sum(map(len, self._table.values())) >= MAX_ENTRIES:
             raise _refusal(f"there are {MAX_ENTRIES} config items already")
-        self._replace({**self._table, namespace: {**self._table.get(namespace, _EMPTY), key: value}})
+        table = {**self._table, namespace: {**self._table.get(namespace, _EMPTY), key: value}}
+        if _size(table) > MAX_TABLE_BYTES:
+            raise _refusal(f"all config items together would have more than {MAX_TABLE_BYTES} bytes")
+        self._replace(table)
 
     def delete(self, namespace: str, key: str) -> None:
         """Remove a value if it exists; the namespace stays.
@@ -92,6 +98,14 @@ class KVConfigManager:
 
 def _refusal(remark: str) -> RequestError:
     return RequestError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def _size(table: Mapping[str, Mapping[str, str]]) -> int:
+    """Return the bytes of all names and values."""
+    return sum(
+        len(namespace.encode()) + sum(len(key.encode()) + len(value.encode()) for key, value in pairs.items())
+        for namespace, pairs in table.items()
+    )
 
 
 def _load(path: Path) -> dict[str, dict[str, str]]:

@@ -1,7 +1,7 @@
-"""PySpark over a broker's store: a data source, and jobs that compact, index, check and plan.
+"""PySpark over a broker's store: a data source, and jobs that compact, index, plan and verify.
 
-Names are loaded when they are first used, so that showing a command's help loads neither Spark nor Arrow.
-The jobs themselves are ``compact.job.compact``, ``index.job.build_index``, ``index.install.install_index``,
+Names are loaded on first use, so that a command's help loads neither Spark nor Arrow.
+The jobs are ``compact.job.compact``, ``index.job.build_index``, ``index.install.install_index``,
 ``replay.job.replay_plan`` and ``verify.job.verify``.
 """
 

@@ -18,27 +18,25 @@ SUB_COMMANDS: Final = MappingProxyType(
         "show": _SubCommand("rewindmq.pipeline.commands.show", "print the rows of a store"),
         "compact": _SubCommand(
             "rewindmq.pipeline.commands.compact",
-            "keep the latest value of every key, in an output of its own",
+            "write the latest message of every key to a new output",
         ),
-        "index": _SubCommand(
-            "rewindmq.pipeline.commands.index", "build time and key indexes, and lost consume queues"
-        ),
+        "index": _SubCommand("rewindmq.pipeline.commands.index", "build queues, key and time indexes"),
         "install": _SubCommand(
-            "rewindmq.pipeline.commands.install", "put what index made into a stopped broker's store"
+            "rewindmq.pipeline.commands.install", "copy the output of index into a stopped broker's store"
         ),
         "replay-plan": _SubCommand(
-            "rewindmq.pipeline.commands.replay_plan", "say what rewinding a group would redeliver"
+            "rewindmq.pipeline.commands.replay_plan", "show what a reset of a group would redeliver"
         ),
         "verify": _SubCommand(
-            "rewindmq.pipeline.commands.verify", "check a store, and what a job made of it"
+            "rewindmq.pipeline.commands.verify", "check a store, and the output of compact or index"
         ),
     }
 )
 
 EPILOG: Final = """\
-A store is a broker's storePathRootDir, of this project or of RocketMQ; it is only read, also while the
-broker runs. Paths are of this machine, or URIs: hdfs:, s3a:, gs:, abfs:. Needs the extra rewindmq[pipeline]
-and Java 17 or newer.
+STORE is a broker's storePathRootDir, written by RewindMQ or RocketMQ. The commands read it, also while the
+broker runs; only install writes to it. Give local paths or URIs: hdfs:, s3a:, gs:, abfs:.
+Needs the extra rewindmq[pipeline] and, except for install, Java 17 or newer.
 
 examples:
   rewindmq pipeline show ~/store --limit 10
@@ -68,6 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a sub-command; returns its exit code."""
+    """Run a sub-command and return its exit code."""
     code: int = arguments._pipeline_run(arguments)
     return code

@@ -1,4 +1,4 @@
-"""What a query really read, told by its tasks."""
+"""Counters of the bytes, records and ranges that a query reads, summed over its tasks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Counters(NamedTuple):
     """Sums over the tasks of one query.
 
     Attributes:
-        bytes_read: from the store's and the index's files, planning included.
-        bytes_planning: of these, what was read to find out what to read.
+        bytes_read: bytes read from the files of store and index, planning included.
+        bytes_planning: the part of ``bytes_read`` that was read to plan the query.
         records: rows given to Spark.
-        ranges: separate parts of the log that were read.
+        ranges: separate parts of the log that tasks read.
     """
 
     tasks: int
@@ -28,7 +28,10 @@ class Counters(NamedTuple):
 
 
 class CountingFiles:
-    """ReadableFiles that count what is read. Only what a reader of stores needs; pickles with its count."""
+    """ReadableFiles that count the bytes they read.
+
+    Implements only what a reader of stores needs. Pickles together with its count.
+    """
 
     def __init__(self, files: ReadableFiles) -> None:
         self._files = files
@@ -55,17 +58,17 @@ class CountingFiles:
 
 
 def write_counters(folder: str, task: int, counters: Counters) -> None:
-    """Leave one task's figures; a task that is tried again replaces them."""
+    """Write one task's counters; a retried task replaces its earlier ones."""
     files, root = open_files(folder)
     files.make_folder(root)
     files.publish(f"{root}/task-{task:06d}.json", json.dumps(counters._asdict()).encode())
 
 
 def read_counters(folder: str | Path) -> Counters:
-    """The sum of what the tasks of one query left.
+    """Return the sum of the counters that the tasks of one query wrote.
 
     Raises:
-        PipelineError: there is nothing.
+        PipelineError: the folder holds no counters.
     """
     files, root = open_files(folder)
     found = [

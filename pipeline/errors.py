@@ -1,4 +1,4 @@
-"""What a pipeline job tells a user in one line."""
+"""The error that a pipeline job reports to a user in one line."""
 
 from __future__ import annotations
 
@@ -6,5 +6,4 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class PipelineError(RewindMQError):
-    """A store that cannot be read, an output that cannot be written, or a tool (Spark, Java) that is
-    missing."""
+    """A store cannot be read, an output cannot be written, or a tool (Spark, Java) is missing."""

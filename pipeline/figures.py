@@ -1,4 +1,4 @@
-"""Amounts as people read them."""
+"""Formats byte counts for people."""
 
 from __future__ import annotations
 

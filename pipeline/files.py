@@ -1,7 +1,7 @@
-"""Files wherever Spark finds them: this machine's, or those of HDFS and object stores.
+"""File access for drivers and workers: local disks, HDFS and object stores.
 
-Workers read ranges of log segments, which Spark's own readers do not offer; so paths are resolved by
-``pyarrow.fs``. Everything here pickles, since plans travel from the driver to workers.
+Workers read ranges of log segments, which Spark's own readers do not offer. ``pyarrow.fs`` resolves the
+paths. All classes here pickle, because plans travel from the driver to workers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rewindmq.pipeline.errors import PipelineError
 
 _LOCAL_SCHEMES: Final = ("", "file")
 _ZEROS: Final = bytes(1 << 20)
-# Hadoop's names of schemes that pyarrow knows under another one.
+# URI schemes that Hadoop and pyarrow name differently.
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 class FileEntry(NamedTuple):
-    """What a folder holds.
+    """A file or folder, as a folder's listing shows it.
 
     Attributes:
-        size: bytes of a file, 0 for a folder.
-        mtime_ms: last modification; 0 where the file system does not say.
+        size: bytes of a file; 0 for a folder.
+        mtime_ms: last modification; 0 if the file system does not report it.
     """
 
     name: str
@@ -37,64 +37,66 @@ class FileEntry(NamedTuple):
 
 
 class ReadableFiles(Protocol):
-    """One file system, to read from. Paths are absolute, with ``/``; every method raises OSError."""
+    """Read access to one file system. Paths are absolute, with ``/``; every method raises OSError."""
 
     def list(self, folder: str) -> list[FileEntry]:
-        """What a folder holds, by name; nothing when there is no such folder."""
+        """Return a folder's entries by name; none if the folder does not exist."""
 
     def entry(self, path: str) -> FileEntry | None:
-        """One file or folder; None when there is none."""
+        """Return one file or folder; None if it does not exist."""
 
     def read(self, path: str, offset: int, length: int) -> bytes:
-        """At most ``length`` bytes from ``offset`` on; fewer only at the end of the file."""
+        """Return at most ``length`` bytes from ``offset`` on; fewer only at the end of the file."""
 
     def data_range(self, path: str, offset: int) -> tuple[int, int] | None:
-        """The next part of a file, from ``offset`` on, that may hold something other than zeros: where it
-        begins and ends. None when only zeros follow."""
+        """Return start and end of the next part, from ``offset`` on, that may hold bytes other than zero.
+
+        None if only zeros follow.
+        """
 
     def read_all(self, path: str) -> bytes | None:
-        """A small file as a whole; None when there is none."""
+        """Return the content of a small file; None if it does not exist."""
 
 
 class Files(ReadableFiles, Protocol):
-    """One file system, to read from and to write to."""
+    """Read and write access to one file system."""
 
     def open(self, path: str) -> BinaryIO:
-        """A file to read, at any place of it."""
+        """Open a file for reading at any position."""
 
     def create(self, path: str) -> BinaryIO:
-        """A new file to write from its start, replacing what is there; folders above it are made."""
+        """Open a new file for writing; replace an existing one, create missing parent folders."""
 
     def fill(self, file: BinaryIO, count: int) -> None:
-        """Add so many zero bytes to what was written; as a hole where the file system has such."""
+        """Append ``count`` zero bytes; as a hole if the file system supports holes."""
 
     def publish(self, path: str, data: bytes) -> None:
-        """Replace a small file in one step: readers see the old or the new one, also after a crash."""
+        """Replace a small file atomically: readers see the old or the new content, also after a crash."""
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it."""
+        """Create a folder and its missing parents."""
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder or file; a missing one is no error."""
+        """Remove a folder or file; do nothing if it does not exist."""
 
     def link(self, source: str, target: str) -> None:
-        """Let ``target`` be a file of the same content, without copying where the file system can."""
+        """Give ``target`` the content of ``source``, without copying if the file system supports links."""
 
     def move(self, source: str, target: str) -> None:
-        """Rename a folder or file, in one step where the file system can."""
+        """Rename a folder or file, atomically if the file system supports it."""
 
     def sync(self, path: str) -> None:
-        """Make a written file durable, where the file system leaves that to its caller."""
+        """Make a written file durable, if the file system leaves that to its caller."""
 
     def set_mtime(self, path: str, mtime_ms: int) -> None:
-        """Set the modification time, where the file system has one that can be set."""
+        """Set the modification time, if the file system allows it."""
 
 
 def open_files(location: str | Path) -> tuple[Files, str]:
-    """The file system of a path or URI, and the path within it.
+    """Return the file system of a path or URI, and the path within it.
 
     Raises:
-        PipelineError: a scheme that neither this machine nor pyarrow knows, or that lacks its settings.
+        PipelineError: the scheme is unknown to pyarrow, or its settings are missing.
     """
     text = os.fspath(location)
     if not text:
@@ -105,7 +107,7 @@ def open_files(location: str | Path) -> tuple[Files, str]:
     if parts.password is not None:
         raise PipelineError(
             f"the address of {parts.scheme}://...@{parts.hostname} holds a password, which outputs and"
-            " messages would repeat: give it by the environment or a configuration file of the file system"
+            " messages would repeat: pass it in the environment or in a configuration file of the file system"
         )
     import pyarrow as pa
     from pyarrow import fs
@@ -118,13 +120,13 @@ def open_files(location: str | Path) -> tuple[Files, str]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise PipelineError(
-            f"cannot use {text}: {reason}; paths of this machine, file:, hdfs:, s3a:, gs: and abfs: are known"
+            f"cannot use {text}: {reason}; use a local path or file:, hdfs:, s3a:, gs: or abfs:"
         ) from None
     return ArrowFiles(system), path
 
 
 class LocalFiles:
-    """This machine's files."""
+    """Files on local disks."""
 
     def list(self, folder: str) -> list[FileEntry]:
         try:
@@ -157,7 +159,7 @@ class LocalFiles:
             size = os.fstat(descriptor).st_size
             if offset >= size:
                 return None
-            # What was allocated ahead and never written has no blocks on disk.
+            # Allocated parts that were never written have no blocks on disk.
             begin = os.lseek(descriptor, offset, os.SEEK_DATA)
             return begin, os.lseek(descriptor, begin, os.SEEK_HOLE)
         except OSError as error:
@@ -180,7 +182,7 @@ class LocalFiles:
 
     def create(self, path: str) -> BinaryIO:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        # A link made for an earlier output must not be written through.
+        # Never write through a hard link to a file of an earlier output.
         Path(path).unlink(missing_ok=True)
         return Path(path).open("wb")
 
@@ -222,7 +224,7 @@ class LocalFiles:
         _sync_folder(Path(target).parent)
 
     def point(self, link: str, target: str) -> None:
-        """Let a symbolic link name ``target``, in one step."""
+        """Make the symbolic link ``link`` name ``target``, atomically."""
         draft = Path(f"{link}.tmp")
         draft.unlink(missing_ok=True)
         draft.symlink_to(target)
@@ -253,7 +255,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class ArrowFiles:
-    """HDFS and object stores, by ``pyarrow.fs``."""
+    """Files on HDFS and object stores, through ``pyarrow.fs``."""
 
     def __init__(self, system: Any) -> None:
         self._system = system
@@ -297,7 +299,7 @@ class ArrowFiles:
             count -= file.write(_ZEROS[: min(count, len(_ZEROS))])
 
     def publish(self, path: str, data: bytes) -> None:
-        # Object stores make an object visible as a whole; elsewhere a rename does it.
+        # Object stores show an object only when it is complete; other file systems need a rename.
         if self._system.type_name in {"s3", "gcs", "abfs"}:
             with self.create(path) as file:
                 file.write(data)
@@ -327,10 +329,10 @@ class ArrowFiles:
         self._system.move(source, target)
 
     def sync(self, path: str) -> None:
-        """These file systems make a file durable when it is closed."""
+        """Do nothing: these file systems make a file durable when it is closed."""
 
     def set_mtime(self, path: str, mtime_ms: int) -> None:
-        """These file systems keep their own time of the last write."""
+        """Do nothing: these file systems set the modification time themselves."""
 
 
 def _arrow_entry(info: Any) -> FileEntry:

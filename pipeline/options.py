@@ -1,4 +1,4 @@
-"""What a reader of stores is asked for: the options of ``spark.read.format("rocketmq")``, understood once."""
+"""Parses and checks the options of ``spark.read.format("rocketmq")``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.pipeline.moment import parse_duration, parse_moment
 from rewindmq.pipeline.schema import VIEWS, Column
 from rewindmq.pipeline.selection import EVERYTHING, Selection
 
-# As spelled in the docs; Spark does not care for upper and lower case.
+# As the docs spell them; Spark ignores case.
 OPTIONS: Final = (
     "view", "path", "paths", "decompress", "delayLevels", "batchRecords", "splitBytes", "topic", "queueId",
     "from", "to", "key", "index", "hashSlots", "useConsumeQueues", "clockSlack", "counters",
@@ -27,19 +27,19 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 class ReadOptions(NamedTuple):
-    """Options with their types.
+    """The parsed options.
 
     Attributes:
-        locations: of the stores.
-        selection: the rows that options ask for.
-        batch_records: rows of an Arrow batch at most.
-        split_bytes: of the log, what one task reads at most.
-        index_folder: of a key index that a job made; "" for the store's own only, None for
-            none at all.
-        hash_slots: maxHashSlotNum of the index files, 0 to find out.
-        use_consume_queues: whether consume queues may say where messages are.
-        clock_slack_ms: how far the broker's clock may have been set back.
-        counters: folder for what tasks read; "" for none.
+        locations: paths or URIs of the stores.
+        selection: the messages that the options select.
+        batch_records: maximum rows of an Arrow batch.
+        split_bytes: maximum bytes of log that one task reads.
+        index_folder: folder of an index that ``rewindmq pipeline index`` built; "" for the store's own
+            index only, None for no index.
+        hash_slots: maxHashSlotNum of the index files; 0 to detect it.
+        use_consume_queues: whether consume queues may be used to locate messages.
+        clock_slack_ms: how far the broker's clock may have gone back, in ms.
+        counters: folder for the counters of tasks; "" for none.
     """
 
     view: str
@@ -62,20 +62,21 @@ class ReadOptions(NamedTuple):
 
 
 def parse_options(given: Mapping[str, str]) -> ReadOptions:
-    """
+    """Parse the options that Spark passes.
+
     Raises:
-        PipelineError: an option or view there is none of, or a value that cannot be.
+        PipelineError: an option or view is unknown, or a value is invalid.
     """
     values = {name.lower(): value for name, value in given.items()}
     known = {name.lower() for name in OPTIONS}
     for name in given:
         if name.lower() not in known:
-            raise PipelineError(f"unknown option {name!r}; there are {', '.join(OPTIONS)}")
+            raise PipelineError(f"unknown option {name!r}; known: {', '.join(OPTIONS)}")
     view = values.get("view", "messages")
     if view not in VIEWS:
-        raise PipelineError(f"unknown view {view!r}; there are {', '.join(VIEWS)}")
+        raise PipelineError(f"unknown view {view!r}; known: {', '.join(VIEWS)}")
     if view != "messages" and (foreign := sorted(_OF_MESSAGES & values.keys())):
-        raise PipelineError(f"option {foreign[0]!r} is not for the view {view}: filter its rows")
+        raise PipelineError(f"option {foreign[0]!r} does not apply to the view {view}: filter its rows")
     index = values.get("index", "")
     return ReadOptions(
         view=view,
@@ -94,14 +95,15 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def check_columns(options: ReadOptions, names: Sequence[str]) -> None:
-    """
+    """Check the columns that the caller selects.
+
     Raises:
-        PipelineError: the view has no such column, or no column is asked for.
+        PipelineError: the view lacks a column, or the selection is empty.
     """
     for name in names:
         if name not in options.columns:
             raise PipelineError(
-                f"unknown column {name!r} of the view {options.view}; there are {', '.join(options.columns)}"
+                f"unknown column {name!r} of the view {options.view}; known: {', '.join(options.columns)}"
             )
 
 
@@ -113,9 +115,9 @@ def _locations(values: Mapping[str, str]) -> tuple[str, ...]:
     except ValueError:
         paths = None
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise PipelineError("option 'paths' is no JSON list of paths; give load() a list of them instead")
+        raise PipelineError("option 'paths' is not a JSON list of paths; pass a list to load() instead")
     if not paths:
-        raise PipelineError("no store is named: give load() its path, or a list of paths")
+        raise PipelineError("no store given: pass its path, or a list of paths, to load()")
     return tuple(paths)
 
 
@@ -126,7 +128,7 @@ def _selection(values: Mapping[str, str]) -> Selection:
     if "queueid" in values:
         pieces = _pieces(values["queueid"])
         if not all(piece.isdecimal() for piece in pieces):
-            raise PipelineError(f"option queueId: {values['queueid']!r} is no list of numbers, as in 0,1")
+            raise PipelineError(f"option queueId: {values['queueid']!r} is not a list of numbers, as in 0,1")
         chosen = chosen.of_queues(int(piece) for piece in pieces)
     if "from" in values:
         chosen = chosen.stored_from(parse_moment(values["from"]))
@@ -155,7 +157,7 @@ def _number(values: Mapping[str, str], name: str, default: int, least: int) -> i
     if text is None:
         return default
     if not text.isdecimal() or int(text) < least:
-        raise PipelineError(f"option {name}: {text!r} is no number of at least {least}")
+        raise PipelineError(f"option {name}: {text!r} is not a number of at least {least}")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Reading stores from Python: the data source with its options spelled out."""
+"""Reads stores from Python: the data source with named parameters."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def read_store(
     columns: Sequence[str] | None = None,
     **options: str,
 ) -> DataFrame:
-    """The rows of one store or several, as ``spark.read.format("rocketmq")`` gives them.
+    """Return the rows of one or more stores, as ``spark.read.format("rocketmq")`` does.
 
     Args:
-        locations: store directories or URIs; the stores of a cluster's brokers at once.
+        locations: store directories or URIs; pass all brokers' stores to read a cluster.
         view: messages, consumequeue, index, offsets or damage.
-        columns: only these are read and made; None takes the view's default ones. Spark 4.3 tells a Python
-            data source of no ``select``, so columns left out here are what is not copied.
-        options: those of ``docs/pipeline/reading.md``; ``from`` has to be handed over as ``**{"from": ...}``.
+        columns: the columns to read and build; None for the view's default columns. Spark 4.3 does not pass
+            ``select`` to a Python data source, so leave unneeded columns out here to save copying them.
+        options: those of ``docs/pipeline/reading.md``; pass ``from`` as ``**{"from": ...}``.
 
     Raises:
-        PipelineError: no store, or an unknown view, option or column.
+        PipelineError: there is no store, or a view, option or column is unknown.
     """
     paths = [os.fspath(location) for location in _listed(locations)]
     options = {"view": view, **options}

@@ -1,6 +1,6 @@
-"""The columns of each view, once: their types in Spark, and what they mean.
+"""The columns of each view: name, Spark type and meaning.
 
-Names are RocketMQ's, in its own spelling.
+Names are RocketMQ's, in its spelling.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ class Column(NamedTuple):
     """One column.
 
     Attributes:
-        type: as Spark's DDL writes it.
-        meaning: for the docs.
-        is_default: part of the view when no schema is given.
+        type: Spark type, in DDL.
+        meaning: text for the docs.
+        is_default: whether the view has the column when the caller gives no schema.
     """
 
     type: str
@@ -27,12 +27,12 @@ class Column(NamedTuple):
 MESSAGES: Final = MappingProxyType(
     {
         "store": Column(
-            "string", "the store's name: the last part of its path; of several, what tells their paths apart"
+            "string", "the store's name: the last part of its path, or the parts that differ between paths"
         ),
-        "segment": Column("bigint", "base of the commit log segment"),
+        "segment": Column("bigint", "position of the segment's first byte in the commit log"),
         "physicalOffset": Column("bigint", "position in the commit log"),
         "storeSize": Column("int", "bytes of the whole record"),
-        "topic": Column("string", "as stored: a delayed message's is SCHEDULE_TOPIC_XXXX"),
+        "topic": Column("string", "as stored: SCHEDULE_TOPIC_XXXX for a delayed message"),
         "queueId": Column("int", ""),
         "queueOffset": Column("bigint", "position in the queue; 0 and meaningless for prepared and rollback"),
         "keys": Column("array<string>", "KEYS, split on spaces"),
@@ -43,18 +43,18 @@ MESSAGES: Final = MappingProxyType(
         "bornHost": Column("string", "host:port of the producer"),
         "storeHost": Column("string", "host:port of the broker"),
         "reconsumeTimes": Column("int", ""),
-        "flag": Column("int", "the application's own"),
+        "flag": Column("int", "the application's own flag"),
         "sysFlag": Column("int", ""),
-        "transactionState": Column("string", "none, prepared, commit or rollback, as sysFlag says"),
+        "transactionState": Column("string", "none, prepared, commit or rollback, from sysFlag"),
         "preparedTransactionOffset": Column("bigint", "position of the half message of a commit, else 0"),
-        "bodyCRC": Column("int", "as the record states it"),
+        "bodyCRC": Column("int", "CRC of the body, as the record states it"),
         "crcOk": Column("boolean", "whether the stored body has that CRC"),
         "properties": Column("map<string,string>", ""),
-        "body": Column("binary", "as stored; decompressed with option decompress=true"),
-        # Only by name, in a schema of the caller's.
-        "keysText": Column("string", "KEYS whole: the key of a compaction", is_default=False),
+        "body": Column("binary", "as stored; decompressed if the option decompress is true"),
+        # Present only if the caller's schema names them.
+        "keysText": Column("string", "KEYS, not split: the key of a compaction", is_default=False),
         "bodySize": Column("int", "bytes of the stored body", is_default=False),
-        "tagsCode": Column("bigint", "what a consume queue unit of this record holds", is_default=False),
+        "tagsCode": Column("bigint", "tagsCode of the record's ConsumeQueue entry", is_default=False),
         "delay": Column("string", "DELAY, the level of a delayed message", is_default=False),
         "realTopic": Column("string", "REAL_TOPIC of a delayed or half message", is_default=False),
         "realQueueId": Column("string", "REAL_QID of a delayed or half message", is_default=False),
@@ -70,7 +70,7 @@ CONSUME_QUEUE: Final = MappingProxyType(
         "store": Column("string", "the store's name"),
         "topic": Column("string", ""),
         "queueId": Column("int", ""),
-        "queueOffset": Column("bigint", "number of the unit"),
+        "queueOffset": Column("bigint", "number of the ConsumeQueue entry"),
         "physicalOffset": Column("bigint", "where the record begins in the commit log"),
         "size": Column("int", "bytes of the record"),
         "tagsCode": Column("bigint", "hash of the tag, or a delayed message's delivery time"),
@@ -80,14 +80,14 @@ CONSUME_QUEUE: Final = MappingProxyType(
 INDEX: Final = MappingProxyType(
     {
         "store": Column("string", "the store's name"),
-        "file": Column("string", "name of the index file: its creation time"),
+        "file": Column("string", "name of the index file, its creation time"),
         "entry": Column("int", "number of the entry in its file, from 1"),
         "slot": Column("int", "hash slot: keyHash modulo the number of slots"),
-        "keyHash": Column("int", "of topic#key, never negative"),
+        "keyHash": Column("int", "hash of topic#key, never negative"),
         "physicalOffset": Column("bigint", "where the message's record begins in the commit log"),
         "timeDiff": Column("int", "whole seconds since the file's first entry"),
-        "storeTimestamp": Column("timestamp", "as timeDiff tells it: up to a second early"),
-        "previous": Column("int", "the entry before this one in its slot, 0 for none"),
+        "storeTimestamp": Column("timestamp", "computed from timeDiff: up to a second early"),
+        "previous": Column("int", "number of the previous entry of the slot; 0 for none"),
     }
 )
 
@@ -97,20 +97,20 @@ OFFSETS: Final = MappingProxyType(
         "group": Column("string", ""),
         "topic": Column("string", ""),
         "queueId": Column("int", ""),
-        "offset": Column("bigint", "the next message to consume, as consumerOffset.json has it"),
-        "minOffset": Column("bigint", "of the messages still in the log; null without a consume queue"),
-        "maxOffset": Column("bigint", "behind the queue's last message; null without a consume queue"),
-        "lag": Column("bigint", "maxOffset less offset"),
+        "offset": Column("bigint", "the next message to consume, from consumerOffset.json"),
+        "minOffset": Column("bigint", "offset of the first retained message; null without a consume queue"),
+        "maxOffset": Column("bigint", "one past the last message's offset; null without a consume queue"),
+        "lag": Column("bigint", "maxOffset minus offset"),
     }
 )
 
 DAMAGE: Final = MappingProxyType(
     {
         "store": Column("string", "the store's name"),
-        "segment": Column("bigint", "base of the commit log segment"),
+        "segment": Column("bigint", "position of the segment's first byte in the commit log"),
         "kind": Column("string", "torn tail, bad CRC or hole"),
-        "start": Column("bigint", "position in the commit log"),
-        "end": Column("bigint", "position behind the damaged place"),
+        "start": Column("bigint", "first position of the damaged place in the commit log"),
+        "end": Column("bigint", "first position after the damaged place"),
         "detail": Column("string", "one sentence"),
     }
 )
@@ -127,5 +127,5 @@ VIEWS: Final[Mapping[str, Mapping[str, Column]]] = MappingProxyType(
 
 
 def ddl(columns: Mapping[str, Column]) -> str:
-    """The default columns as a Spark schema."""
+    """Return the default columns as a Spark schema."""
     return ", ".join(f"{name} {column.type}" for name, column in columns.items() if column.is_default)

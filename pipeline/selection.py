@@ -1,4 +1,4 @@
-"""What is asked of messages, as far as it may spare reading."""
+"""Selection: the conditions on messages that let a query skip parts of a log."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 
 class Range(NamedTuple):
-    """Numbers from ``low`` to ``high``, both included; none when ``low`` is above ``high``."""
+    """Numbers from ``low`` to ``high``, both included; empty if ``low`` is above ``high``."""
 
     low: int = _INT64_MIN
     high: int = _INT64_MAX
 
     def cut(self, low: int = _INT64_MIN, high: int = _INT64_MAX) -> Range:
-        """Those that are also from ``low`` to ``high``."""
+        """Return the intersection with ``low`` to ``high``."""
         return Range(max(self.low, low), min(self.high, high))
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the range holds every number."""
         return self.low == _INT64_MIN and self.high == _INT64_MAX
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the range holds no number."""
         return self.low > self.high
 
 
 class Selection(NamedTuple):
-    """All of these have to be true of a message; None and an endless range ask for nothing.
+    """Conditions that a message must all meet; None and an unbounded range are no condition.
 
     Attributes:
-        topics: as stored.
-        keys: it has one of each of these sets as its unique key or as a piece of its keys.
-        unique_keys: its unique key is one of these.
-        store_times: ms.
+        topics: topic names, as stored.
+        keys: from each of these sets, the message has a key or its unique key.
+        unique_keys: the message's unique key is in this set.
+        store_times: range of the store timestamp, ms.
     """
 
     topics: frozenset[str] | None = None
@@ -52,7 +52,7 @@ class Selection(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no message can be asked for."""
+        """Whether no message can meet the conditions."""
         sets = (self.topics, self.queue_ids, self.unique_keys, *self.keys)
         ranges = (self.queue_offsets, self.positions, self.store_times)
         return any(values is not None and not values for values in sets) or any(
@@ -60,27 +60,27 @@ class Selection(NamedTuple):
         )
 
     def of_topics(self, topics: Iterable[str]) -> Selection:
-        """Only of these topics."""
+        """Return this selection, limited to these topics."""
         return self._replace(topics=_both(self.topics, topics))
 
     def of_queues(self, queue_ids: Iterable[int]) -> Selection:
-        """Only of queues with these ids."""
+        """Return this selection, limited to queues with these ids."""
         return self._replace(queue_ids=_both(self.queue_ids, queue_ids))
 
     def with_keys(self, keys: Iterable[str]) -> Selection:
-        """Only with one of these keys."""
+        """Return this selection, limited to messages with one of these keys."""
         return self._replace(keys=(*self.keys, frozenset(keys)))
 
     def with_unique_keys(self, keys: Iterable[str]) -> Selection:
-        """Only with one of these unique keys."""
+        """Return this selection, limited to messages with one of these unique keys."""
         return self._replace(unique_keys=_both(self.unique_keys, keys))
 
     def stored_from(self, time_ms: int) -> Selection:
-        """Only stored at this time or later."""
+        """Return this selection, limited to messages stored at this time or later."""
         return self._replace(store_times=self.store_times.cut(low=time_ms))
 
     def stored_to(self, time_ms: int) -> Selection:
-        """Only stored at this time or earlier."""
+        """Return this selection, limited to messages stored at this time or earlier."""
         return self._replace(store_times=self.store_times.cut(high=time_ms))
 
 

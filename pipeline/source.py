@@ -30,7 +30,7 @@ _READERS: Final = MappingProxyType[str, Callable[[ReadOptions, Sequence[str]], D
         "damage": DamageReader,
     }
 )
-# The module that Spark's process runs when it hands filters over.
+# The module that Spark runs in the process that receives filters.
 _FILTER_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
@@ -54,7 +54,7 @@ class StoreDataSource(DataSource):
             kind = options.columns[field.name].type
             if field.dataType.simpleString() != kind:
                 raise PipelineError(
-                    f"column {field.name!r} is of type {kind}, not {field.dataType.simpleString()}"
+                    f"column {field.name!r} has type {kind}, not {field.dataType.simpleString()}"
                 )
         if options.view == "messages" and _is_handed_filters():
             return PushingMessageReader(options, schema.names)
@@ -62,7 +62,9 @@ class StoreDataSource(DataSource):
 
 
 def _is_handed_filters() -> bool:
-    """Whether this process was started to take filters; in others Spark may refuse a reader for taking
-    any."""
+    """Whether Spark started this process to pass filters.
+
+    In other processes Spark may reject a reader that accepts filters.
+    """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _FILTER_WORKER in sys.modules or (spec is not None and spec.name == _FILTER_WORKER)

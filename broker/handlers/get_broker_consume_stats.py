@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.handlers.shared.group_progress import add_progress, is_consumed
+from rewindmq.broker.handlers.shared.group_progress import ProgressScan, is_consumed
 from rewindmq.protocol.body.stats import ConsumeStats, ConsumeStatsList
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -21,23 +21,20 @@ from rewindmq.protocol.remoting.connection import Connection
 CODE: Final = RequestCode.GET_BROKER_CONSUME_STATS
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     ordered_only = request.decode_header(GetConsumeStatsInBrokerHeader).is_order
     body = ConsumeStatsList(broker_addr=context.registration.address)
+    scan = ProgressScan(context)
+    topics = context.offsets.topics_by_group()
     for group in context.groups.table().subscription_group_table:
-        stats = _stats_of(context, group, ordered_only)
-        body.consume_stats_list.append({group: stats})
-        body.total_diff += sum(one.total_diff() for one in stats)
+        found = []
+        for name in topics.get(group, ()):
+            topic = context.topics.find(name)
+            if topic is None or (ordered_only and not topic.order) or not is_consumed(context, group, name):
+                continue
+            stats = ConsumeStats()
+            await scan.add(group, name, topic.write_queue_nums, stats)
+            found.append(stats)
+        body.consume_stats_list.append({group: found})
+        body.total_diff += sum(stats.total_diff() for stats in found)
     return RemotingCommand(ResponseCode.SUCCESS, body=body)
-
-
-def _stats_of(context: BrokerContext, group: str, ordered_only: bool) -> list[ConsumeStats]:
-    found = []
-    for name in context.offsets.topics_of(group):
-        topic = context.topics.find(name)
-        if topic is None or (ordered_only and not topic.order) or not is_consumed(context, group, name):
-            continue
-        stats = ConsumeStats()
-        add_progress(context, group, name, topic.write_queue_nums, stats)
-        found.append(stats)
-    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.broker.context import BrokerContext
-from rewindmq.broker.handlers.shared.group_progress import add_progress, is_consumed
+from rewindmq.broker.handlers.shared.group_progress import ProgressScan, is_consumed
 from rewindmq.protocol.body.stats import ConsumeStats
 from rewindmq.protocol.code import RequestCode, ResponseCode
 from rewindmq.protocol.command import RemotingCommand
@@ -21,14 +21,15 @@ from rewindmq.protocol.remoting.connection import Connection
 CODE: Final = RequestCode.GET_CONSUME_STATS
 
 
-def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+async def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> RemotingCommand:
     header = request.decode_header(GetConsumeStatsRequestHeader)
     group = header.consumer_group
     stats = ConsumeStats()
+    scan = ProgressScan(context)
     for name in _topics(context, header):
         topic = context.topics.find(name)
         if topic is not None and is_consumed(context, group, name):
-            add_progress(context, group, name, topic.read_queue_nums, stats)
+            await scan.add(group, name, topic.read_queue_nums, stats)
     return RemotingCommand(ResponseCode.SUCCESS, body=stats)
 
 
@@ -36,5 +37,6 @@ def _topics(context: BrokerContext, header: GetConsumeStatsRequestHeader) -> lis
     if header.topic:
         return [header.topic]
     if header.topic_list:
-        return [name for name in header.topic_list.split(";") if name]
+        # A topic that is named twice is listed once.
+        return list(dict.fromkeys(name for name in header.topic_list.split(";") if name))
     return context.offsets.topics_of(header.consumer_group)

@@ -1,8 +1,8 @@
 """Retention: deletes whole files whose messages have expired (docs/spec/store.md 11.2, 11.3).
 
-4.9.4 ``MappedFileQueue#deleteExpiredFileByTime``, ``CleanConsumeQueueService`` and, of the message store,
-``cleanExpiredConsumerQueue`` and ``cleanUnusedTopic``. Changed: a file that is not durable yet stays for the
-next time; a file in use needs no waiting, since reads copy.
+4.9.4 ``MappedFileQueue#deleteExpiredFileByTime``, ``CleanConsumeQueueService``, and
+``cleanExpiredConsumerQueue`` and ``cleanUnusedTopic`` of the message store. Changed: a file that is not yet
+durable stays until the next run. Files in use are deleted at once, because reads copy.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rewindmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_H
 
 _log: Final = logging.getLogger(__name__)
 _KEPT: Final = (SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC)
-# A queue that starts over would lie before the progress that the broker keeps of these.
+# If these queues started over at 0, new messages would lie before the broker's stored progress.
 _NEVER_OVER: Final = (SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC)
 
 
 class StoreCleaner:
-    """Called between messages, never on another thread."""
+    """Deletes expired files. Called on the event loop's thread only, between messages."""
 
     def __init__(self, log: CommitLog, queues: ConsumeQueueTable, index: IndexService, disk: Disk) -> None:
         self._log = log
@@ -36,16 +36,17 @@ class StoreCleaner:
         self._expired_to = -1
 
     def drop_segment(self, modified_before: int | None) -> bool:
-        """Delete the log's first segment if it may go; never the last.
+        """Delete the log's first segment if it is expired and durable; never delete the last segment.
 
         Args:
-            modified_before: only one that was last written to at this time or earlier, ms; None: of any age.
+            modified_before: expired means last written at this time, ms, or earlier; None: any age is
+                expired.
 
         Returns:
-            Whether it is gone.
+            True if the segment was deleted.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk failed.
         """
         files = self._log.segments.files
         if len(files) < 2 or files[0].base + files[0].size > self._log.flushed_offset:
@@ -66,13 +67,13 @@ class StoreCleaner:
         return self._disk.mtime_ms(first.path)
 
     def expire_queues(self, *, ends_idle: bool) -> None:
-        """Drop the files of queues and key index that stand for no message any more, if the log lost any.
+        """Delete the files of queues and key index without remaining messages, if the log was shortened.
 
         Args:
             ends_idle: see ``ConsumeQueue.expire``.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk failed.
         """
         log_min = self._log.min_offset
         if log_min <= max(self._expired_to, 0):
@@ -86,13 +87,13 @@ class StoreCleaner:
         self._expired_to = log_min
 
     def remove_expired_queues(self) -> int:
-        """Remove queues without any message left; the next message of each starts over at offset 0.
+        """Remove queues without messages; the next message of such a queue starts over at offset 0.
 
         Returns:
-            How many are gone.
+            The number of queues removed.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk failed.
         """
         log_min = self._log.min_offset
         return self._remove(
@@ -102,13 +103,13 @@ class StoreCleaner:
         )
 
     def remove_unused_topics(self, topics: Collection[str]) -> int:
-        """Remove the queues of all topics but these and two system topics; their messages stay in the log.
+        """Remove the queues of all topics except ``topics`` and two system topics; messages stay in the log.
 
         Returns:
-            How many queues are gone.
+            The number of queues removed.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk failed.
         """
         return self._remove(
             (queue.topic, queue.queue_id)

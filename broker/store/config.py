@@ -17,20 +17,20 @@ DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 
 
 
 class FlushDiskType(StrEnum):
-    """Whether an answer waits for the disk (RocketMQ ``FlushDiskType``)."""
+    """Whether a send response waits for the disk (RocketMQ ``FlushDiskType``)."""
 
     SYNC_FLUSH = "SYNC_FLUSH"
     ASYNC_FLUSH = "ASYNC_FLUSH"
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Settings of ``MessageStoreConfig`` 4.9.4 that the store itself obeys (docs/spec/store.md 2, 4.5, 10.1).
+    """Settings of ``MessageStoreConfig`` 4.9.4 that the store supports (docs/spec/store.md 2, 4.5, 10.1).
 
-    Sizes are bytes. Fields are RocketMQ's keys in Python's spelling.
+    Sizes are bytes. Fields are RocketMQ's keys in snake case.
     """
 
     mapped_file_size_commit_log: int = 1_073_741_824
-    # Rounded up to whole units.
+    # Rounded up to whole entries.
     mapped_file_size_consume_queue: int = 6_000_000
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
     max_message_size: int = 4_194_304
@@ -40,15 +40,15 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_transfer_count_on_message_in_memory: int = 32
     max_transfer_bytes_on_message_in_disk: int = 65_536
     max_transfer_count_on_message_in_disk: int = 8
-    # Percent of physical memory behind the log's tail beyond which a message counts as being on disk.
+    # Messages further behind the log's tail than this percentage of physical memory count as on disk.
     access_message_in_memory_max_ratio: int = 40
     message_index_enable: bool = True
     max_hash_slot_num: int = MAX_HASH_SLOT_NUM
     max_index_num: int = MAX_INDEX_NUM
-    # 5.x: files of the compaction store, before they are rounded.
+    # 5.x: file sizes of the compaction store, before rounding.
     compaction_mapped_file_size: int = 104_857_600
     compaction_cq_mapped_file_size: int = 10_485_760
-    # RewindMQ's own: what to take for the machine's memory; None asks the machine.
+    # RewindMQ only: assumed physical memory; None reads it from the machine.
     physical_memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -82,17 +82,17 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def consume_queue_file_bytes(self) -> int:
-        """``mappedFileSizeConsumeQueue`` in whole units."""
+        """``mappedFileSizeConsumeQueue`` rounded up to whole entries."""
         return -(-self.mapped_file_size_consume_queue // CQ_UNIT_BYTES) * CQ_UNIT_BYTES
 
     @property
     def compaction_cq_file_bytes(self) -> int:
-        """``compactionCqMappedFileSize`` in whole units."""
+        """``compactionCqMappedFileSize`` rounded up to whole entries."""
         return self.compaction_cq_mapped_file_size // UNIT_BYTES * UNIT_BYTES
 
     @property
     def compaction_log_file_bytes(self) -> int:
-        """``compactionMappedFileSize`` as 5.3.3 rounds it: a multiple of the other, 5 of them at least."""
+        """``compactionMappedFileSize`` as 5.3.3 rounds it: a multiple of the other, at least 5 times."""
         unit = self.compaction_cq_file_bytes
         count, rest = divmod(self.compaction_mapped_file_size, unit)
         if count < 5:

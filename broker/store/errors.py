@@ -1,4 +1,4 @@
-"""What the store raises."""
+"""Errors of the store."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from rewindmq.protocol.errors import RewindMQError
 
 
 class StoreError(RewindMQError):
-    """The store cannot be opened, or cannot go on writing: one line that names the file and what is wrong."""
+    """The store cannot be opened, or cannot write: one line with the file and the cause."""

@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out of it."""
+"""Arguments and results of the message store."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import msgspec
 
 
 class StoredMessage(msgspec.Struct, gc=False):
-    """One message on its way into the store; for a batch, what its inner messages share.
+    """One message to store; for a batch, the fields its inner messages share.
 
     Attributes:
         topic: name as stored, at most 127 bytes in UTF-8.
         queue_id: 0 or above.
         body: as stored (still compressed).
-        properties: the properties text in UTF-8, at most 32 767 bytes; a batch's go behind each inner one's.
-        tags_code: of the consume-queue unit, ``java_hash`` of TAGS or 0. Ignored for the schedule topic.
+        properties: the properties text in UTF-8, at most 32 767 bytes; for a batch, they are appended to
+            each inner message's.
+        tags_code: tagsCode of the consume-queue entry: ``java_hash`` of TAGS, or 0. Ignored for the schedule
+            topic.
         flag: the application's flag.
         sys_flag: int32; the two IPv6 bits are set by the store.
         born_timestamp: the producer's clock, ms.
         born_host: 4-byte address and 4-byte port, or 16 and 4.
-        reconsume_times: times the message failed before.
+        reconsume_times: number of earlier failed deliveries.
         prepared_transaction_offset: log position of the half message of a commit record, else 0.
     """
 
@@ -40,7 +42,7 @@ class StoredMessage(msgspec.Struct, gc=False):
 
 
 class BatchEntry(NamedTuple):
-    """One inner message of a batch. A bare tuple does as well: brokers make one for every message."""
+    """One inner message of a batch. A plain tuple also works: brokers create one per message."""
 
     body: bytes | memoryview
     properties: bytes
@@ -52,19 +54,19 @@ BatchEntries = Sequence[tuple[bytes | memoryview, bytes, int, int]]
 
 
 class PutStatus(Enum):
-    """Outcome of a put (RocketMQ ``PutMessageStatus``); whatever is not PUT_OK stored nothing."""
+    """Outcome of a put (RocketMQ ``PutMessageStatus``); only PUT_OK has stored the message."""
 
     PUT_OK = "PUT_OK"
     # Topic, properties or body over their limits.
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
     # The store is closed, or an earlier write failed.
     SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
-    # The disk gave no room for the message or its consume-queue unit; reads go on.
+    # The disk has no room for the message or its consume-queue entry; reads continue.
     CREATE_MAPPED_FILE_FAILED = "CREATE_MAPPED_FILE_FAILED"
 
 
 class PutResult(msgspec.Struct, frozen=True, gc=False):
-    """Where a message went.
+    """Outcome of a put, and the positions of the stored message.
 
     Attributes:
         physical_offset: log position of the (first) record.
@@ -72,7 +74,7 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
         size: bytes of the record, of all records for a batch; the last byte is at physical_offset + size - 1.
         store_timestamp: ms, never less than that of an earlier put.
         message_count: 1, or the number of inner messages.
-        physical_offsets: of a batch, one for each inner message; empty otherwise.
+        physical_offsets: log position of each inner message of a batch; empty otherwise.
     """
 
     status: PutStatus
@@ -100,10 +102,10 @@ class GetMessageStatus(IntEnum):
 
 
 class GetResult(msgspec.Struct, frozen=True, gc=False):
-    """Records found, and where to go on (docs/spec/broker.md B.5).
+    """Outcome of a read: the records and the offset to continue from (docs/spec/broker.md B.5).
 
     Attributes:
-        body: the records back to back, as they are in the log.
+        body: the records in sequence, as in the log.
     """
 
     status: GetMessageStatus
@@ -115,10 +117,10 @@ class GetResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class QueryResult(msgspec.Struct, frozen=True, gc=False):
-    """Records under a key, and how far the index has come.
+    """Records under a key, and the newest message in the index.
 
     Attributes:
-        body: the records back to back, as they are in the log, oldest first.
+        body: the records in sequence, as in the log, oldest first.
         index_last_update_timestamp: store time of the newest message in the index, ms; 0 without an index.
         index_last_update_phyoffset: its log position; 0 without an index.
     """
@@ -130,16 +132,17 @@ class QueryResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Boundary(Enum):
-    """Which end of a run of equal store times a search wants (RocketMQ 5 ``BoundaryType``)."""
+    """The first or the last of several messages with one store time (RocketMQ 5 ``BoundaryType``)."""
 
     LOWER = "lower"
     UPPER = "upper"
 
 
 class SearchMode(Enum):
-    """Which release's search by time (docs/spec/broker.md B.10)."""
+    """The release whose search by time is used (docs/spec/broker.md B.10)."""
 
-    # 4.2.0 to 5.1.0: file by modification time, the nearest neighbour in a gap; knows no boundary.
+    # 4.2.0 to 5.1.0: chooses the file by modification time, and in a gap the nearest neighbour; ignores the
+    # boundary.
     NEAREST = "nearest"
     # 5.1.1 and later.
     BOUNDARY = "boundary"

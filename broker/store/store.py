@@ -1,4 +1,4 @@
-"""The message store: one directory in RocketMQ's layout, behind one object."""
+"""The message store: facade of one store directory in RocketMQ's layout."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from rewindmq.broker.store.recovery.recovery import Recovery
 
 _log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
-# A clean stop posts no more messages to the key index than this: a fraction of a second.
+# A clean stop adds at most this many messages to the key index, to take less than a second.
 _RECORDS_AT_CLOSE: Final = 20_000
 _NO_ROOM: Final = PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED)
 _NOT_WRITABLE: Final = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
 
 
 class MessageStore:
-    """Commit log and consume queues under ``root``, called from one thread; only flushes may run on another.
+    """Commit log and consume queues under ``root``, for use by one thread; only flushes may run on another.
 
-    A queue that has no message is known by no state: its min and max offset are 0.
+    A queue without messages has no state: its min and max offset are 0.
 
     Attributes:
-        cleaner: deletes what is too old to be kept.
+        cleaner: deletes expired files.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class MessageStore:
     ) -> None:
         """
         Args:
-            delay_scale: what the delay levels are multiplied by, see ``DelayLevels``.
+            delay_scale: factor for the delay levels, see ``DelayLevels``.
 
         Raises:
-            StoreError: a setting cannot be used.
+            StoreError: a setting is invalid.
         """
         self._layout = StoreLayout(root)
         self._disk = disk
@@ -95,20 +95,21 @@ class MessageStore:
         self.cleaner = StoreCleaner(self._log, self._queues, self._index, disk)
         memory = config.physical_memory_bytes
         self._reader = MessageReader(self._log, config, disk.physical_memory() if memory is None else memory)
-        # Given by the disk when the store is opened.
+        # Set by ``Disk.lock`` when the store is opened.
         self._unlock: Callable[[], None]
         self._is_open = False
-        # Whether messages are taken; never again once the disk refused to make any durable.
+        # True if messages are accepted; permanently False after the disk fails to make data durable.
         self._is_writable = False
         self._is_replica = False
         self._is_disk_full = False
         self._sync_failure = ""
 
     def open(self) -> None:
-        """Lock the directory, load and recover it. A store is opened once.
+        """Lock, load and recover the directory. Open a store only once.
 
         Raises:
-            StoreError: in one line: in use, not writable, a stray or short file, a layout not supported.
+            StoreError: the directory is in use or not writable, has a stray or short file, or an unsupported
+                layout.
         """
         layout = self._layout
         try:
@@ -142,10 +143,10 @@ class MessageStore:
         self._decide_writable()
 
     def close(self) -> None:
-        """Clean stop: everything durable, the abort marker gone. No error when it is not open.
+        """Stop cleanly: make everything durable and remove the abort marker. Do nothing if not open.
 
         Raises:
-            StoreError: the disk refused; the next open will recover as after a crash.
+            StoreError: the disk failed; the next open recovers as after a crash.
         """
         if not self._is_open:
             return
@@ -161,7 +162,7 @@ class MessageStore:
             self._release()
 
     def _finish_index(self) -> None:
-        """Post what the index lacks, if there is one and it is little."""
+        """Complete the key index if it exists and lacks few messages."""
         if self._index.is_present:
             try:
                 self._index.catch_up(self._log.max_offset, _RECORDS_AT_CLOSE)
@@ -174,7 +175,7 @@ class MessageStore:
 
     @property
     def is_disk_full(self) -> bool:
-        """Whether messages are refused because too much of the disk is in use; whoever cleans up says so."""
+        """True if messages are refused because the disk is too full; set by the cleaning service."""
         return self._is_disk_full
 
     @is_disk_full.setter
@@ -189,7 +190,7 @@ class MessageStore:
     # Hot path
 
     def put_message(self, message: StoredMessage) -> PutResult:
-        """Append one message; it can be read when this returns. Never raises for what a client sent."""
+        """Append one message, readable on return. Client input never raises."""
         if not self._is_writable:
             return _NOT_WRITABLE
         if message.topic in self._compaction.topics:
@@ -197,7 +198,7 @@ class MessageStore:
         return self._writer.put(message)
 
     def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
-        """Append the inner messages of a batch, all or none; ``message`` gives what they share."""
+        """Append the inner messages of a batch, all or none; ``message`` has the shared fields."""
         if not self._is_writable:
             return _NOT_WRITABLE
         if message.topic in self._compaction.topics:
@@ -205,7 +206,7 @@ class MessageStore:
         return self._writer.put_batch(message, entries)
 
     def _put_compacted(self, message: StoredMessage, put: Callable[[], PutResult]) -> PutResult:
-        """The message behind all that its queue ever had, and copied to the compaction log."""
+        """Append a message after all earlier offsets of its queue, and copy it to the compaction log."""
         try:
             self._compaction.prepare_put(message.topic, message.queue_id, self._now_ms())
         except OSError:
@@ -223,13 +224,14 @@ class MessageStore:
         tag_codes: frozenset[int] | None,
         scan: RecordScan | None = None,
     ) -> GetResult:
-        """Messages from ``offset`` on (docs/spec/broker.md B.5).
+        """Return messages from ``offset`` on (docs/spec/broker.md B.5).
 
         Args:
-            max_count: at most so many; fewer by the transfer limits. The first is returned whatever its size.
+            max_count: upper limit; the transfer limits may give fewer. The first is returned whatever its
+                size.
             tag_codes: only messages with one of these tagsCodes; None takes all.
-            scan: asked about each record, which is left out unless it says yes; not in compaction topics,
-                whose readers RocketMQ filters neither.
+            scan: further filter for each record. Compaction topics ignore it and ``tag_codes``, because
+                RocketMQ does not filter them.
         """
         if topic in self._compaction.topics:
             compacted = self._compaction.find(topic, queue_id)
@@ -242,27 +244,28 @@ class MessageStore:
     # Replication
 
     def become_replica(self) -> None:
-        """Take no message any more but those of ``append_replica``."""
+        """Accept only messages of ``append_replica`` from now on."""
         self._is_replica = True
         self._decide_writable()
 
     @property
     def replica_position(self) -> int:
-        """The log position that ``append_replica`` has to go on at."""
+        """The log position from which ``append_replica`` must continue."""
         return self._replica.position
 
     def restart_replica(self) -> None:
-        """The rest of an unfinished record will not come: go on from ``max_commit_log_offset``."""
+        """Discard an unfinished record and continue from ``max_commit_log_offset``."""
         self._replica.restart()
 
     def append_replica(self, position: int, data: bytes) -> list[Arrival]:
-        """Put bytes of a master's log at the same position; they count from the last whole record on.
+        """Append bytes of a master's log at the same position; whole records take effect.
 
         Returns:
-            The messages that can be read now.
+            The messages that have become readable.
 
         Raises:
-            StoreError: what comes cannot follow here, or the disk refused; the records before are there.
+            StoreError: the data does not follow the log's end, or the disk failed; earlier records are
+                stored.
         """
         if self._sync_failure:
             raise StoreError(self._sync_failure)
@@ -277,12 +280,12 @@ class MessageStore:
         return arrivals
 
     def log_chunk(self, position: int, max_bytes: int) -> bytes:
-        """What the log holds at a position, none beyond a segment; empty outside of the log."""
+        """Return log bytes at a position, all from one segment; empty outside the log."""
         return self._log.chunk(position, max_bytes)
 
     @property
     def last_segment_base(self) -> int:
-        """Log position of the newest segment's first byte, 0 without one."""
+        """Return the log position of the newest segment's first byte, 0 if there is none."""
         files = self._log.segments.files
         return files[-1].base if files else 0
 
@@ -290,7 +293,7 @@ class MessageStore:
 
     @property
     def store_host(self) -> bytes:
-        """The address that records name as their broker: 4 bytes and a 4-byte port, or 16 and 4."""
+        """The broker address in new records: 4 bytes and a 4-byte port, or 16 and 4."""
         return self._writer.store_host
 
     @store_host.setter
@@ -298,29 +301,29 @@ class MessageStore:
         self._writer.set_store_host(value)
 
     def set_compaction_topics(self, topics: Collection[str]) -> None:
-        """Say which topics are read from the compaction store: those with ``cleanup.policy=COMPACTION``."""
+        """Set the topics that are read from the compaction store (``cleanup.policy=COMPACTION``)."""
         self._compaction.set_topics(topics)
 
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue | CompactionQueue | None:
-        """Where a queue is read."""
+        """Return the queue to read from: compacted or ordinary."""
         if topic in self._compaction.topics:
             return self._compaction.find(topic, queue_id)
         return self._queues.get((topic, queue_id))
 
     def min_offset(self, topic: str, queue_id: int) -> int:
-        """Queue offset of the first message kept; 0 for an unknown queue."""
+        """Return the queue offset of the oldest message; 0 for an unknown queue."""
         queue = self._queue(topic, queue_id)
         return 0 if queue is None else queue.min_offset
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """Queue offset the next message gets; 0 for an unknown queue."""
+        """Return the queue offset of the next message; 0 for an unknown queue."""
         queue = self._queue(topic, queue_id)
         return 0 if queue is None else queue.max_offset
 
     def search_offset(
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary, mode: SearchMode
     ) -> int:
-        """Queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``; 0 if empty."""
+        """Return the queue offset for ``timestamp`` (ms), by the rules of ``mode``; 0 if empty."""
         queue = self._queue(topic, queue_id)
         if queue is None:
             return 0
@@ -329,7 +332,7 @@ class MessageStore:
         return self._times.search(queue, timestamp, boundary, mode)
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """Store timestamp of a message, ms; -1 when there is none at that offset."""
+        """Return the store timestamp of a message, ms; -1 if the offset has none."""
         queue = self._queue(topic, queue_id)
         if isinstance(queue, CompactionQueue):
             return queue.store_time(offset)
@@ -339,14 +342,14 @@ class MessageStore:
         return self._times.store_time(queue, offset, unit[0])
 
     def unit(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """Log position, size and tagsCode of the message at a queue offset; None when there is none."""
+        """Return log position, size and tagsCode of the message at a queue offset; None if there is none."""
         queue = self._queues.get((topic, queue_id))
         return None if queue is None else queue.unit(offset)
 
     def is_cold(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether a message counts as being on disk; False when there is none at that offset.
+        """Return True if a message counts as being on disk; False if there is none at that offset.
 
-        Never in a compaction topic.
+        Always False in a compaction topic.
         """
         queue = self._queue(topic, queue_id)
         if queue is None or isinstance(queue, CompactionQueue):
@@ -355,18 +358,18 @@ class MessageStore:
         return unit is not None and self._reader.is_cold(unit[0])
 
     def look_message(self, commit_log_offset: int) -> bytes | None:
-        """The record that starts at a log position; None for every position where none does."""
+        """Return the record that starts at a log position; None at any other position."""
         record = self._log.record_at(commit_log_offset)
         return None if record is None else self._log.read(commit_log_offset, record.size)
 
     def update_index(self, until: int, max_records: int) -> bool:
-        """Post messages to the key index, at most ``max_records``; it is written behind, by whoever queries.
+        """Add at most ``max_records`` messages to the key index; call it before a query.
 
         Returns:
-            Whether everything before the log position ``until`` is in it.
+            True if every message before the log position ``until`` is in the index.
 
         Raises:
-            StoreError: the disk refused; the index stays where it was, the store as it is.
+            StoreError: the disk failed; index and store are unchanged.
         """
         try:
             return self._index.catch_up(until, max_records)
@@ -374,33 +377,34 @@ class MessageStore:
             raise StoreError(f"cannot write {self._layout.index}: {error.strerror}") from None
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
-        """Messages of ``topic`` under ``key`` with a store time in [begin, end] ms, as far as the index goes.
+        """Return the indexed messages of ``topic`` under ``key`` with a store time in [begin, end] ms.
 
-        Call ``update_index`` before. Only a hash of the key is compared: other keys may come along. Times are
-        compared in whole seconds from some message on, so one of the second of ``begin`` may be missed.
+        Call ``update_index`` before. The index compares only a hash of the key, so messages with other keys
+        may be included. It compares times in whole seconds, so a message of the second of ``begin`` may be
+        missing.
 
         Args:
-            max_count: the newest so many are taken, never more than 64.
+            max_count: upper limit, capped at 64; the newest messages are returned.
         """
         return query_message(self._index, self._log, topic, key, max_count, begin, end)
 
     @property
     def rebuilt_units(self) -> int:
-        """How many consume queue entries were missing when the store was opened, and made from the log."""
+        """Number of consume-queue entries that were missing at open and were rebuilt from the log."""
         return self._recovery.rebuilt_units
 
     @property
     def min_commit_log_offset(self) -> int:
-        """Log position of the first byte kept."""
+        """Log position of the first byte in the log."""
         return self._log.min_offset
 
     @property
     def earliest_store_time(self) -> int:
-        """Store timestamp of the first message kept, ms; -1 in an empty store."""
+        """Return the store timestamp of the oldest message, ms; -1 in an empty store."""
         return self._log.store_time(self._log.min_offset)
 
     def disk_used_ratio(self) -> float:
-        """Part of the store's file system that is in use, 0 to 1. OSError when it cannot be asked."""
+        """Return the used part of the store's file system, 0 to 1. Raise OSError if it is unavailable."""
         return self._disk.used_ratio(self._layout.root)
 
     @property
@@ -410,7 +414,7 @@ class MessageStore:
 
     @property
     def flushed_offset(self) -> int:
-        """Everything before this log position is durable."""
+        """Log position before which everything is durable."""
         return self._log.flushed_offset
 
     def flush(self) -> int:
@@ -420,8 +424,9 @@ class MessageStore:
             The log position made durable.
 
         Raises:
-            StoreError: the disk refused. What it holds is then unknown, and asking again would not tell (the
-                system reports a failed write once): the store takes no more messages, but serves reads.
+            StoreError: the disk failed. The durable state is then unknown, and a retry would not reveal it,
+                because the system reports a failed write only once. The store accepts no more messages, but
+                serves reads.
         """
         self._sync(self._log.flush)
         return self._log.flushed_offset
@@ -430,7 +435,7 @@ class MessageStore:
         """Make log, queues, key index and checkpoint durable; may run on a worker thread.
 
         Raises:
-            StoreError: the disk refused, see ``flush``; or only the checkpoint could not be written.
+            StoreError: the disk failed, see ``flush``; or only the checkpoint could not be written.
         """
         timestamp = self._log.last_store_timestamp
         self._sync(self._log.flush)

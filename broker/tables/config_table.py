@@ -21,7 +21,7 @@ Entry = TypeVar("Entry", bound=RemotingBody)
 
 @dataclass(frozen=True, slots=True)
 class TableContent(Generic[Entry]):
-    """A table as it was at one moment, to be written by a worker thread while the table goes on changing."""
+    """A snapshot of a table, which a worker thread writes while the table changes."""
 
     version: DataVersion
     entries: dict[str, Entry]
@@ -29,7 +29,7 @@ class TableContent(Generic[Entry]):
 
 
 class ConfigTable(Generic[Entry]):
-    """The entries and their data version; a change takes effect at once, and ``TableFlush`` writes it.
+    """A table's entries and data version. A change takes effect at once; ``TableFlush`` writes it.
 
     Args:
         key: the field of the file that contains the entries.
@@ -59,7 +59,7 @@ class ConfigTable(Generic[Entry]):
         self._unknown = UnknownFields(key, entry)
         self.data_version = DataVersion(timestamp=now_ms())
         self.is_changed = False
-        # Name to the version's counter, of the entries that have changed since the file was written.
+        # Data version counter by name, for the entries changed since the file was written.
         self._unsaved: dict[str, int] = {}
         self.on_unsaved: Callable[[], None] = _do_nothing
 
@@ -90,14 +90,14 @@ class ConfigTable(Generic[Entry]):
         return TableContent(self.data_version, dict(self._entries), self._unknown.copy())
 
     def is_saved(self, name: str) -> bool:
-        """Whether the file holds the entry as it is."""
+        """Return True if the file has the entry's current state."""
         return name not in self._unsaved
 
     def save(self, content: TableContent[Entry]) -> None:
         """Write the file; may run on a worker thread while the table changes.
 
         Raises:
-            StoreError: the disk refused.
+            StoreError: the disk failed.
         """
         document = {
             _VERSION: _to_file(content.version),
@@ -106,7 +106,7 @@ class ConfigTable(Generic[Entry]):
         self._file.save(content.unknown.added_to(document))
 
     def settle(self, content: TableContent[Entry], *, is_written: bool) -> None:
-        """Note what came of ``save``; the table counts as changed again if the disk refused."""
+        """Record the outcome of ``save``; the table counts as changed again if the disk failed."""
         if not is_written:
             self.is_changed = True
             return
@@ -117,7 +117,7 @@ class ConfigTable(Generic[Entry]):
         """Write the file if something has changed.
 
         Raises:
-            StoreError: the disk refused; the next call tries again.
+            StoreError: the disk failed; the next call tries again.
         """
         content = self.take()
         if content is None:
@@ -130,7 +130,7 @@ class ConfigTable(Generic[Entry]):
         self.settle(content, is_written=True)
 
     def _check_room(self, count: int) -> None:
-        """Raise RequestError 1 if the table may not have more than ``count`` entries."""
+        """Raise RequestError (SYSTEM_ERROR) if the table may not have more than ``count`` entries."""
         raise NotImplementedError
 
     def _on_replaced(self) -> None:
@@ -143,7 +143,7 @@ class ConfigTable(Generic[Entry]):
         """Create or replace an entry.
 
         Raises:
-            RequestError: 1 if it is new and there are too many; nothing has changed.
+            RequestError: SYSTEM_ERROR (1) if it is new and there are too many; nothing has changed.
         """
         if name not in self._entries:
             self._check_room(len(self._entries))
@@ -173,12 +173,12 @@ class ConfigTable(Generic[Entry]):
         """Replace all entries by the master's, if its data version differs.
 
         Raises:
-            RequestError: 1 if there are too many; nothing has changed.
+            RequestError: SYSTEM_ERROR (1) if there are too many; nothing has changed.
         """
         if version != self.data_version:
             self._check_room(len(entries) - 1)
             self._entries = dict(entries)
-            # The unknown fields are not a master's.
+            # The master sends no unknown fields.
             self._unknown.forget()
             self._on_replaced()
             self._changed(version)
@@ -196,4 +196,4 @@ def _to_file(part: RemotingBody) -> dict[str, Any]:
 
 
 def _do_nothing() -> None:
-    """Until the broker writes its tables."""
+    """Default ``on_unsaved``, until the broker sets it."""

@@ -1,4 +1,4 @@
-"""Writing topics.json and subscriptionGroup.json: soon after each change, on a worker thread."""
+"""Writes topics.json and subscriptionGroup.json soon after each change, on a worker thread."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _Taken = Sequence[tuple[ConfigTable[Any], TableContent[Any]]]
 class TableFlush:
     """The only writer of these tables while the broker runs.
 
-    All changes that are made while one write runs share the next. RocketMQ 4.9.4 (``ConfigManager#persist``)
-    writes the whole table once for each change, and answers although the disk has refused.
+    The changes made during one write share the next write. RocketMQ 4.9.4 (``ConfigManager#persist``)
+    writes the whole table once for each change, and reports success even if the disk fails.
     """
 
     def __init__(self, workers: Workers, tables: Iterable[ConfigTable[Any]]) -> None:
         self._workers = workers
         self._tables = tuple(tables)
         self._writing: asyncio.Future[dict[ConfigTable[Any], StoreError]] | None = None
-        # For what is being written, and for what has changed since.
+        # The running write, and the next write for later changes.
         self._waiting: list[asyncio.Future[None]] = []
         self._later: list[asyncio.Future[None]] = []
         for table in self._tables:
@@ -56,10 +56,10 @@ class TableFlush:
         self._writing.add_done_callback(partial(self._written, taken))
 
     def answer(self, response: RemotingCommand) -> RemotingCommand | Coroutine[Any, Any, RemotingCommand]:
-        """Return an answer to a change: at once if the change is on disk, else once it is.
+        """Return the response to a change: at once if the change is on disk, else when it is.
 
-        The answer becomes 1 if the disk refuses. The change counts all the same, as in RocketMQ, and is
-        written as soon as the disk permits.
+        If the disk fails, the response code becomes SYSTEM_ERROR (1). The change still takes effect, as in
+        RocketMQ, and is written as soon as the disk permits.
         """
         return response if self.is_saved else self._answer_saved(response)
 
@@ -71,12 +71,12 @@ class TableFlush:
         """Wait until every change up to now is on disk.
 
         Raises:
-            RequestError: 1, the disk refused; the next write tries again.
+            RequestError: SYSTEM_ERROR (1): the disk failed; the next write tries again.
         """
         if self.is_saved:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # What has not changed since the write began is in it.
+        # The running write is enough if nothing has changed since it began.
         (self._later if self._is_changed else self._waiting).append(done)
         self.begin()
         try:
@@ -85,7 +85,7 @@ class TableFlush:
             raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
 
     async def close(self) -> None:
-        """Wait for the write that runs, and for the one after it."""
+        """Wait for the running write and the one after it."""
         while self._writing is not None:
             await asyncio.wait((self._writing,))
 
@@ -105,13 +105,13 @@ class TableFlush:
                 done.set_result(None)
             else:
                 done.set_exception(refusal)
-        # A disk that refuses is asked again at once only for those who wait; else with the next tick.
+        # After a disk error, retry at once only if a request waits; otherwise retry with the next tick.
         if refusal is None or self._later:
             self.begin()
 
 
 def _save(taken: _Taken) -> dict[ConfigTable[Any], StoreError]:
-    """Write each table; the tables that the disk has refused. Runs on a worker thread."""
+    """Write each table; return the tables that failed. Runs on a worker thread."""
     refusals = {}
     for table, content in taken:
         try:

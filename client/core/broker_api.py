@@ -68,14 +68,14 @@ class BrokerApi:
         self._chosen = 0
 
     def command(self, code: int, header: CommandHeader | None = None, body: Body = None) -> RemotingCommand:
-        """A request that announces this client's version."""
+        """Return a request that announces this client's version."""
         return RemotingCommand(code, header, body, version=self.version)
 
     async def invoke_name_server(self, command: RemotingCommand, timeout: float) -> RemotingCommand:
-        """Ask the chosen name server, and when it does not answer the others.
+        """Ask the chosen name server, and the other name servers in turn if it does not answer.
 
         Raises:
-            RemotingError: none of them answered; the last one's error.
+            RemotingError: no name server answered; the error is that of the last one.
         """
         count = len(self._namesrv_addrs)
         for attempt in range(count):
@@ -91,24 +91,28 @@ class BrokerApi:
         raise AssertionError("a client without name servers cannot be built")
 
     async def topic_route(self, topic: str) -> TopicRouteData:
-        """Code 105. Code 17 in the raised ``ResponseError`` means the topic has no route."""
+        """Return a topic's route (GET_ROUTEINFO_BY_TOPIC, 105).
+
+        Raises:
+            ResponseError: TOPIC_NOT_EXIST (17) if the topic has no route.
+        """
         command = self.command(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic))
         response = await self.invoke_name_server(command, self._timeout)
         return decode_body(response.require_success(), TopicRouteData)
 
     @property
     def time_scale(self) -> str:
-        """This client's, as heartbeats carry it."""
+        """This client's time scale, as heartbeats carry it."""
         return str(float(self.remoting.runtime.clock.scale))
 
     async def heartbeat(self, address: str, data: HeartbeatData) -> str | None:
-        """HEART_BEAT (34); returns the broker's time scale, None if the broker is RocketMQ's."""
+        """Send HEART_BEAT (34) and return the broker's time scale, None if RocketMQ's broker answers."""
         response = await self.remoting.invoke(address, self.heartbeat_command(data), self._timeout)
         scale = response.require_success().ext.get(TIME_SCALE)
         return None if scale is None else str(scale)
 
     def heartbeat_command(self, data: HeartbeatData) -> RemotingCommand:
-        """HEART_BEAT (34)."""
+        """Return a HEART_BEAT (34) request."""
         command = self.command(RequestCode.HEART_BEAT, None, data)
         command.set_ext(TIME_SCALE, self.time_scale)
         return command
@@ -116,7 +120,7 @@ class BrokerApi:
     async def check_client_config(
         self, address: str, client_id: str, group: str, subscription: SubscriptionData
     ) -> None:
-        """Code 46: whether the broker can filter as a subscription asks."""
+        """Ask whether the broker can filter as a subscription asks (CHECK_CLIENT_CONFIG, 46)."""
         body = CheckClientRequestBody(client_id, group, subscription)
         command = self.command(RequestCode.CHECK_CLIENT_CONFIG, None, body)
         (await self.remoting.invoke(address, command, self._timeout)).require_success()
@@ -124,13 +128,13 @@ class BrokerApi:
     async def unregister_client(
         self, address: str, client_id: str, producer_group: str | None, consumer_group: str | None
     ) -> None:
-        """Code 35."""
+        """Remove this client's groups from a broker (UNREGISTER_CLIENT, 35)."""
         header = UnregisterClientRequestHeader(client_id, producer_group, consumer_group)
         command = self.command(RequestCode.UNREGISTER_CLIENT, header)
         (await self.remoting.invoke(address, command, self._timeout)).require_success()
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
-        """Code 38: the client ids of a group, in no particular order."""
+        """Return a group's client ids in no particular order (GET_CONSUMER_LIST_BY_GROUP, 38)."""
         command = self.command(
             RequestCode.GET_CONSUMER_LIST_BY_GROUP, GetConsumerListByGroupRequestHeader(group)
         )
@@ -140,7 +144,10 @@ class BrokerApi:
     async def consumer_offset(
         self, address: str, group: str, queue: MessageQueue
     ) -> QueryConsumerOffsetResponseHeader:
-        """Code 14: the stored offset, and the epoch where the queue was reset in fenced mode."""
+        """Return the stored offset (QUERY_CONSUMER_OFFSET, 14).
+
+        The answer carries an epoch if the queue was reset in fenced mode.
+        """
         header = QueryConsumerOffsetRequestHeader(group, queue.topic, queue.queue_id)
         command = self.command(RequestCode.QUERY_CONSUMER_OFFSET, header)
         return await self._ask(address, command, QueryConsumerOffsetResponseHeader)
@@ -148,33 +155,36 @@ class BrokerApi:
     async def update_consumer_offset(
         self, address: str, group: str, queue: MessageQueue, offset: int
     ) -> None:
-        """Code 15 as a oneway request: nobody learns whether it arrived."""
+        """Send UPDATE_CONSUMER_OFFSET (15) oneway: the broker does not answer."""
         command = self._commit_command(group, queue, offset)
         await self.remoting.invoke_oneway(address, command, OFFSET_TIMEOUT)
 
     async def update_consumer_offset_sync(
         self, address: str, group: str, queue: MessageQueue, offset: int
     ) -> None:
-        """Code 15, waiting for the answer, as administrators do."""
+        """Send UPDATE_CONSUMER_OFFSET (15) and wait for the answer, as administrators do."""
         command = self._commit_command(group, queue, offset)
         (await self.remoting.invoke(address, command, OFFSET_TIMEOUT)).require_success()
 
     def commit(
         self, address: str, group: str, queue: MessageQueue, offset: int, epoch: int
     ) -> asyncio.Future[RemotingCommand]:
-        """Code 15 with the epoch of the deliveries; the future gives the answer, ``OFFSET_FENCED`` too."""
+        """Send UPDATE_CONSUMER_OFFSET (15) with the epoch of the deliveries.
+
+        The future returns the broker's answer, even if its code is ``OFFSET_FENCED``.
+        """
         command = self._commit_command(group, queue, offset, epoch)
         return self.remoting.invoke(address, command, OFFSET_TIMEOUT)
 
     async def max_offset(self, address: str, queue: MessageQueue) -> int:
-        """Code 30."""
+        """Return a queue's max offset (GET_MAX_OFFSET, 30)."""
         command = self.command(
             RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(queue.topic, queue.queue_id)
         )
         return (await self._ask(address, command, GetMaxOffsetResponseHeader)).offset
 
     async def min_offset(self, address: str, queue: MessageQueue) -> int:
-        """Code 31."""
+        """Return a queue's min offset (GET_MIN_OFFSET, 31)."""
         command = self.command(
             RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(queue.topic, queue.queue_id)
         )
@@ -183,20 +193,23 @@ class BrokerApi:
     async def search_offset(
         self, address: str, queue: MessageQueue, timestamp: int, boundary: str | None = None
     ) -> int:
-        """Code 29; ``boundary`` LOWER or UPPER is understood by brokers of 5.1.1 and later."""
+        """Return a queue's offset at a time (SEARCH_OFFSET_BY_TIMESTAMP, 29).
+
+        Brokers of 5.1.1 and later understand ``boundary`` LOWER or UPPER.
+        """
         header = SearchOffsetRequestHeader(queue.topic, queue.queue_id, timestamp, boundary)
         command = self.command(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
         return (await self._ask(address, command, SearchOffsetResponseHeader)).offset
 
     async def send_message_back(self, address: str, header: ConsumerSendMsgBackRequestHeader) -> None:
-        """Code 36."""
+        """Send a message back for a later retry (CONSUMER_SEND_MSG_BACK, 36)."""
         command = self.command(RequestCode.CONSUMER_SEND_MSG_BACK, header)
         (await self.remoting.invoke(address, command, SEND_BACK_TIMEOUT)).require_success()
 
     async def lock_queues(
         self, address: str, group: str, client_id: str, queues: set[MessageQueue]
     ) -> set[MessageQueue]:
-        """Code 41: those of ``queues`` that this client holds now."""
+        """Lock queues and return those that the broker locked for this client (LOCK_BATCH_MQ, 41)."""
         command = self.command(
             RequestCode.LOCK_BATCH_MQ, None, LockBatchRequestBody(group, client_id, queues)
         )
@@ -206,7 +219,7 @@ class BrokerApi:
     async def unlock_queues(
         self, address: str, group: str, client_id: str, queues: set[MessageQueue]
     ) -> None:
-        """Code 42, waiting for the answer."""
+        """Unlock queues and wait for the answer (UNLOCK_BATCH_MQ, 42)."""
         command = self.command(
             RequestCode.UNLOCK_BATCH_MQ, None, UnlockBatchRequestBody(group, client_id, queues)
         )
@@ -215,7 +228,7 @@ class BrokerApi:
     async def unlock_queues_oneway(
         self, address: str, group: str, client_id: str, queues: set[MessageQueue]
     ) -> None:
-        """Code 42 as a oneway request."""
+        """Unlock queues with a oneway request (UNLOCK_BATCH_MQ, 42)."""
         command = self.command(
             RequestCode.UNLOCK_BATCH_MQ, None, UnlockBatchRequestBody(group, client_id, queues)
         )

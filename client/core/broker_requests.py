@@ -1,4 +1,7 @@
-"""What brokers ask of a client: 39, 40, 220, our own NOTIFY_QUEUE_RESET, all oneway; and what they pass on.
+"""Handle the requests that brokers send to a client, of their own or for an administrator.
+
+Brokers send CHECK_TRANSACTION_STATE (39), NOTIFY_CONSUMER_IDS_CHANGED (40), RESET_CONSUMER_CLIENT_OFFSET
+(220) and RewindMQ's NOTIFY_QUEUE_RESET oneway. ``consumer_requests`` handles the administrators' requests.
 
 Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``.
 """
@@ -32,12 +35,12 @@ _log = logging.getLogger(__name__)
 
 @runtime_checkable
 class TransactionChecker(Protocol):
-    """A producer that answers for the transactions of its group."""
+    """A producer that checks the transactions of its group."""
 
     def check_transaction_state(
         self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
     ) -> None:
-        """Answer, later, the broker at ``address``."""
+        """Start the check; its result goes to the broker at ``address`` later."""
 
 
 class RequestHost(ConsumerHost, Protocol):
@@ -48,23 +51,23 @@ class RequestHost(ConsumerHost, Protocol):
     rebalance_service: RebalanceService
 
     def find_producer(self, group: str) -> object | None:
-        """The group's producer here."""
+        """Return this client's producer of the group, None if it has none."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work in the background."""
+        """Run ``work`` in the background."""
 
     async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
-        """Have the group's consumer here carry out a reset."""
+        """Reset the offsets of this client's consumer of the group."""
 
 
 class BrokerRequests:
-    """The requests that reach one instance, each handled in its turn for a slot of the callback pool."""
+    """Handlers of the brokers' requests to one instance; each handler takes a slot of the callback pool."""
 
     def __init__(self, instance: RequestHost) -> None:
         self._instance = instance
 
     def handlers(self) -> dict[int, Handler]:
-        """By request code."""
+        """Return the handlers by request code."""
         return {
             RequestCode.CHECK_TRANSACTION_STATE: self._on_check_transaction_state,
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._on_consumer_ids_changed,
@@ -74,12 +77,13 @@ class BrokerRequests:
         }
 
     def _on_check_transaction_state(self, connection: Connection, request: RemotingCommand) -> None:
-        """39: what became of a transaction of this group."""
+        """Handle CHECK_TRANSACTION_STATE (39): the broker asks for the state of a transaction."""
         header = request.decode_header(CheckTransactionStateRequestHeader)
         try:
             message = decode_record(request.body if isinstance(request.body, bytes) else b"")
         except RecordError as error:
-            _log.warning("39 from %s holds no message: %s", connection.remote_address, error)
+            address = connection.remote_address
+            _log.warning("CHECK_TRANSACTION_STATE from %s has no readable message: %s", address, error)
             return
         producer = self._instance.find_producer(message.properties.get(PGROUP, ""))
         if not isinstance(producer, TransactionChecker):
@@ -89,11 +93,13 @@ class BrokerRequests:
         self._instance.callbacks.run(check)
 
     def _on_consumer_ids_changed(self, connection: Connection, request: RemotingCommand) -> None:
-        """40: the members of a group changed."""
+        """Handle NOTIFY_CONSUMER_IDS_CHANGED (40): the consumers of a group changed."""
         self._instance.callbacks.run(self._instance.rebalance_service.wake)
 
     def _on_reset_offset(self, connection: Connection, request: RemotingCommand) -> None:
-        """220. An unreadable body (the C++ form) ends here, before anything is suspended.
+        """Handle RESET_CONSUMER_CLIENT_OFFSET (220).
+
+        An unreadable body (the C++ form) raises here, before the consumer suspends a queue.
 
         The reset holds a slot of the callback pool from its beginning to its end, also while it waits for
         the instance's monitor.
@@ -119,7 +125,7 @@ class BrokerRequests:
             await self._instance.reset_offsets(topic, group, targets)
 
     def _on_queue_reset(self, connection: Connection, request: RemotingCommand) -> None:
-        """NOTIFY_QUEUE_RESET: a queue was reset in fenced mode, and no pull of it was held."""
+        """Handle NOTIFY_QUEUE_RESET: a fenced reset of a queue found no suspended pull to answer."""
         header = request.decode_header(NotifyQueueResetRequestHeader)
         self._instance.callbacks.run(partial(self._begin_again, header))
 

@@ -1,7 +1,7 @@
-"""What administrators ask a consumer through a broker: 221, 307 and 309.
+"""Answer the requests that administrators send to a consumer through a broker.
 
-Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``. There they run on the few threads that also carry out
-resets; here each holds a slot of the callback pool for as long as it takes.
+Source: RocketMQ 4.9.4 ``ClientRemotingProcessor``. RocketMQ runs them on the few threads that also run
+resets. Here each request holds a slot of the callback pool until its answer is ready.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class ConsumerHost(Protocol):
     callbacks: CallbackPool
 
     def find_consumer(self, group: str) -> ConsumerInner | None:
-        """The group's consumer here."""
+        """Return this client's consumer of the group, None if it has none."""
 
 
 class ConsumerRequests:
-    """The answers of one instance's consumers."""
+    """Handlers of the administrators' requests to the consumers of one instance."""
 
     def __init__(self, instance: ConsumerHost) -> None:
         self._instance = instance
 
     def handlers(self) -> dict[int, Handler]:
-        """By request code."""
+        """Return the handlers by request code."""
         return {
             RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._on_status,
             RequestCode.GET_CONSUMER_RUNNING_INFO: self._on_running_info,
@@ -46,7 +46,10 @@ class ConsumerRequests:
         }
 
     async def _on_status(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """221: the offsets in memory; a group that is not here has none."""
+        """Answer GET_CONSUMER_STATUS_FROM_CLIENT (221) with the offsets in memory.
+
+        The answer has no offsets if this client has no consumer of the group.
+        """
         header = request.decode_header(GetConsumerStatusRequestHeader)
         async with self._instance.callbacks.slot():
             consumer = self._instance.find_consumer(header.group)
@@ -54,7 +57,7 @@ class ConsumerRequests:
             return RemotingCommand(ResponseCode.SUCCESS, body=GetConsumerStatusBody(offsets))
 
     async def _on_running_info(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """307."""
+        """Answer GET_CONSUMER_RUNNING_INFO (307)."""
         header = request.decode_header(GetConsumerRunningInfoRequestHeader)
         async with self._instance.callbacks.slot():
             consumer = self._find(header.consumer_group)
@@ -67,7 +70,7 @@ class ConsumerRequests:
             return RemotingCommand(ResponseCode.SUCCESS, body=info)
 
     async def _on_consume_directly(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """309."""
+        """Consume one message for CONSUME_MESSAGE_DIRECTLY (309) and answer with the result."""
         header = request.decode_header(ConsumeMessageDirectlyResultRequestHeader)
         body = request.body
         broker_name = header.broker_name or ""

@@ -1,4 +1,4 @@
-"""What orderly consumers of a release do about the locks of their queues (docs/spec/client.md C.5, C.11)."""
+"""How orderly consumers of a release lock their queues (docs/spec/client.md C.5, C.11)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class LockProfile:
     """Times are protocol seconds.
 
     Attributes:
-        new_queue_is_locked: a queue is pulled as soon as it is taken over; else the next refresh, at most
-        20 s
-            later, has to find it locked first.
-        locks_broadcasting: a broadcasting member locks the queues it takes over too, and because nothing
-            refreshes those, never pulls them.
-        refreshes_dropped: the refresh goes on for queues that were given up and are still in the table.
-        listener_wait: how long a queue given up waits for its listener to come to an end.
-        forces_unlock: 20 s after its last refresh the lock goes whatever the listener does, and the offset
-            is committed once more with it; else a queue with messages left keeps its lock for 20 s more.
-        sent_back_again: what RECONSUME_TIME a message sent to the retry topic counts on top of its own.
+        new_queue_is_locked: a consumer pulls a queue as soon as it takes it over; else the next refresh, at
+            most 20 s later, has to find the queue locked first.
+        locks_broadcasting: a broadcasting consumer also locks the queues it takes over. Nothing refreshes
+            these locks, so the consumer never pulls the queues.
+        refreshes_dropped: the refresh includes dropped queues that are still in the table.
+        listener_wait: how long a consumer that gives up a queue waits for the queue's listener to end.
+        forces_unlock: 20 s after the last refresh, the consumer unlocks the queue even if the listener still
+            runs, and commits the offset once more; else a queue with messages left keeps its lock for 20 s
+            more.
+        sent_back_again: what a message sent to the retry topic adds to its own RECONSUME_TIME.
     """
 
     new_queue_is_locked: bool

@@ -1,4 +1,4 @@
-"""What is looked at before Spark is started, so that wrong input is told at once."""
+"""Checks of input and output before Spark starts, so that errors appear at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def look_at_stores(locations: Iterable[str]) -> list[StoreSnapshot]:
-    """Look at the stores before Spark is started, so that a wrong path is told at once.
+    """Take snapshots of the stores before Spark starts, so that a wrong path fails at once.
 
     Raises:
-        PipelineError: Spark is missing; a location is no store, or holds no message.
+        PipelineError: Spark is missing, a location is not a store, or a store holds no message.
     """
     from rewindmq.pipeline.spark.session import require_spark
 
@@ -27,30 +27,31 @@ def look_at_stores(locations: Iterable[str]) -> list[StoreSnapshot]:
     snapshots = [take_snapshot(location) for location in locations]
     for snapshot in snapshots:
         if snapshot.begin == snapshot.end:
-            raise PipelineError(f"{snapshot.location} holds no messages: its commit log is empty")
+            raise PipelineError(f"{snapshot.location} has no messages: its commit log is empty")
     return snapshots
 
 
 def require_topics(snapshots: Sequence[StoreSnapshot], topics: Iterable[str]) -> None:
-    """
+    """Check that a store has each topic.
+
     Raises:
-        PipelineError: no store has such a topic.
+        PipelineError: no store has the topic.
     """
     known = {queue.topic for snapshot in snapshots for queue in snapshot.queues()}
     for snapshot in snapshots:
         known |= set(snapshot.config("topics.json").get("topicConfigTable", {}))
     for topic in topics:
-        # Without queues and configuration only the log itself knows.
+        # Without queues and configuration, only the log itself shows its topics.
         if known and topic not in known:
-            raise PipelineError(f"unknown topic {topic!r}; there are {', '.join(sorted(known))}")
+            raise PipelineError(f"unknown topic {topic!r}; known: {', '.join(sorted(known))}")
 
 
 def look_at_output(out: str, job: str, snapshots: Sequence[StoreSnapshot]) -> None:
-    """Look at the output before Spark is started; nothing is written.
+    """Check the output before Spark starts; write nothing.
 
     Raises:
-        PipelineError: it is a file, something else or another job's; it holds a store or lies within one; it
-            cannot be written.
+        PipelineError: the output is a file, holds other data or another job's output, holds a store, lies
+            within a store, or cannot be written.
     """
     from rewindmq.pipeline.files import LocalFiles, open_files
     from rewindmq.pipeline.output.output import JobOutput
@@ -60,24 +61,24 @@ def look_at_output(out: str, job: str, snapshots: Sequence[StoreSnapshot]) -> No
         target = Path(root).resolve()
         for store in (Path(item.root).resolve() for item in snapshots if isinstance(item.files, LocalFiles)):
             if target == store or store in target.parents or target in store.parents:
-                raise PipelineError(f"the output {root} is not apart from the store {store}; choose another")
+                raise PipelineError(f"the output {root} and the store {store} overlap; choose another output")
         above = next(path for path in (target, *target.parents) if path.exists())
         if above.is_dir() and not os.access(above, os.W_OK):
             raise PipelineError(f"cannot write the output {root}: permission denied in {above}")
-    # Its options are looked at by the job itself.
+    # The job itself checks the options.
     JobOutput(out, job, {})
 
 
 def require_writable(path: Path) -> None:
-    """Find out before the job whether its page can be written; leaves nothing behind.
+    """Check before the job that its page can be written; leave nothing behind.
 
     Raises:
-        PipelineError: no file can be written there.
+        PipelineError: the file cannot be written.
     """
     folder = path.parent
     if path.is_dir():
         raise PipelineError(f"cannot write {path}: it is a directory")
     if not folder.is_dir():
-        raise PipelineError(f"cannot write {path}: there is no directory {folder}")
+        raise PipelineError(f"cannot write {path}: the directory {folder} does not exist")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise PipelineError(f"cannot write {path}: permission denied")

@@ -1,4 +1,4 @@
-"""What the sub-commands share: Spark's options, and the session of one command."""
+"""Parts that the sub-commands share: Spark's options, and the session of a command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MIN_MEMORY: Final = 512 << 20
 
 
 class Job(NamedTuple):
-    """A command's Spark session, and what shows its progress."""
+    """A command's Spark session and its progress display."""
 
     spark: SparkSession
     display: ProgressDisplay
@@ -42,13 +42,13 @@ def add_common_arguments(
         "--master",
         default="local[*]",
         metavar="URL",
-        help="where the job runs (default: local[*], this machine's cores)",
+        help="Spark master that runs the job (default: local[*], all cores of this machine)",
     )
     group.add_argument(
         "--memory",
         type=_memory,
         metavar="SIZE",
-        help="of the driver and each executor, as in 4g (default: 1g)",
+        help="memory of the driver and of each executor, as in 4g (default: 1g)",
     )
     group.add_argument(
         "--conf",
@@ -56,7 +56,7 @@ def add_common_arguments(
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="one of Spark's own settings; may be repeated",
+        help="a Spark setting; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help=json_help)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -64,10 +64,10 @@ def add_common_arguments(
 
 @contextlib.contextmanager
 def running(arguments: argparse.Namespace) -> Iterator[Job]:
-    """Spark for one command; failures of its jobs are one line.
+    """Provide a Spark session for one command; turn failures of its jobs into one-line errors.
 
-    A session that this process has already is used. Else one is started, and ended with the command; what
-    Spark itself writes then goes to a file, which is kept, and named, when the job fails.
+    Use this process's session if there is one. Else start a session and stop it at the end. Spark's own
+    output then goes to a file. The file is kept, and the error names it, only if the job fails.
     """
     from rewindmq.pipeline.spark.errors import in_one_line
     from rewindmq.pipeline.spark.interrupts import interruptible
@@ -86,7 +86,7 @@ def running(arguments: argparse.Namespace) -> Iterator[Job]:
         display.begin("starting Spark")
         spark = make_session(arguments.master, memory=arguments.memory, config=settings, log=log)
         stack.callback(stop_session, spark)
-        # A Spark that is gone neither tells of its tasks nor what its errors say.
+        # Spark must still run: the display asks it for tasks, and its errors ask it for their text.
         stack.enter_context(_ended(display))
         stack.enter_context(in_one_line())
         display.watch(spark)
@@ -105,7 +105,7 @@ def _ended(display: ProgressDisplay) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _log() -> Iterator[Path]:
-    """A file for Spark's log, which stays only where an error names it."""
+    """Provide a file for Spark's log; keep it only if an error names it."""
     from rewindmq.pipeline.spark.errors import SparkError
 
     descriptor, name = tempfile.mkstemp(prefix="rewindmq-spark-", suffix=".log")
@@ -121,7 +121,7 @@ def _log() -> Iterator[Path]:
 
 
 def positive_int(text: str) -> int:
-    """A whole number, 1 or more."""
+    """Parse a whole number, 1 or more."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is less than 1")
@@ -129,22 +129,22 @@ def positive_int(text: str) -> int:
 
 
 def byte_count(text: str) -> int:
-    """A number of bytes, or of KiB, MiB, GiB: ``1048576``, ``1m``."""
+    """Parse a number of bytes, KiB, MiB or GiB: ``1048576``, ``1m``."""
     match = _BYTES.fullmatch(text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, as in 1073741824 or 1g")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, as in 1073741824 or 1g")
     return int(match[1]) << _SHIFTS[match[2].lower()]
 
 
 def _memory(text: str) -> str:
     match = _MEMORY.fullmatch(text)
     if match is None or int(match[1]) << _SHIFTS[match[2].lower()] < _MIN_MEMORY:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size of memory of at least 512m, as in 4g")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a memory size of at least 512m, as in 4g")
     return text
 
 
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.startswith("spark."):
-        raise argparse.ArgumentTypeError(f"{text!r} is none of Spark's settings, as in spark.local.dir=/tmp")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Spark setting, as in spark.local.dir=/tmp")
     return key, value

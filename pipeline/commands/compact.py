@@ -1,4 +1,4 @@
-"""``rewindmq pipeline compact``: of every key the latest message, in an output of its own."""
+"""``rewindmq pipeline compact``: writes the latest message of every key to a new output."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, 
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
-Formats: compaction, what RocketMQ 5 keeps of a topic with cleanup.policy=COMPACTION, queue offsets as they
-were; store, a fresh store, its queues numbered anew, with the positions of consumer groups translated. A run
-on an output of an earlier one goes on where that ended, and an interrupted one is taken up again.
+Formats: compaction writes what RocketMQ 5 keeps of a topic with cleanup.policy=COMPACTION and keeps queue
+offsets. store writes a new store, renumbers its queues, and translates the offsets of consumer groups.
+A run on an earlier run's output continues from there, and resumes that run if it was interrupted.
 
 examples:
   rewindmq pipeline compact ~/store ~/compacted --topic Prices
@@ -24,53 +24,53 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("stores", nargs="+", metavar="STORE", help="a store; several become one output")
-    parser.add_argument("out", metavar="OUT", help="where to: new, empty, or of an earlier run")
+    parser.add_argument("stores", nargs="+", metavar="STORE", help="a store; several stores make one output")
+    parser.add_argument("out", metavar="OUT", help="output directory: new, empty, or of an earlier run")
     parser.add_argument(
         "--format",
         choices=("compaction", "store"),
         default="compaction",
-        help="what is written (default: compaction)",
+        help="format of the output (default: compaction)",
     )
     parser.add_argument(
         "--topic",
         action="append",
         default=[],
         metavar="T",
-        help="compact this one; may be repeated (default: those with cleanup.policy=COMPACTION, else all)",
+        help="compact this topic; may be repeated (default: topics with cleanup.policy=COMPACTION, else all)",
     )
     parser.add_argument(
         "--tombstone-grace",
         default="0",
         metavar="DURATION",
-        help="keep a latest message without a body so long, as in 24h, 7d (default: 0)",
+        help="keep a latest message without a body this long, as in 24h, 7d (default: 0)",
     )
     parser.add_argument(
         "--keyless",
         choices=("keep", "drop"),
         default="keep",
-        help="messages without a key; the compaction format drops them (default: keep)",
+        help="what to do with messages without a key (default: keep; format compaction always drops them)",
     )
     parser.add_argument(
         "--scope",
         choices=("queue", "topic"),
         default="queue",
-        help="where a key has one latest message (default: queue)",
+        help="keep the latest message per key and queue, or per key and topic (default: queue)",
     )
     parser.add_argument(
         "--segment-bytes",
         type=byte_count,
         metavar="N",
-        help="size of a commit log segment with format store (default: as in STORE)",
+        help="size of a commit log segment, for --format store (default: as in STORE)",
     )
     add_common_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compact, and tell what was kept.
+    """Compact, and print the summary.
 
     Raises:
-        PipelineError: no store, an unknown topic, an output that is something else.
+        PipelineError: there is no store, a topic is unknown, or the output holds something else.
     """
     snapshots = look_at_stores(arguments.stores)
     look_at_output(arguments.out, "compact", snapshots)

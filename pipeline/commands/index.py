@@ -1,4 +1,4 @@
-"""``rewindmq pipeline index``: consume queues, key and time index and a Parquet copy, from the log."""
+"""``rewindmq pipeline index``: builds consume queues, key index and a Parquet copy from the log."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rewindmq.pipeline.commands.common import add_common_arguments, byte_count, 
 from rewindmq.pipeline.commands.summary import command, show_summary
 
 EPILOG: Final = """\
-OUT/current then holds consumequeue/ and index/ in RocketMQ's own formats, and messages/ as Parquet. A run on
-the output of an earlier one reads only what is new. 'rewindmq pipeline install OUT STORE' puts them into the
-store of a stopped broker. The sizes have to be the broker's own.
+OUT/current then holds consumequeue/, timeindex/ and index/ in the broker's formats, and messages/ as Parquet.
+A run on an earlier run's output reads only the new part of the log. 'rewindmq pipeline install OUT STORE'
+copies the files into the store of a stopped broker. Give the sizes that the broker is configured with.
 
 examples:
   rewindmq pipeline index ~/store ~/indexed
@@ -23,8 +23,8 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("store", metavar="STORE", help="the store to be indexed")
-    parser.add_argument("out", metavar="OUT", help="where to: new, empty, or of an earlier run")
+    parser.add_argument("store", metavar="STORE", help="the store to index")
+    parser.add_argument("out", metavar="OUT", help="output directory: new, empty, or of an earlier run")
     parser.add_argument(
         "--max-hash-slot-num",
         type=positive_int,
@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Index, and tell what was written.
+    """Index, and print the summary.
 
     Raises:
-        PipelineError: no store, a setting that no broker has, an output that is something else.
+        PipelineError: there is no store, a setting is invalid, or the output holds something else.
     """
     snapshots = look_at_stores([arguments.store])
     look_at_output(arguments.out, "index", snapshots)

@@ -1,4 +1,4 @@
-"""``rewindmq pipeline replay-plan``: what a reset would bring, before anyone resets."""
+"""``rewindmq pipeline replay-plan``: shows what a reset would redeliver, without resetting."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rewindmq.pipeline.commands.checks import look_at_stores, require_writable
 from rewindmq.pipeline.commands.common import add_common_arguments, running
 
 EPILOG: Final = """\
-Give the stores of all brokers that hold the topic. TARGET is a time (milliseconds since 1970,
-yyyy-MM-dd#HH:mm:ss:SSS as mqadmin takes it, or ISO 8601), offset:N, or -1 for the end of every queue. Both
-searches by time that RocketMQ has had are shown, where they differ.
+Give the stores of all brokers that have the topic. TARGET is a time (milliseconds since 1970,
+yyyy-MM-dd#HH:mm:ss:SSS as mqadmin takes it, or ISO 8601), offset:N, or -1 for the end of every queue.
+RocketMQ's releases search by time in two ways; where the results differ, the plan shows both.
 
 examples:
   rewindmq pipeline replay-plan ~/store --group G --topic T --to 2026-03-01T12:00:00
@@ -26,19 +26,20 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("stores", nargs="+", metavar="STORE", help="a store; give those of all brokers")
-    parser.add_argument("-g", "--group", required=True, metavar="G", help="the group to be rewound")
-    parser.add_argument("-t", "--topic", required=True, metavar="T", help="the topic it would be rewound in")
-    parser.add_argument("--to", required=True, metavar="TARGET", help="where to: a time, offset:N, or -1")
+    parser.add_argument("stores", nargs="+", metavar="STORE", help="a store; give the stores of all brokers")
+    parser.add_argument("-g", "--group", required=True, metavar="G", help="the consumer group to reset")
+    parser.add_argument("-t", "--topic", required=True, metavar="T", help="the topic to reset")
+    parser.add_argument("--to", required=True, metavar="TARGET", help="reset target: a time, offset:N, or -1")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write the plan as one HTML page")
     add_common_arguments(parser, json_help="print the plan as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan, and print it.
+    """Plan, and print the plan.
 
     Raises:
-        PipelineError: no store, an unknown group or topic, a bad target; the page cannot be written.
+        PipelineError: there is no store, group or topic is unknown, the target is invalid, or the page cannot
+            be written.
     """
     if arguments.html is not None:
         require_writable(arguments.html)
@@ -63,5 +64,5 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"page: {arguments.html}")
         if plan.timestamp is not None:
             reset = ["resetOffsetByTime", "-g", plan.group, "-t", plan.topic, "-s", str(plan.timestamp)]
-            print(f"\nto rewind: {shlex.join(['rewindmq', 'admin', *reset])}")
+            print(f"\nto reset: {shlex.join(['rewindmq', 'admin', *reset])}")
     return 0

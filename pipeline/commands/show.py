@@ -1,4 +1,4 @@
-"""``rewindmq pipeline show``: rows of a store, as a table or as JSON lines."""
+"""``rewindmq pipeline show``: prints rows of a store as a table or as JSON lines."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 VIEWS: Final = ("messages", "consumequeue", "index", "offsets", "damage")
 DEFAULT_LIMIT: Final = 20
-# What a line of a table has room for; --json tells all.
+# Columns that fit a line of a table; --json prints all.
 _TABLE_COLUMNS: Final[tuple[str, ...]] = (
     "topic", "queueId", "queueOffset", "storeTimestamp", "keys", "tag", "uniqueKey", "storeSize", "body",
 )  # fmt: skip
-# A row is counted by its shortest column.
+# The column that --count reads: the shortest one of each view.
 _COUNTED_COLUMNS: Final[dict[str, tuple[str, ...]]] = {"messages": ("physicalOffset",)}
-# The data source's options that are this command's, too; "from" is no name in Python.
+# The data source's options that this command has too; "from" is not a Python name.
 _FILTERS: Final = {"key": "key", "from": "begin", "to": "end", "index": "index"}
-# Rows that decide how wide the columns of a table are.
+# Number of rows that set the column widths of a table.
 _PAGE: Final = 1_000
 _MAX_CELL: Final = 48
 
 EPILOG: Final = """\
 Views: messages (the commit log), consumequeue, index (the key index), offsets (of consumer groups), damage
-(what in the log cannot be read, and where).
+(parts of the log that cannot be read).
 
 examples:
   rewindmq pipeline show ~/store
@@ -50,34 +50,32 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("stores", nargs="+", metavar="STORE", help="a store; several are read as one")
-    parser.add_argument("--view", choices=VIEWS, default=VIEWS[0], help="which rows (default: messages)")
-    parser.add_argument("--topic", metavar="T", help="of this topic only")
-    parser.add_argument("--key", metavar="K", help="with this key, or this unique key, only")
+    parser.add_argument("--view", choices=VIEWS, default=VIEWS[0], help="view to print (default: messages)")
+    parser.add_argument("--topic", metavar="T", help="only messages of this topic")
+    parser.add_argument("--key", metavar="K", help="only messages with this key or unique key")
     parser.add_argument(
         "--index",
         metavar="DIR",
-        help="where 'rewindmq pipeline index' made an index, by which key and topic are found",
+        help="output of 'rewindmq pipeline index', to find messages by key and topic",
     )
-    parser.add_argument("--from", dest="begin", metavar="TIME", help="stored at this time or later")
-    parser.add_argument("--to", dest="end", metavar="TIME", help="stored before this time")
+    parser.add_argument("--from", dest="begin", metavar="TIME", help="only messages stored from this time on")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="only messages stored before this time")
     parser.add_argument(
         "--limit",
         type=_count,
         default=DEFAULT_LIMIT,
         metavar="N",
-        help="so many rows, 0 for all (default: 20)",
+        help="number of rows, 0 for all (default: 20)",
     )
-    parser.add_argument(
-        "--count", action="store_true", help="print how many rows there are, and none of them"
-    )
-    add_common_arguments(parser, json_help="print rows as JSON, one a line")
+    parser.add_argument("--count", action="store_true", help="print only the number of rows")
+    add_common_arguments(parser, json_help="print each row as one line of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print them.
+    """Print the rows.
 
     Raises:
-        PipelineError: no store, no time, an unknown topic, or nothing of the kind in this view.
+        PipelineError: there is no store, a time is invalid, or the topic or option is unknown to the view.
     """
     snapshots = look_at_stores(arguments.stores)
     options = _options(arguments)
@@ -93,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         pieces = _pieces(rows, arguments.limit)
         first = next(pieces, [])
-        # Rows and bars would write over each other.
+        # Rows and progress bars would overwrite each other.
         display.end(is_done=True)
         for piece in chain([first], pieces):
             _print(piece, is_json=arguments.json)
@@ -101,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, str]:
-    """The data source's options, found to be right before Spark is started."""
+    """Return the data source's options, checked before Spark starts."""
     from rewindmq.pipeline.options import parse_options
     from rewindmq.pipeline.schema import VIEWS as COLUMNS
 
@@ -111,7 +109,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, str]:
         if arguments.view == VIEWS[0]:
             options["topic"] = arguments.topic
         elif "topic" not in COLUMNS[arguments.view]:
-            raise PipelineError(f"--topic is not for the view {arguments.view}: it knows no topics")
+            raise PipelineError(f"--topic does not apply to the view {arguments.view}: it has no topics")
     parse_options({"view": arguments.view, "paths": json.dumps(arguments.stores), **options})
     return options
 
@@ -129,7 +127,7 @@ def _chosen(spark: SparkSession, arguments: argparse.Namespace, options: Mapping
 
 
 def _pieces(rows: DataFrame, limit: int) -> Iterator[list[dict[str, Any]]]:
-    """Pieces that fit a page; this process never holds more."""
+    """Yield pages of rows, so that this process never holds all of them."""
     chosen = (rows.limit(limit) if limit else rows).toLocalIterator()
     while piece := [row.asDict() for row in islice(chosen, _PAGE)]:
         yield piece
@@ -159,7 +157,7 @@ def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moment(value: datetime) -> str:
-    """With the zone that it is told in: this machine's."""
+    """Return the local time with its zone."""
     return value.astimezone().isoformat(timespec="milliseconds")
 
 
@@ -184,12 +182,12 @@ def _cell(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Numbers as they can be copied into a command: without thousands apart."""
+    """Return a number without thousands separators, so that it can be copied into a command."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else in_words(value)
 
 
 def _count(text: str) -> int:
-    """A whole number, 0 or more."""
+    """Parse a whole number, 0 or more."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number} is less than 0")

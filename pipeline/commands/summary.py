@@ -1,4 +1,4 @@
-"""What a job tells at its end: as aligned text, or as JSON."""
+"""Prints a job's summary as aligned text or as JSON."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from typing import Any, Final
 
 from rewindmq.pipeline.figures import format_bytes
 
-# Where the name in JSON says too little to who does not know it.
+# Labels for JSON names that say too little on their own.
 _LABELS: Final = {
     "damageCount": "damaged places",
+    "queueUnits": "queue entries",
     "gapCount": "gaps in queues",
     "repeated": "repeated offsets",
-    "passedOver": "without a queue",
-    "logBehind": "log behind that",
+    "passedOver": "records without a queue",
+    "logBehind": "log after that",
 }
 
 
 def show_summary(summary: Mapping[str, Any], *, is_json: bool, next_steps: Sequence[str] = ()) -> None:
-    """Print what a job gives back: as a table, or as JSON.
+    """Print a job's summary as text or as JSON.
 
     Args:
-        summary: names in camelCase; values are JSON values. As text, lists of mappings are tables of their
-            own, and empty lists are left out; a run that found nothing new (``isNew``) is one line.
-        next_steps: how it goes on from here; only people are told.
+        summary: names in camelCase, JSON values. As text, a list of mappings becomes a table and an empty
+            list is left out. A run that found nothing new (``isNew``) is one line.
+        next_steps: commands to run next; printed as text only.
     """
     if is_json:
         print(json.dumps(summary, indent=2, ensure_ascii=False))
         return
     is_unchanged = summary.get("isNew") is False
-    lines = [f"nothing new: {summary['output']} stays as it is"] if is_unchanged else _summary_lines(summary)
+    lines = [f"nothing new: {summary['output']} is unchanged"] if is_unchanged else _summary_lines(summary)
     if next_steps:
         lines += ["", *(f"next: {step}" for step in next_steps)]
     print("\n".join(lines))
 
 
 def command(name: str, *arguments: str) -> str:
-    """A command line of ``rewindmq pipeline`` as a shell takes it."""
+    """Return a ``rewindmq pipeline`` command line, quoted for a shell."""
     return shlex.join(["rewindmq", "pipeline", name, *arguments])
 
 
@@ -59,7 +60,7 @@ def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def in_words(value: Any) -> str:
-    """A JSON value, numbers with their thousands apart."""
+    """Return a JSON value as text, with thousands separators."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -76,10 +77,10 @@ def in_words(value: Any) -> str:
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]], text: Callable[[Any], str] = in_words) -> list[str]:
-    """Rows of the same names as aligned text; numbers flush right.
+    """Return rows with the same names as aligned text; numbers are flush right.
 
     Args:
-        text: gives what a value is told as.
+        text: formats a value.
     """
     names = list(rows[0])
     columns = [[name, *(text(row[name]) for row in rows)] for name in names]
@@ -103,6 +104,6 @@ def _is_bytes(name: str) -> bool:
 
 
 def _label(name: str) -> str:
-    """``bytesRead`` as ``bytes read``."""
+    """Return ``bytesRead`` as ``bytes read``."""
     spaced = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f" {match[1].lower()}", name)
     return _LABELS.get(name, spaced)

@@ -1,4 +1,4 @@
-"""``rewindmq pipeline verify``: whether a store is what it should be, and a job's output what it claims."""
+"""``rewindmq pipeline verify``: checks a store, and a job's output against the store."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from rewindmq.pipeline.commands.checks import look_at_stores
 from rewindmq.pipeline.commands.common import add_common_arguments, running
 
 EPILOG: Final = """\
-With OUT, what 'compact' or 'index' wrote there is held against the store it was made from, message by
-message.
+With OUT, the command also compares the output of 'compact' or 'index' with the store, message by message.
 
 examples:
   rewindmq pipeline verify ~/store
   rewindmq pipeline verify ~/store ~/compacted
   rewindmq pipeline verify ~/store ~/indexed --json
 
-exit codes: 0 nothing is wrong, 1 something is, or an error
+exit codes: 0 no errors found; 1 errors found, or the command failed
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("store", metavar="STORE", help="the store to be checked")
-    parser.add_argument("out", nargs="?", metavar="OUT", help="what a job made of it")
+    parser.add_argument("store", metavar="STORE", help="the store to check")
+    parser.add_argument("out", nargs="?", metavar="OUT", help="output of compact or index, made from STORE")
     add_common_arguments(parser, json_help="print the report as one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, and tell what was found; returns 1 when something is wrong.
+    """Check, and print the findings; return 1 if there are errors.
 
     Raises:
-        PipelineError: no store, or no output made from it.
+        PipelineError: there is no store, or OUT was not made from it.
     """
     (snapshot,) = look_at_stores([arguments.store])
     from rewindmq.pipeline.verify.job import verify

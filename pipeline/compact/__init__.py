@@ -1,1 +1,1 @@
-"""Compaction: the newest message of each key, as a compaction store or as a fresh store."""
+"""Compaction: writes the newest message of each key, as a compaction store or as a new store."""

@@ -1,4 +1,4 @@
-"""The generation before: what a run goes on from, if it still is what was published."""
+"""The previous generation of an output, from which a run continues if it is unchanged."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rewindmq.protocol.names import SCHEDULE_TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# In a store's folder; brokers pass over it.
+# Files in a store's folder that brokers ignore.
 _FOLDER: Final = "pipeline"
 _FILES: Final = "files.json"
 
 
 def offset_map_path(root: str) -> str:
-    """Where a generation tells of each of its messages where it was and where it is."""
+    """Return the path of a generation's offset map: for each message its old and its new place."""
     return f"{root}/{_FOLDER}/offsetMap/{OFFSET_MAP}"
 
 
@@ -32,16 +32,16 @@ def save_files(files: Files, root: str, written: Iterable[OutputFile]) -> None:
 
 
 def load_files(files: Files, root: str) -> list[OutputFile]:
-    """The log files of a generation, as recorded."""
+    """Return the recorded log files of a generation."""
     data = files.read_all(f"{root}/{_FOLDER}/{_FILES}")
     return [] if data is None else [OutputFile(*fields) for fields in json.loads(data)]
 
 
 def is_as_published(files: Files, root: str, file_bytes: int) -> bool:
-    """Whether the log files of a generation are those that were written.
+    """Whether the log files of a generation are unchanged.
 
-    A broker that ran on them appended to some or removed some; the modification time tells, being that of the
-    newest message, where the file system lets it be set.
+    A broker that ran on them appended to or removed files. If the file system lets mtimes be set, the mtime
+    of each file, normally that of its newest message, shows this.
     """
     if files.entry(offset_map_path(root)) is None:
         return False
@@ -55,7 +55,7 @@ def is_as_published(files: Files, root: str, file_bytes: int) -> bool:
 
 
 def carried_rows(spark: SparkSession, uri: str, rules: TopicRules) -> DataFrame:
-    """The messages of a generation as rows of ``scan.SCHEMA``; ``uri`` is that of its offset map."""
+    """Return a generation's messages as rows of ``scan.SCHEMA``; ``uri`` is that of its offset map."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = spark.read.parquet(uri)

@@ -1,4 +1,4 @@
-"""Compaction of one store, or of the stores of a cluster's brokers, into an output of its own."""
+"""The job ``compact``: compacts one store, or the stores of a cluster's brokers, into a new output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Locations = str | Path | Sequence[str | Path]
 
 
 def prepare(stores: Locations, out: str | Path, options: CompactOptions = _DEFAULTS) -> None:
-    """Find out what can be found out without Spark.
+    """Check stores, output and options without Spark.
 
     Raises:
         PipelineError: as ``compact``.
@@ -48,17 +48,17 @@ def compact(
     options: CompactOptions = _DEFAULTS,
     progress: Progress = no_progress,
 ) -> CompactSummary:
-    """Write a compaction of a store, or go on with one by what is new in the store's log.
+    """Compact a store, or continue an earlier compaction with what is new in the store's log.
 
     Args:
-        stores: directory or URI of a store, or those of several; they are only read, and brokers may run on
+        stores: directory or URI of a store, or several; the job only reads them, and brokers may run on
             them.
-        out: directory or URI of the output; ``docs/pipeline/compact.md`` tells what it holds.
+        out: directory or URI of the output; ``docs/pipeline/compact.md`` describes its files.
         progress: called with each step as it begins.
 
     Raises:
-        PipelineError: no store, an unknown topic, a log that is not the one compacted before; an output of
-            something else, or made with other options; what an option cannot be.
+        PipelineError: a store is missing, a topic is unknown, or a log is not the one compacted before; the
+            output is another job's or was made with other options; an option is invalid.
     """
     run = _Compaction(stores, out, options)
     try:
@@ -70,18 +70,18 @@ def compact(
 
 
 class _Compaction:
-    """One run. It decides what is to be read of each store; ``StoreRun`` does it."""
+    """One run. It decides what to read from each store; ``StoreRun`` does the steps."""
 
     def __init__(self, stores: Locations, out: str | Path, options: CompactOptions) -> None:
         options.check()
         paths = [stores] if isinstance(stores, str | Path) else list(stores)
         self._options = options
-        # First: on a live store offsets read later could lie beyond the log looked at.
+        # Read offsets before the log's end: on a live store, later offsets could lie beyond that end.
         self._configurations = [translate.read_configuration(take_snapshot(path)) for path in paths]
         self._snapshots = labelled([take_snapshot(path) for path in paths])
         for snapshot in self._snapshots:
             if not snapshot.segments:
-                raise PipelineError(f"{snapshot.location} holds no messages: its commit log is empty")
+                raise PipelineError(f"{snapshot.location} has no messages: its commit log is empty")
         self._folders = _folders(self._snapshots)
         tables = [configuration[translate.TOPICS] for configuration in self._configurations]
         self._known = {topic for table in tables for topic in table.get("topicConfigTable", {})}
@@ -95,7 +95,7 @@ class _Compaction:
                 check_same_log(snapshot, last, self.output.root)
 
     def _former_facts(self) -> list[Mapping[str, Any] | None]:
-        """What the manifest tells of each store; None on the first run."""
+        """Return the manifest's facts about each store; None on the first run."""
         published = self.output.published
         if published is None:
             return [None] * len(self._snapshots)
@@ -109,7 +109,7 @@ class _Compaction:
         return list(published.facts["stores"])
 
     def run(self, spark: SparkSession, progress: Progress) -> CompactSummary:
-        """Do what is not done yet, publish, and tell."""
+        """Do the unfinished steps, publish, and return the summary."""
         output, options = self.output, self._options
         output.settle()
         published = output.published
@@ -131,7 +131,7 @@ class _Compaction:
         return summarize(output.root, options, manifest.generation, stores)
 
     def _has_nothing_new(self) -> bool:
-        """Whether logs, configurations and files are as they were when the output was made."""
+        """Whether logs, configurations and files are unchanged since the output was made."""
         assert self.output.published is not None
         ends = [source["end"] for source in self.output.published.source]
         digests = [facts.get("configuration") for facts in self._facts if facts is not None]
@@ -142,7 +142,7 @@ class _Compaction:
         )
 
     def _begin(self) -> list[StoreTask]:
-        """What to read of each store: as an interrupted run did, where that is still possible."""
+        """Return what to read from each store: the same as an interrupted run, if that is still possible."""
         tasks = [self._task(number) for number in range(len(self._snapshots))]
         wanted = [{**_source(task), "configuration": task.configuration} for task in tasks]
         agreed = self.output.begin(wanted)
@@ -159,8 +159,10 @@ class _Compaction:
         ]
 
     def _is_still_there(self, task: StoreTask, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Whether the log still holds what an interrupted run read; a crash of the broker may have cut it,
-        and other messages stand there now."""
+        """Whether the log still has what an interrupted run read.
+
+        A broker's crash may have cut the log, and other messages may be in that place now.
+        """
         later = {"end": 0, "configuration": {}}
         if {**old, **later} != {**new, **later} or not new["from"] <= old["end"] <= new["end"]:
             return False
@@ -189,23 +191,23 @@ class _Compaction:
             return afresh._replace(begin=before["end"], former=former, former_facts=facts)
         if snapshot.begin > before["begin"]:
             raise PipelineError(
-                f"{self.output.root} cannot go on, {reason}; and the log of {snapshot.location} no longer"
-                " holds what it was made from; choose another output"
+                f"{self.output.root} cannot be continued, {reason}; and the log of {snapshot.location} no"
+                " longer has the messages that it was made from; choose another output"
             )
         return afresh
 
     def _why_afresh(self, number: int) -> str:
-        """Why what is published cannot be gone on with; empty when it can."""
+        """Return why the published output cannot be continued; "" if it can."""
         facts = self._facts[number]
         assert facts is not None
         shape = shape_of(self._options, self._snapshots[number].segment_bytes)
         if facts["chosen"] != _as_list(self._chosen):
-            return "other topics are to be compacted now"
+            return "because this run compacts other topics"
         if facts["fileBytes"] != shape.bytes:
-            return "the source's segments have another size now"
+            return "because the size of the source's segments changed"
         folder = self.output.published_folder() + self._folders[number]
         if not is_as_published(self.output.files, folder, shape.bytes):
-            return "its files were changed, as by a broker that ran on them"
+            return "because its files were changed, as by a broker that ran on them"
         return ""
 
     def _published_range(self, number: int) -> Mapping[str, Any]:
@@ -213,21 +215,21 @@ class _Compaction:
         return self.output.published.source[number]
 
     def _range(self, task: StoreTask) -> dict[str, Any]:
-        """What the output is made of, by this run and those that it goes on from."""
+        """Return the part of the log in the output, from this run and the runs that it continues."""
         begin = self._published_range(task.number)["begin"] if task.former else task.begin
         return {**_source(task), "begin": begin}
 
     def _require_chosen(self, found: list[dict[str, Any]]) -> None:
-        """Of a bare log only reading it tells which topics there are."""
+        """Check the chosen topics after the scan: without configuration, only the scan finds the topics."""
         seen = {topic for facts in found for topic, _, _ in facts["ends"]}
         for topic in self._options.topics:
             if topic not in seen | self._known:
                 self.output.discard()
-                raise PipelineError(f"there is no topic {topic}; known are {', '.join(sorted(seen))}")
+                raise PipelineError(f"unknown topic {topic}; known: {', '.join(sorted(seen))}")
 
 
 def _facts(task: StoreTask, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the manifest tells of a store."""
+    """Return the manifest's facts about a store."""
     return {
         "folder": task.folder,
         "chosen": _as_list(task.rules.chosen),
@@ -250,12 +252,12 @@ def _source(task: StoreTask) -> dict[str, Any]:
 
 
 def _place(snapshot: StoreSnapshot) -> str:
-    """What a store is called in a manifest, however its path was written."""
+    """Return a store's normalised path, its name in a manifest."""
     return snapshot.root if isinstance(snapshot.files, LocalFiles) else snapshot.location
 
 
 def _folders(snapshots: list[StoreSnapshot]) -> list[str]:
-    """Where each store lies in the output: one is the output itself, several are named folders of it."""
+    """Return each store's folder in the output: the output itself, or a named folder for each of several."""
     if len(snapshots) == 1:
         return [""]
     return [f"/{snapshot.name}" for snapshot in snapshots]

@@ -1,7 +1,7 @@
-"""Where each kept message goes: positions, files and queue offsets of the output, found in one pass.
+"""Assigns positions, files and queue offsets of the output to the kept messages, in one pass.
 
-A record's position follows from all records before it, so one task walks over the survivors' sizes, batch by
-batch; what it holds in memory is one batch and one entry per queue and output file.
+A record's position depends on all records before it, so one task goes through the survivors' sizes. It holds
+one batch, and one entry per queue and output file, in memory.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rewindmq.pipeline.files import Files
 from rewindmq.protocol.message.record import BLANK_BYTES
 
 BATCH_ROWS: Final = 65_536
-# No file system has to know later times.
+# The latest mtime that every file system can store.
 _LAST_MS: Final = 253_402_300_799_999
 OFFSET_MAP: Final = "part-00000.parquet"
 
-# What a generation tells of each of its messages; the next run goes on from it.
+# A generation's record of each of its messages; the next run continues from it.
 OFFSET_MAP_SCHEMA: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -49,7 +49,7 @@ OFFSET_MAP_SCHEMA: Final = pa.schema(
 
 
 class Stream(NamedTuple):
-    """One log of the output: the whole of a fresh store, or one queue of a compaction store."""
+    """One log of the output: a new store's commit log, or one queue of a compaction store."""
 
     topic: str
     queue_id: int
@@ -76,12 +76,12 @@ class OutputFile(NamedTuple):
     """One log file of the output.
 
     Attributes:
-        base: position of its first byte in its stream.
-        first_row, rows: its messages, by their place in the offset map.
+        base: position of the file's first byte in its stream.
+        first_row, rows: its messages, by their rows in the offset map.
         end: position behind its last record.
-        store_timestamp: newest of its messages, ms; the modification time of the file.
-        is_last: of its stream; the others end with a blank record.
-        digest: of which messages stand where; equal digests mean equal bytes.
+        store_timestamp: store time of its newest message, ms; also the mtime of the file.
+        is_last: whether it is the last of its stream; the others end with a blank record.
+        digest: digest of the messages and their places; equal digests mean equal bytes.
     """
 
     topic: str
@@ -100,11 +100,11 @@ class OutputFile(NamedTuple):
 
 
 class FileShape(NamedTuple):
-    """How large a file may become.
+    """Maximum size of a file.
 
     Attributes:
-        bytes: of a log file, its blank record included.
-        records: at most so many in one.
+        bytes: bytes of a log file, its blank record included.
+        records: maximum number of records in a file.
     """
 
     bytes: int
@@ -112,16 +112,16 @@ class FileShape(NamedTuple):
 
 
 def shape_of(options: CompactOptions, source_segment_bytes: int) -> FileShape:
-    """The files of this output."""
+    """Return the file sizes of this output."""
     if options.format is Format.COMPACTION:
-        # 5.3.3: the last unit of a full file says that the file ends.
+        # 5.3.3 keeps the last entry of a full queue file for the end mark.
         return FileShape(options.log_file_bytes, options.cq_file_bytes // UNIT_BYTES - 1)
     size = options.segment_bytes or source_segment_bytes
     return FileShape(size, size)
 
 
 class Cursor:
-    """Where the next record of a stream goes."""
+    """Position of the next record of a stream."""
 
     def __init__(self, shape: FileShape) -> None:
         self._shape = shape
@@ -129,7 +129,7 @@ class Cursor:
         self._records = 0
 
     def place(self, sizes: Int64s) -> Int64s:
-        """Positions of the next records, whose sizes these are; shape (n,).
+        """Return the positions of the next records, which have these sizes; shape (n,).
 
         Raises:
             PipelineError: a record is larger than a file.
@@ -149,7 +149,7 @@ class Cursor:
                 before = int(ends[fits - 1])
             elif self._position == base:
                 raise PipelineError(
-                    f"a message of {sizes[done]} bytes does not fit into a file of {self._shape.bytes}"
+                    f"a message of {sizes[done]} bytes does not fit into a file of {self._shape.bytes} bytes"
                 )
             if fits < len(sizes):
                 self._position = base + self._shape.bytes
@@ -159,18 +159,18 @@ class Cursor:
 
 
 class Layout:
-    """Places survivors, batch after batch, in the order of the output.
+    """Assigns places to survivors, batch by batch, in the order of the output.
 
     Attributes:
-        files: the output files, once ``finish`` was called.
+        files: the output files, after ``finish``.
         ranks: (topic, queueId, offset) to the number of kept messages below that offset.
-        counts: per topic: kept, bytes, of kind KEYED, tombstones among them, of kind WHOLE, of kind END.
+        counts: per topic: kept, bytes, KEYED, tombstones among the KEYED, WHOLE, END.
     """
 
     def __init__(
         self, options: CompactOptions, shape: FileShape, offsets: Mapping[tuple[str, int], Sequence[int]]
     ) -> None:
-        """``offsets``: those of groups, to be translated, by (topic, queueId)."""
+        """``offsets``: the offsets of groups to translate, by (topic, queueId)."""
         self._is_store = options.format is Format.STORE
         self._shape = shape
         self._cursor = Cursor(shape)
@@ -193,7 +193,7 @@ class Layout:
         }
 
     def add(self, batch: pa.RecordBatch) -> pa.Table:
-        """The offset map of the next rows."""
+        """Return the offset map of the next rows."""
         topics = batch.column("topic").dictionary_encode()
         names = topics.dictionary.to_pylist()
         topic_of = topics.indices.to_numpy().astype(np.int64)
@@ -218,7 +218,7 @@ class Layout:
         return _offset_map(batch, positions, new_offsets)
 
     def finish(self) -> None:
-        """No further rows come."""
+        """Complete the last file; no rows follow."""
         self._close_file(is_last=True)
 
     def _rank(self, queue: tuple[str, int], queue_offsets: Int64s) -> None:
@@ -276,14 +276,14 @@ class Layout:
 
 
 def _runs(values: Int64s) -> Iterator[tuple[int, int]]:
-    """Where equal neighbours begin and end."""
+    """Yield the start and end of each run of equal values."""
     if len(values):
         cuts = (np.flatnonzero(values[1:] != values[:-1]) + 1).tolist()
         yield from zip([0, *cuts], [*cuts, len(values)], strict=True)
 
 
 def _by_value(values: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Each value with the places where it stands, in order."""
+    """Yield each value with its indexes, in order."""
     order = np.argsort(values, kind="stable")
     for start, stop in _runs(values[order]):
         yield int(values[order[start]]), order[start:stop]
@@ -302,7 +302,7 @@ def _offset_map(batch: pa.RecordBatch, positions: Int64s, new_offsets: Int64s) -
 
 
 class LayoutPlan(NamedTuple):
-    """What the one task of a layout needs to know; pickles.
+    """Input of the layout's only task; pickles.
 
     Attributes:
         sources: the survivors' Parquet files, in order.
@@ -318,7 +318,7 @@ class LayoutPlan(NamedTuple):
 
 
 def lay_out(plan: LayoutPlan) -> dict[str, Any]:
-    """Write the offset map; gives JSON values: ``files``, ``ranks``, ``counts``."""
+    """Write the offset map; return JSON values: ``files``, ``ranks``, ``counts``."""
     layout = Layout(plan.options, plan.shape, plan.offsets)
     with (
         plan.files.create(plan.target) as target,

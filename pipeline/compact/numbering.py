@@ -1,4 +1,4 @@
-"""Whether the messages of each queue are numbered upwards, as all that a compaction decides rests on."""
+"""Checks that the queue offsets of each queue increase, which all decisions of a compaction require."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from rewindmq.pipeline.compact.survivors import QueueTotals
 from rewindmq.pipeline.compact.topics import Kind
 from rewindmq.pipeline.errors import PipelineError
 
-# What has a place in a queue.
+# Kinds of messages that have a queue offset.
 IN_QUEUES: Final = (
     Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.KEYLESS, Kind.DONE, Kind.OTHER, Kind.DAMAGED,
 )  # fmt: skip
 
 
 def check_numbers(totals: Sequence[QueueTotals], ends: Mapping[tuple[str, int], int]) -> None:
-    """Refuse a log in which a queue that the output shall have begins anew.
+    """Refuse a log in which a queue of the output restarts its numbering.
 
     Args:
-        ends: offset behind the newest message of each queue that earlier runs read.
+        ends: per queue, one past the offset of the newest message that earlier runs read.
 
     Raises:
-        PipelineError: a queue's offsets step back behind its newest message.
+        PipelineError: a queue's offsets go back before its newest message.
     """
     counted = [total for total in totals if total.kind in IN_QUEUES and total.kind is not Kind.OTHER]
     counted.sort(key=lambda total: (total.topic, total.queue_id))
@@ -35,8 +35,8 @@ def check_numbers(totals: Sequence[QueueTotals], ends: Mapping[tuple[str, int], 
         stepped_back = 0 <= newest.newest_at < last
         if stepped_back or (lowest is not None and lowest < ends.get((topic, queue_id), 0)):
             raise PipelineError(
-                f"queue {queue_id} of {topic} numbers its messages anew at or before log position {last}: the"
-                " topic was deleted and made again, and older messages cannot be told from newer ones. Leave"
-                " it out by naming the others with --topic (compaction format), or wait until the log up to"
-                " there has expired"
+                f"queue {queue_id} of {topic} restarts its numbering at or before log position {last}: the"
+                " topic was deleted and created again, so newer messages cannot be told from older ones."
+                " Leave the topic out by naming the others with --topic (compaction format), or wait until"
+                " the log up to that position has expired"
             )

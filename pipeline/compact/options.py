@@ -1,4 +1,4 @@
-"""What a compaction is asked for, and what it tells at its end."""
+"""Options and summary of the job ``compact``."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _MAX_FILE_BYTES = 0x7FFF_FFFF
 
 
 class Format(StrEnum):
-    """What is written."""
+    """Formats of the output."""
 
-    # 5.x's compaction store, queue offsets as they were.
+    # The compaction store of RocketMQ 5; queue offsets are kept.
     COMPACTION = "compaction"
-    # A store of its own, queues numbered afresh.
+    # A store of its own; queue offsets are renumbered.
     STORE = "store"
 
 
 class Scope(StrEnum):
-    """Where a key has one newest message."""
+    """Scope of a key: one newest message per queue, or per topic."""
 
     QUEUE = "queue"
     TOPIC = "topic"
 
 
 class Keyless(StrEnum):
-    """What becomes of messages without a key; the compaction format can only drop them."""
+    """Treatment of messages without a key; the compaction format can only drop them."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -41,12 +41,12 @@ class CompactOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a compaction.
 
     Attributes:
-        topics: to be compacted; empty: those with attribute cleanup.policy=COMPACTION, or all user topics
-            where none has it.
-        tombstone_grace_ms: how long a message without a body is kept, counted back from the newest store
-            timestamp of the log; 0 drops it at once, as RocketMQ does.
-        segment_bytes: of a commit log segment (format store); None: as in the source.
-        log_file_bytes, cq_file_bytes: of a compaction store's files; a broker has to be set to the same.
+        topics: topics to compact; empty: those with attribute cleanup.policy=COMPACTION, or all user topics
+            if no topic has it.
+        tombstone_grace_ms: keep a message without a body if it is at most this much older than the log's
+            newest store timestamp; 0 drops it at once, as RocketMQ does.
+        segment_bytes: size of a commit log segment (format store); None: as in the source.
+        log_file_bytes, cq_file_bytes: sizes of a compaction store's files; the broker must have the same.
     """
 
     format: Format = Format.COMPACTION
@@ -59,40 +59,40 @@ class CompactOptions(msgspec.Struct, frozen=True, kw_only=True):
     cq_file_bytes: int = CQ_FILE_BYTES
 
     def check(self) -> None:
-        """Refuse what cannot be done.
+        """Check the values.
 
         Raises:
-            PipelineError: a number out of its range.
+            PipelineError: a number is out of range.
         """
         if self.tombstone_grace_ms < 0:
-            raise PipelineError(f"a tombstone grace of {self.tombstone_grace_ms} ms is less than nothing")
+            raise PipelineError(f"the tombstone grace of {self.tombstone_grace_ms} ms is negative")
         sizes = {"segments": self.segment_bytes, "compaction log files": self.log_file_bytes}
         for name, size in sizes.items():
             if size is not None and not _MIN_FILE_BYTES <= size <= _MAX_FILE_BYTES:
                 raise PipelineError(
-                    f"{name} of {size} bytes: between {_MIN_FILE_BYTES} and {_MAX_FILE_BYTES} are possible"
+                    f"{name} of {size} bytes: the size must be {_MIN_FILE_BYTES} to {_MAX_FILE_BYTES}"
                 )
         if self.cq_file_bytes % UNIT_BYTES or not 2 * UNIT_BYTES <= self.cq_file_bytes <= _MAX_FILE_BYTES:
             raise PipelineError(
-                f"compaction queue files of {self.cq_file_bytes} bytes: at least two units of {UNIT_BYTES}"
+                f"compaction queue files of {self.cq_file_bytes} bytes: the minimum is {2 * UNIT_BYTES}"
             )
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest records them; a run with others is another output."""
+        """Return the options as the manifest records them; a run with others needs another output."""
         table: dict[str, Any] = msgspec.to_builtins(self)
         return {**table, "topics": sorted(set(self.topics))}
 
 
 class TopicCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one topic's messages; a run that goes on with an earlier one counts what was new.
+    """Counts of one topic's messages; a run that continues an earlier one counts only what was new.
 
     Attributes:
-        read: records read of the topic, those outside of queues left out.
-        kept: messages of the output.
-        superseded: of the messages considered, those with a newer one of their key.
-        tombstones_dropped, tombstones_kept: newest of their key, without a body.
-        keyless_dropped, keyless_kept: without a key.
-        ends_kept: kept only because they are the newest of their queue, so that its end does not move back.
+        read: records of the topic that were read, without those outside queues.
+        kept: messages in the output.
+        superseded: messages with a newer message of the same key.
+        tombstones_dropped, tombstones_kept: messages without a body that are the newest of their key.
+        keyless_dropped, keyless_kept: messages without a key.
+        ends_kept: messages kept only as the newest of their queue, to keep the queue's end in place.
     """
 
     topic: str
@@ -107,7 +107,7 @@ class TopicCounts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DamagedRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A place of a source log that could not be read; ``start`` and ``end`` are log positions."""
+    """A damaged place of a source log; ``start`` and ``end`` are log positions."""
 
     store: str
     kind: str
@@ -117,17 +117,17 @@ class DamagedRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CompactSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a compaction did.
+    """Result of a compaction.
 
     Attributes:
-        is_new: False: the source had nothing new, so nothing was written.
+        is_new: False if the source had nothing new; then nothing was written.
         generation: number of the published folder.
-        messages_read: records read by this run, of the sources.
-        messages_kept, bytes_kept: of the output.
-        files_written, files_linked: of logs; linked ones are those of the generation before.
-        keyless_dropped: messages that the output lacks since they have no key.
-        damage_count: damaged places of the sources; ``damage`` lists the first ones.
-        topics: the compacted ones.
+        messages_read: source records that this run read.
+        messages_kept, bytes_kept: messages of the output, and their bytes.
+        files_written, files_linked: log files written, and linked from the previous generation.
+        keyless_dropped: messages dropped because they have no key.
+        damage_count: damaged places of the sources; ``damage`` lists the first.
+        topics: counts of each compacted topic.
     """
 
     output: str
@@ -146,6 +146,6 @@ class CompactSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     damage: tuple[DamagedRange, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values, named in camelCase."""
+        """Return JSON values, named in camelCase."""
         table: dict[str, Any] = msgspec.to_builtins(self)
         return table

@@ -1,7 +1,7 @@
-"""One pass over the log: a row for every message that may be kept, and for what decides about others.
+"""The only pass over the log: a row for every message that may be kept or decides about others.
 
-The data source's views have no row for a named half message or for damage, and check no CRC without copying
-bodies; a compaction needs all of it at once, and reads its log a single time.
+The data source's views have no rows for half messages named by op records or for damage, and they cannot
+check CRCs without copying bodies. A compaction needs all of this in one read of the log.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SPLIT_BYTES: Final = 64 << 20
-# Of rows that share a group with others: they are only counted.
+# Value of "alone" for rows that share a group with others: they are only counted.
 SHARED: Final = -1
-# ``origin`` of a message whose bytes are the source's, not those of the generation before.
+# Value of "origin" for a message whose bytes come from the source, not from the previous generation.
 FROM_SOURCE: Final = -1
 
-# "packed" is the record's size in bytes, times two, plus one for an empty body. "origin" is a position in the
-# generation before. "alone" makes a row a group of its own.
+# "packed" is twice the record's size in bytes, plus one if the body is empty. "origin" is a position in the
+# previous generation. "alone" makes a row a group of its own.
 SCHEMA: Final = (
     "topic string, queueId int, kind int, key string, alone bigint, queueOffset bigint,"
     " physicalOffset bigint, packed bigint, storeTimestamp bigint, origin bigint"
@@ -57,7 +57,7 @@ ARROW_SCHEMA: Final = pa.schema(
         ("origin", pa.int64()),
     ]
 )
-# Kinds of which a damaged body matters.
+# Kinds for which a damaged body matters.
 _COUNTED: Final = (Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.DONE)
 _OUTSIDE_QUEUES: Final = (
     int(MessageSysFlag.TRANSACTION_PREPARED),
@@ -68,10 +68,10 @@ Kinds = npt.NDArray[np.int32]
 
 
 class ScanPlan(NamedTuple):
-    """What the tasks of a scan need to know.
+    """Input of a scan's tasks.
 
     Attributes:
-        keep_keyless: messages of compacted topics without a key are kept whole.
+        keep_keyless: whether to keep messages of compacted topics that have no key.
     """
 
     files: ReadableFiles
@@ -81,7 +81,7 @@ class ScanPlan(NamedTuple):
 
 
 class Part(InputPartition):
-    """What one task reads: the records that begin in [start, stop) of a segment."""
+    """One task's work: the records that begin in [start, stop) of a segment."""
 
     def __init__(self, segment: Segment, start: int, stop: int) -> None:
         super().__init__(start)
@@ -91,7 +91,7 @@ class Part(InputPartition):
 
 
 class LogScan(DataSourceReader):
-    """The rows of a log between two positions."""
+    """Data source reader for the rows of a log between two positions."""
 
     def __init__(self, plan: ScanPlan, begin: int, end: int) -> None:
         self._plan = plan
@@ -101,7 +101,7 @@ class LogScan(DataSourceReader):
             for start in range(max(segment.base, begin), min(segment.end, end), SPLIT_BYTES)
         ]
         if not self._parts:
-            # Without a part Spark would make one of its own.
+            # Without a part, Spark would make a part itself.
             first = plan.segments[0]
             self._parts = [Part(first, first.base, first.base)]
 
@@ -119,9 +119,9 @@ class LogScan(DataSourceReader):
 
 
 def scan_log(spark: SparkSession, plan: ScanPlan, begin: int, end: int) -> DataFrame:
-    """Rows of ``SCHEMA`` for the records that begin in [begin, end), log positions."""
+    """Return rows of ``SCHEMA`` for the records that begin at log positions [begin, end)."""
 
-    # Spark's other ways to get Arrow batches from Python need pandas.
+    # Spark's other ways to receive Arrow batches from Python need pandas.
     class Source(DataSource):
         @classmethod
         def name(cls) -> str:
@@ -138,7 +138,7 @@ def scan_log(spark: SparkSession, plan: ScanPlan, begin: int, end: int) -> DataF
 
 
 def scan_block(plan: ScanPlan, base: int, block: RecordBlock) -> Iterator[pa.RecordBatch]:
-    """The rows of one block of records; ``base``: of its segment."""
+    """Yield the rows of one block of records; ``base`` is the segment's."""
     columns = MessageColumns(block, "", base, DelayLevels(DEFAULT_DELAY_LEVELS))
     topics = columns.column("topic").dictionary_encode()
     topic_of = topics.indices.to_numpy()
@@ -194,7 +194,7 @@ def _kinds(rules: TopicRules, names: list[str], topic_of: Int64s, block: RecordB
 
 
 def _bad_crc(block: RecordBlock, kinds: Kinds) -> Bools:
-    """Which of the records whose bytes count have a body without its CRC."""
+    """Return which records that will be copied have a body that does not match its CRC."""
     bad: Bools = np.zeros(len(block), np.bool_)
     counted = np.flatnonzero(np.isin(kinds, _COUNTED))
     bad[counted] = ~block.select(counted).crc_ok
@@ -202,7 +202,7 @@ def _bad_crc(block: RecordBlock, kinds: Kinds) -> Bools:
 
 
 def _is_blank(keys: pa.Array) -> Bools:
-    """5.3.3 CompactionLog: a message whose KEYS is blank has no key."""
+    """Return whether each KEYS is blank; to 5.3.3's CompactionLog such a message has no key."""
     blank = pc.or_(pc.equal(keys, ""), pc.utf8_is_space(keys))
     found: Bools = pc.fill_null(blank, True).to_numpy(zero_copy_only=False)
     return found
@@ -211,7 +211,7 @@ def _is_blank(keys: pa.Array) -> Bools:
 def _bad_records(base: int, block: RecordBlock) -> list[Damage]:
     start = block.head["physical_offset"].astype(np.int64)
     end = start + block.head["total_size"].astype(np.int64)
-    detail = "the body does not have the CRC its record states"
+    detail = "the body does not match the CRC that its record states"
     return [
         Damage(DamageKind.BAD_CRC, base, first, last, detail)
         for first, last in zip(start.tolist(), end.tolist(), strict=True)
@@ -236,7 +236,7 @@ def _damage_rows(damage: Sequence[Damage]) -> pa.RecordBatch:
 
 
 def _named_halves(ops: RecordBlock) -> pa.RecordBatch:
-    """4.x names one half message by its queue offset, 5.x several, with commas between them."""
+    """Return rows for the named half messages: 4.x names one by queue offset, 5.x several with commas."""
     rows = []
     bodies = gather(ops.data, ops.body_at, ops.body_end).to_pylist()
     for body, queue_id in zip(bodies, ops.head["queue_id"].tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""The steps of a compaction of one store; each is done once, however often the run is interrupted."""
+"""The steps of compacting one store; an interrupted run resumes after its last finished step."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class StoreTask(NamedTuple):
     """One store of a compaction.
 
     Attributes:
-        number: of the store, among those of the run.
-        folder: its place in the output: "" or "/" and its name.
-        snapshot: cut at the position up to which this run reads.
-        configuration: of the store, read before the log's end was looked for: offsets of groups and
-            deliveries point to nothing that the snapshot lacks.
-        begin: position from which it reads.
-        former: folder of the generation before, "" when the run begins afresh.
-        former_facts: what that generation's manifest tells of this store.
+        number: index of the store among those of the run.
+        folder: its folder in the output: "" or "/" and a name.
+        snapshot: the store, cut at the position up to which this run reads.
+        configuration: the store's, read before the log's end was determined, so that offsets of groups and
+            deliveries never point beyond the snapshot.
+        begin: first position to read.
+        former: folder of the previous generation; "" if the run starts from nothing.
+        former_facts: that generation's facts about this store, from its manifest.
     """
 
     number: int
@@ -81,7 +81,7 @@ class StoreRun:
         self._is_store = options.format is Format.STORE
 
     def run(self) -> dict[str, Any]:
-        """Do what is not done yet; gives what the manifest tells of the store."""
+        """Do the unfinished steps; return the manifest's facts about the store."""
         found = self._group()
         self._select(found)
         laid = self._lay_out(found)
@@ -93,7 +93,7 @@ class StoreRun:
         return step_name(self._task.number, name)
 
     def _group(self) -> Mapping[str, Any]:
-        """Read what is new of the log; of each key its newest message stays."""
+        """Read the new part of the log and find the newest message of each key."""
         output, name, task = self._output, self._step(GROUPS_STEP), self._task
         found = output.step(name)
         if found is not None:
@@ -128,7 +128,7 @@ class StoreRun:
         )
 
     def _ends(self, totals: list[QueueTotals]) -> list[list[Any]]:
-        """Of each queue, the offset behind its newest message, also of those that only earlier runs read."""
+        """Return one past the newest offset of each queue, including queues that only earlier runs read."""
         ends = self._former_ends()
         for total in totals:
             if total.kind in IN_QUEUES:
@@ -140,11 +140,11 @@ class StoreRun:
         return {(topic, queue_id): end for topic, queue_id, end in self._task.former_facts.get("ends", ())}
 
     def _select(self, found: Mapping[str, Any]) -> None:
-        """Decide what is kept, and sort it as it will be written."""
+        """Select the messages to keep, and sort them into the order of the output."""
         output, name = self._output, self._step("survivors")
         if output.step(name) is not None:
             return
-        self._progress("choosing what is kept")
+        self._progress("selecting the messages to keep")
         totals = totals_of(found)
         groups = self._spark.read.parquet(output.uri(output.folder(self._step(GROUPS_STEP))))
         newest = found["newestStoreTimestamp"]
@@ -155,12 +155,12 @@ class StoreRun:
         output.finish(name, {})
 
     def _lay_out(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Give every message its place."""
+        """Assign every message its place."""
         output, name, task = self._output, self._step("layout"), self._task
         laid = output.step(name)
         if laid is not None:
             return laid
-        self._progress("giving every message its place")
+        self._progress("assigning positions")
         folder = output.folder(self._step("survivors"))
         sources = [item.name for item in output.files.list(folder) if item.name.endswith(".parquet")]
         consumed = task.configuration[translate.CONSUMER_OFFSETS]
@@ -186,7 +186,7 @@ class StoreRun:
         return output.finish(name, {"files": laid["files"], "counts": laid["counts"]})
 
     def _write(self, laid: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write the log files; those that the generation before has in the same form are linked."""
+        """Write the log files; link files that the previous generation has in the same form."""
         output, name, task = self._output, self._step("files"), self._task
         found = output.step(name)
         if found is not None:
@@ -229,7 +229,7 @@ class StoreRun:
             topics = translate.marked_topics(topics, queues)
             offsets = translate.offsets_of(config[translate.CONSUMER_OFFSETS], queues)
             self._publish_config(translate.CONSUMER_OFFSETS, offsets)
-            # Messages without a key count, too: their offsets must not be given again.
+            # Messages without a key count as well: their offsets must not be used again.
             positions = {
                 f"{topic}_{queue_id}": end - 1
                 for topic, queue_id, end in found["ends"]
@@ -247,7 +247,7 @@ class StoreRun:
 
 
 class _Writer:
-    """What a task does with each of its files."""
+    """Writes or links each file of a task."""
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
@@ -261,19 +261,19 @@ class _Writer:
 
 
 def step_name(number: int, step: str) -> str:
-    """What a step is called of the store of that number."""
+    """Return the name of a step for the store with this number."""
     return f"{number}-{step}"
 
 
 def totals_of(found: Mapping[str, Any]) -> list[QueueTotals]:
-    """Sums by queue and kind, as a store's first step found them."""
+    """Return the sums by queue and kind that a store's first step found."""
     return [
         QueueTotals(topic, queue_id, Kind(kind), *rest) for topic, queue_id, kind, *rest in found["totals"]
     ]
 
 
 def _queue_counts(ends: list[list[Any]], rules: TopicRules) -> dict[str, int]:
-    """Of each compacted topic, how many queues it has to have."""
+    """Return the number of queues that each compacted topic needs."""
     counts = dict.fromkeys(rules.chosen or (), 1)
     for topic, queue_id, _ in ends:
         if rules.is_compacted(topic):

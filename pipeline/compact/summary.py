@@ -1,4 +1,4 @@
-"""What a compaction tells at its end, from what its steps found."""
+"""Builds a compaction's summary from the findings of its steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Pairs = Sequence[tuple[StoreTask, Mapping[str, Any]]]
 
 
 def summarize(output: str, options: CompactOptions, generation: int, stores: Pairs) -> CompactSummary:
-    """The whole of it."""
+    """Return the summary of all stores."""
     totals = [total for _, facts in stores for total in totals_of(facts)]
     counts = [count for _, facts in stores for count in facts["counts"].values()]
     return CompactSummary(
@@ -45,7 +45,7 @@ def summarize(output: str, options: CompactOptions, generation: int, stores: Pai
 
 
 def _count_topics(stores: Pairs, scope: Scope) -> tuple[TopicCounts, ...]:
-    """What became of each compacted topic, in all stores together."""
+    """Return the counts of each compacted topic, over all stores."""
     sums: dict[str, TopicCounts] = {}
     for task, facts in stores:
         totals = totals_of(facts)
@@ -58,7 +58,7 @@ def _count_topics(stores: Pairs, scope: Scope) -> tuple[TopicCounts, ...]:
 
 
 def _damage(stores: Pairs) -> tuple[DamagedRange, ...]:
-    """Places that could not be read; the first ones of each store, its torn tail before the others."""
+    """Return damaged places: the first of each store, its torn tail before the others."""
     return tuple(
         place
         for task, facts in stores
@@ -87,7 +87,7 @@ def _torn_tail(snapshot: StoreSnapshot) -> tuple[DamagedRange, ...]:
 def _count_topic(
     topic: str, totals: list[QueueTotals], counts: Sequence[int], keys: int | None
 ) -> TopicCounts:
-    """``keys``: how many there are in all queues; None: of each queue by itself."""
+    """``keys``: number of keys over all queues; None to count each queue's keys separately."""
     keyed = [total for total in totals if total.kind is Kind.KEYED]
     kept, _, kept_keyed, tombstones, keyless, ends = counts
     newest = sum(total.groups for total in keyed) if keys is None else keys

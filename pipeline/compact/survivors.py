@@ -1,8 +1,8 @@
-"""Which messages are kept: Spark's part of a compaction.
+"""Selects the messages to keep: Spark's part of a compaction.
 
-``group`` finds the newest message of each key with values of fixed width only, so that Spark combines them in
-a hash table before anything is sent between tasks, however often a key occurs. ``survivors`` then looks at
-one row per key and not at the log.
+``group`` finds the newest message of each key. It uses only values of fixed width, so that Spark combines
+them in a hash table before it sends data between tasks, even if a key occurs often. ``survivors`` then reads
+one row per key, not the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rewindmq.pipeline.compact.topics import Kind
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-# Rows that one task of a later step sorts in memory.
+# Number of rows that one task of a later step sorts in memory.
 ROWS_PER_PART: Final = 500_000
 MAY_BE_KEPT: Final = (Kind.KEYED, Kind.WHOLE, Kind.HALF, Kind.END)
 _KEPT: Final = (
@@ -25,17 +25,17 @@ _KEPT: Final = (
 
 
 class QueueTotals(NamedTuple):
-    """What one queue's messages of one kind add up to.
+    """Sums over one queue's messages of one kind.
 
     Attributes:
-        messages: read by this run; of kind KEYED also those with a newer one.
-        carried: kept by the run before.
-        groups: of kind KEYED: different keys.
+        messages: messages that this run read, including superseded ones of kind KEYED.
+        carried: messages that the previous run kept.
+        groups: for kind KEYED: number of distinct keys.
         newest: highest queue offset.
         newest_store_timestamp: ms.
-        last: log position of the last one read by this run; -1 for none.
-        lowest: lowest queue offset read by this run; None for none.
-        newest_at: log position of the newest one, -1 if an earlier run read it.
+        last: log position of the last message that this run read; -1 for none.
+        lowest: lowest queue offset that this run read; None for none.
+        newest_at: log position of the newest message; -1 if an earlier run read it.
     """
 
     topic: str
@@ -52,7 +52,7 @@ class QueueTotals(NamedTuple):
 
 
 def group(rows: DataFrame) -> DataFrame:
-    """Rows of ``scan.SCHEMA``, one for each key of a queue: its newest message, and how many there were."""
+    """Return one row per key and queue from rows of ``scan.SCHEMA``: its newest message, and the count."""
     from pyspark.sql import functions as F  # noqa: N812
 
     newest = [
@@ -73,7 +73,7 @@ def group(rows: DataFrame) -> DataFrame:
 
 
 def queue_totals(groups: DataFrame) -> list[QueueTotals]:
-    """Sums by queue and kind; as many as there are queues."""
+    """Return the sums by queue and kind: as many rows as queues and kinds."""
     from pyspark.sql import functions as F  # noqa: N812
 
     found = (
@@ -100,7 +100,7 @@ def _totals(row: Row) -> QueueTotals:
 
 
 def damaged_places(groups: DataFrame, limit: int) -> tuple[int, list[list[Any]]]:
-    """How many places could not be read, and the first of them: kind, start, end, detail."""
+    """Return the number of damaged places, and the first of them: kind, start, end, detail."""
     from pyspark.sql import functions as F  # noqa: N812
 
     places = groups.where(F.col("kind") == int(Kind.DAMAGE))
@@ -110,7 +110,7 @@ def damaged_places(groups: DataFrame, limit: int) -> tuple[int, list[list[Any]]]
 
 
 def keys_of_topics(groups: DataFrame) -> dict[str, int]:
-    """Per topic, how many keys there are in all of its queues."""
+    """Return the number of distinct keys of each topic, over all its queues."""
     from pyspark.sql import functions as F  # noqa: N812
 
     keys = groups.where(F.col("kind") == int(Kind.KEYED)).select("topic", "key").distinct()
@@ -124,11 +124,11 @@ def survivors(
     totals: Sequence[QueueTotals],
     newest_store_timestamp: int,
 ) -> DataFrame:
-    """The rows to keep, with ``kind`` END where a message stays for its queue's end only.
+    """Return the rows to keep; a message that is kept only for its queue's end has ``kind`` END.
 
     Args:
         totals: those of ``groups``.
-        newest_store_timestamp: of the whole log, ms; the grace of tombstones is counted back from it.
+        newest_store_timestamp: of the whole log, ms; the grace of tombstones counts back from it.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -161,10 +161,10 @@ def _is_kept(options: CompactOptions, newest_store_timestamp: int) -> Column:
 
 
 def newest_of_queues(totals: Sequence[QueueTotals]) -> dict[tuple[str, int], int]:
-    """Of each compacted queue the highest offset of a message with a key.
+    """Return the highest offset of a message with a key, for each compacted queue.
 
-    In the compaction format that message stays, or the queue's end would move back, behind groups that have
-    consumed it already.
+    The compaction format keeps that message. Otherwise the queue's end would move back, behind groups that
+    have already consumed the message.
     """
     newest: dict[tuple[str, int], int] = {}
     for total in totals:
@@ -190,6 +190,6 @@ def _with_ends(spark: SparkSession, keyed: DataFrame, ends: Mapping[tuple[str, i
 
 
 def in_order(rows: DataFrame, count: int, order: Sequence[str]) -> DataFrame:
-    """Sorted over all parts; a part has about ``ROWS_PER_PART`` rows."""
+    """Return the rows sorted over all parts; a part has about ``ROWS_PER_PART`` rows."""
     parts = count // ROWS_PER_PART + 1
     return rows.repartitionByRange(parts, *order).sortWithinPartitions(*order)

@@ -1,4 +1,4 @@
-"""Which topics a compaction touches, and what becomes of the messages of each."""
+"""Selects the topics to compact, and decides how their messages are treated."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ _TABLE = "topicConfigTable"
 
 
 class Kind(IntEnum):
-    """What becomes of a message, or of whatever else stands in the log."""
+    """Treatment of a message, or of another record or place of the log."""
 
-    # The newest of its key is kept.
+    # The newest message of its key is kept.
     KEYED = 0
-    # Kept whatever comes.
+    # Always kept.
     WHOLE = 1
-    # A half message: kept while no op record names it.
+    # A half message: kept unless an op record names it.
     HALF = 2
-    # Not a message: a half message that an op record names.
+    # Not a message: an op record's reference to a half message.
     NAMED_HALF = 3
-    # Without a key, and therefore not kept.
+    # A message without a key, which is not kept.
     KEYLESS = 4
-    # Delivered delays and op records.
+    # Delivered delayed messages, and op records.
     DONE = 5
-    # Of a topic that the output does not have.
+    # A message of a topic that is not in the output.
     OTHER = 6
     # Prepared and rollback records, which are in no queue.
     OUTSIDE = 7
-    # Not a message: a place that cannot be read.
+    # Not a message: a damaged place.
     DAMAGE = 8
-    # Of an earlier run: superseded, and kept because it was the newest of its queue.
+    # From an earlier run: superseded, but kept as the newest message of its queue.
     END = 9
-    # Not intact, and left out; its place in the queue was taken all the same.
+    # Damaged and left out, but it has used a queue offset.
     DAMAGED = 10
 
 
 class TopicRules:
-    """What becomes of a topic's messages; pickles.
+    """Treatment of each topic's messages; pickles.
 
     Attributes:
-        chosen: the topics to be compacted; None: all user topics.
-        delay_offsets: per level, the first message not delivered yet.
+        chosen: the topics to compact; None: all user topics.
+        delay_offsets: per level, queue offset of the first undelivered message.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class TopicRules:
         self.delay_offsets = dict(delay_offsets)
 
     def is_compacted(self, topic: str) -> bool:
-        """Whether of each key only the newest message is kept."""
+        """Whether only the newest message of each key is kept."""
         return is_user_topic(topic) if self.chosen is None else topic in self.chosen
 
     def kind_of(self, topic: str) -> Kind:
-        """What its messages are, having a key and before looking closer."""
+        """Return the kind of a topic's messages that have a key, before their fields are checked."""
         if self.is_compacted(topic):
             return Kind.KEYED
         if not self._is_store:
@@ -78,12 +78,12 @@ class TopicRules:
         return Kind.DONE if topic == TRANS_OP_HALF_TOPIC else Kind.WHOLE
 
     def first_undelivered(self, queue_id: int) -> int:
-        """Queue offset of the first delayed message of a level's queue that is still to be delivered."""
+        """Return the queue offset of the first undelivered message of a delay level's queue."""
         return self.delay_offsets.get(queue_id + 1, 0)
 
 
 def is_user_topic(topic: str) -> bool:
-    """Whether an application's messages are in it, in their own right."""
+    """Whether the topic holds an application's own messages."""
     return not (
         is_system_topic(topic)
         or topic == SCHEDULE_TOPIC
@@ -94,18 +94,18 @@ def is_user_topic(topic: str) -> bool:
 def choose_topics(
     wanted: Collection[str], topics_json: Sequence[Mapping[str, Any]], known: Collection[str]
 ) -> frozenset[str] | None:
-    """The topics to be compacted.
+    """Return the topics to compact.
 
     Args:
-        wanted: as the user named them; none: those with attribute cleanup.policy=COMPACTION.
-        topics_json: those of all stores.
-        known: topics that are in one of them, or have a consume queue; none: of a bare log nothing is known.
+        wanted: topics that the user named; if empty, those with attribute cleanup.policy=COMPACTION.
+        topics_json: topics.json of all stores.
+        known: topics that are configured or have a consume queue; empty for a log without configuration.
 
     Returns:
-        None when nothing names any: all user topics.
+        The topics; None for all user topics, if neither the user nor an attribute names any.
 
     Raises:
-        PipelineError: an unknown topic, or one of the system's.
+        PipelineError: a topic is unknown, or is a system topic.
     """
     if not wanted:
         entries = [item for table in topics_json for item in table.get(_TABLE, {}).items()]
@@ -115,13 +115,13 @@ def choose_topics(
     known = {topic for topic in known if is_user_topic(topic)}
     for topic in sorted(wanted):
         if not is_user_topic(topic):
-            raise PipelineError(f"{topic} is a topic of the system's own, which no compaction may touch")
+            raise PipelineError(f"{topic} is a system topic, which cannot be compacted")
         if known and topic not in known:
-            raise PipelineError(f"there is no topic {topic}; known are {', '.join(sorted(known))}")
+            raise PipelineError(f"unknown topic {topic}; known: {', '.join(sorted(known))}")
     return frozenset(wanted)
 
 
 def is_marked(entry: Any) -> bool:
-    """Whether an entry of topics.json says that the topic is one of the compaction store."""
+    """Whether an entry of topics.json has the attribute cleanup.policy=COMPACTION."""
     attributes = entry.get("attributes") if isinstance(entry, Mapping) else None
     return isinstance(attributes, Mapping) and attributes.get(CLEANUP_POLICY) == COMPACTION

@@ -1,4 +1,4 @@
-"""The configuration of the output: topics, groups, and where the groups stand."""
+"""Writes the output's configuration: topics, groups, and translated offsets of groups."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _TOPIC_TABLE: Final = "topicConfigTable"
 _OFFSET_TABLE: Final = "offsetTable"
 _READ_WRITE: Final = 6
 
-# (topic, queueId, offset) to the offset that means the same message.
+# Maps (topic, queueId, offset) to the new offset of the same message.
 Translate = Callable[[str, int, int], int]
-# File name to what the file holds; JSON values.
+# Maps a file name to the file's JSON content.
 Configuration = Mapping[str, Mapping[str, Any]]
 
 
 def read_configuration(snapshot: StoreSnapshot) -> dict[str, Mapping[str, Any]]:
-    """The configuration files that a compaction looks at, as they are now.
+    """Read the configuration files that a compaction needs.
 
     Raises:
-        PipelineError: one that cannot be read.
+        PipelineError: a file cannot be read.
     """
     names = (TOPICS, GROUPS, CONSUMER_OFFSETS, DELAY_OFFSETS)
     return {name: dict(snapshot.config(name)) for name in names}
 
 
 def digest_of(configuration: Configuration) -> str:
-    """Tells configurations apart, whatever versions their files state."""
+    """Return a digest of the configuration that ignores the files' data versions."""
     tables = {
         name: {key: value for key, value in table.items() if key != "dataVersion"}
         for name, table in configuration.items()
@@ -45,14 +45,14 @@ def digest_of(configuration: Configuration) -> str:
 
 
 def delay_offsets(delay_offset_json: Mapping[str, Any]) -> dict[int, int]:
-    """Level to the queue offset of its first undelivered message."""
+    """Return, per level, the queue offset of its first undelivered message."""
     return {int(level): int(offset) for level, offset in _table(delay_offset_json, _OFFSET_TABLE).items()}
 
 
 def offsets_to_translate(
     consumer_offset_json: Mapping[str, Any], delay_offset_json: Mapping[str, Any]
 ) -> dict[tuple[str, int], list[int]]:
-    """By (topic, queueId), every offset that the configuration names."""
+    """Return every offset that the configuration names, by (topic, queueId)."""
     found: dict[tuple[str, int], list[int]] = {}
     for name, queues in _table(consumer_offset_json, _OFFSET_TABLE).items():
         for queue_id, offset in queues.items():
@@ -65,15 +65,15 @@ def offsets_to_translate(
 def make_translation(
     ranks: Mapping[tuple[str, int, int], int], ends: Mapping[tuple[str, int], int]
 ) -> Translate:
-    """What an offset of the source is in a renumbered store.
+    """Return a function that translates an offset of the source into one of the renumbered store.
 
-    A group's next message is the first kept one at or behind its offset; that message's new offset is the
-    number of kept ones before it. An offset beyond the queue's end stays as far beyond the new end. In a
-    queue of which no message was read, whatever comes is new: 0.
+    A group's next message is the first kept message at or after its offset. The new offset is the number of
+    kept messages before it. An offset beyond the queue's end stays as far beyond the new end. A queue without
+    messages starts at 0.
 
     Args:
         ranks: (topic, queueId, offset) to the number of kept messages below it.
-        ends: (topic, queueId) to the old queue offset behind its last message.
+        ends: (topic, queueId) to one past the last message's old queue offset.
     """
 
     def translate(topic: str, queue_id: int, offset: int) -> int:
@@ -88,7 +88,7 @@ def make_translation(
 
 
 def translated_offsets(consumer_offset_json: Mapping[str, Any], translate: Translate) -> dict[str, Any]:
-    """consumerOffset.json of the renumbered store; what else the file holds stays."""
+    """Return the consumerOffset.json of the renumbered store; other fields stay unchanged."""
     table = {
         name: {
             str(queue_id): translate(_topic_of(name), int(queue_id), int(offset))
@@ -100,7 +100,7 @@ def translated_offsets(consumer_offset_json: Mapping[str, Any], translate: Trans
 
 
 def translated_delays(delay_offset_json: Mapping[str, Any], translate: Translate) -> dict[str, Any]:
-    """delayOffset.json of the renumbered store."""
+    """Return the delayOffset.json of the renumbered store."""
     table = {
         str(level): translate(SCHEDULE_TOPIC, level - 1, offset)
         for level, offset in delay_offsets(delay_offset_json).items()
@@ -109,9 +109,9 @@ def translated_delays(delay_offset_json: Mapping[str, Any], translate: Translate
 
 
 def offsets_of(consumer_offset_json: Mapping[str, Any], topics: Collection[str]) -> dict[str, Any]:
-    """consumerOffset.json with the entries of these topics.
+    """Return consumerOffset.json with the entries of these topics only.
 
-    The queues of all others begin anew, and no group has consumed anything of them.
+    The queues of all other topics start from 0, and no group has consumed from them.
     """
 
     def chosen(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,10 +124,10 @@ def offsets_of(consumer_offset_json: Mapping[str, Any], topics: Collection[str])
 
 
 def marked_topics(topics_json: Mapping[str, Any], queues: Mapping[str, int]) -> dict[str, Any]:
-    """topics.json in which the compacted topics are topics of the compaction store.
+    """Return topics.json with the compacted topics marked as compaction topics.
 
     Args:
-        queues: compacted topic to its number of queues; one that topics.json lacks gets an entry.
+        queues: compacted topic to its number of queues; missing topics get an entry.
     """
     table = dict(_table(topics_json, _TOPIC_TABLE))
     for topic, count in queues.items():
@@ -150,7 +150,7 @@ def _new_topic(topic: str, queues: int) -> dict[str, Any]:
 
 
 def to_json(value: Mapping[str, Any]) -> bytes:
-    """A configuration file's content: JSON that fastjson reads, too."""
+    """Return a configuration file's content, in JSON that fastjson also reads."""
     return json.dumps(value, indent="\t").encode() + b"\n"
 
 

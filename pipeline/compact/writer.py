@@ -1,4 +1,4 @@
-"""Writing the output's log files: kept records as they are, their positions patched, many at a time."""
+"""Writes the output's log files: copies kept records, many at a time, and patches their positions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import Files, LocalFiles, ReadableFiles
 from rewindmq.protocol.message.record import BLANK, MAGIC_BLANK, PHYSICAL_OFFSET_AT, QUEUE_OFFSET_AT
 
-# Bytes of records that a task holds at a time; reading them needs at most as much again.
+# Bytes of records that a task processes at a time; reading them needs at most as much memory again.
 _CHUNK_BYTES: Final = 8 << 20
-# Unwanted bytes between two records that are read along rather than skipped.
+# Read up to this many unwanted bytes between two records instead of skipping them.
 _LOCAL_GAP: Final = 16 << 10
 _REMOTE_GAP: Final = 1 << 20
 _UNITS: Final = np.dtype(
@@ -53,16 +53,16 @@ _COLUMNS: Final = ("physicalOffset", "newPhysicalOffset", "newQueueOffset", "sto
 
 
 class WritePlan(NamedTuple):
-    """What the tasks that write files need to know; pickles.
+    """Input of the tasks that write files; pickles.
 
     Attributes:
         source: the source's files and segments.
         target: the output's files.
-        root: the new store's folder, within ``target``.
-        former: that of the generation before; "" when there is none.
-        offset_map: path of it.
-        file_bytes: of a log file.
-        cq_file_bytes: of a compaction queue file; 0: a store is written.
+        root: folder of the new store, within ``target``.
+        former: folder of the previous generation; "" if there is none.
+        offset_map: path of the offset map.
+        file_bytes: size of a log file.
+        cq_file_bytes: size of a compaction queue file; 0 for format store.
     """
 
     source: ReadableFiles
@@ -76,25 +76,25 @@ class WritePlan(NamedTuple):
 
 
 def log_path(root: str, stream: Stream, base: int) -> str:
-    """Where a log file of the output lies."""
+    """Return the path of a log file of the output."""
     if stream == WHOLE_STORE:
         return f"{root}/commitlog/{base:020d}"
     return f"{root}/{FOLDER}/{LOG_FOLDER}/{queue_folder(stream)}/{base:020d}"
 
 
 def cq_path(root: str, stream: Stream, base: int) -> str:
-    """Where the units of a compaction log file lie."""
+    """Return the path of the queue file that belongs to a compaction log file."""
     return f"{root}/{FOLDER}/{CQ_FOLDER}/{queue_folder(stream)}/{base:020d}"
 
 
 def write_file(plan: WritePlan, file: OutputFile, attempt: int) -> None:
-    """Write one log file, and its units in a compaction store.
+    """Write one log file and, in a compaction store, its queue file.
 
     Args:
-        attempt: of the task; two attempts at once never write to one file.
+        attempt: number of the task's attempt, so that two attempts never write to the same file.
 
     Raises:
-        PipelineError: the bytes read are not those of the records looked for.
+        PipelineError: the source no longer has the records that were selected.
     """
     path = log_path(plan.root, file.stream, file.base)
     draft = f"{path}.{attempt}"
@@ -118,7 +118,7 @@ def write_file(plan: WritePlan, file: OutputFile, attempt: int) -> None:
 
 
 def link_file(plan: WritePlan, file: OutputFile) -> None:
-    """Take over a file of the generation before, which would be the same."""
+    """Link a file of the previous generation that has the same content."""
     paths = [log_path] if not plan.cq_file_bytes else [log_path, cq_path]
     for path in paths:
         target = path(plan.root, file.stream, file.base)
@@ -139,7 +139,7 @@ def _fill(plan: WritePlan, target: BinaryIO, file: OutputFile) -> None:
 
 
 def _chunks(plan: WritePlan, file: OutputFile) -> Iterator[dict[str, Int64s]]:
-    """The file's rows of the offset map, by column, about ``_CHUNK_BYTES`` of records at a time."""
+    """Yield the file's rows of the offset map by column, about ``_CHUNK_BYTES`` of records at a time."""
     for rows in _rows(plan, file.first_row, file.first_row + file.rows):
         part = np.cumsum(rows["storeSize"]) // _CHUNK_BYTES
         cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
@@ -162,12 +162,12 @@ def _rows(plan: WritePlan, first: int, last: int) -> Iterator[dict[str, Int64s]]
 
 
 def _records(plan: WritePlan, file: OutputFile, rows: dict[str, Int64s]) -> Octets:
-    """The records themselves, one behind the other, as they stand where they come from."""
+    """Return the records, concatenated, as they are in their source."""
     origin = rows["origin"]
     at = np.where(origin < 0, rows["physicalOffset"], origin)
     bases = np.asarray([segment.base for segment in plan.segments], np.int64)
     segment = np.searchsorted(bases, at, side="right") - 1
-    # Files of the source and of the generation before, told apart by the sign.
+    # The sign tells files of the source from those of the previous generation.
     number = np.where(origin < 0, -1 - segment, at // plan.file_bytes)
     cuts = np.flatnonzero((number[1:] != number[:-1]) | (at[1:] < at[:-1])) + 1
     pieces = []
@@ -185,10 +185,10 @@ def _records(plan: WritePlan, file: OutputFile, rows: dict[str, Int64s]) -> Octe
 
 
 def _read_same(files: ReadableFiles, path: str, base: int, at: Int64s, sizes: Int64s) -> bytes:
-    """Records that lie in one file, in its order.
+    """Read records of one file, in the file's order.
 
     Raises:
-        PipelineError: they are not there.
+        PipelineError: the records are not there.
     """
     data = read_pieces(files, path, at - base, sizes)
     starts = np.cumsum(sizes) - sizes
@@ -197,12 +197,12 @@ def _read_same(files: ReadableFiles, path: str, base: int, at: Int64s, sizes: In
         head = RecordBlock(data, 0, starts).head
         same = bool(np.all(head["total_size"] == sizes) and np.all(head["physical_offset"] == at))
     if not same:
-        raise PipelineError(f"{path} no longer holds what was read from it before; run again")
+        raise PipelineError(f"{path} changed while it was read; run again")
     return data
 
 
 def read_pieces(files: ReadableFiles, path: str, at: Int64s, sizes: Int64s) -> bytes:
-    """Pieces of a file, one behind the other; ``at`` rises, and pieces do not overlap."""
+    """Return pieces of a file, concatenated; ``at`` increases, and pieces do not overlap."""
     ends = at + sizes
     gap = _LOCAL_GAP if isinstance(files, LocalFiles) else _REMOTE_GAP
     is_cut = (at[1:] - ends[:-1] > gap) | (at[1:] // _CHUNK_BYTES != at[:-1] // _CHUNK_BYTES)
@@ -219,7 +219,7 @@ def read_pieces(files: ReadableFiles, path: str, at: Int64s, sizes: Int64s) -> b
 
 
 def _patch(plan: WritePlan, data: Octets, rows: dict[str, Int64s]) -> bytes:
-    """Let the records name their new places; gives the units of a compaction store."""
+    """Write the new places into the records; return the queue entries of a compaction store."""
     sizes = rows["storeSize"]
     starts = np.cumsum(sizes) - sizes
     _set_int64(data, starts + PHYSICAL_OFFSET_AT, rows["newPhysicalOffset"])

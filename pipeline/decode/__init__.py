@@ -1,1 +1,1 @@
-"""Many records at once: log segments as Arrow columns. The layout is ``protocol.message.record``'s."""
+"""Decodes blocks of records into Arrow columns; the layout is that of ``protocol.message.record``."""

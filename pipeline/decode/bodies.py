@@ -1,4 +1,4 @@
-"""Bodies as they were sent: the producer's compression undone."""
+"""Decompresses stored bodies."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rewindmq.protocol.message.sysflag import (
 )
 
 _RUN_BYTES: Final = 32 << 20
-# What protocol.message does not read: pyarrow's names of the formats.
+# Formats that protocol.message does not read, by pyarrow's names.
 _CODECS: Final = {COMPRESSION_LZ4: "lz4", COMPRESSION_ZSTD: "zstd"}
 
 
 def inflated_runs(bodies: pa.Array, sys_flags: npt.NDArray[np.int32]) -> Iterator[tuple[int, int, pa.Array]]:
-    """Stored bodies as they were sent: numbers of the first and behind the last of a run, and its bodies.
+    """Yield stored bodies, decompressed, in runs: the first number, the one past the last, and the bodies.
 
-    A run has some 32 MiB at most, or one body: a few kilobytes may become megabytes. A body that does not
-    inflate, or to more than ``MAX_INFLATED_BODY_BYTES``, is null: no body that was sent is.
+    A run has at most about 32 MiB, or one body, because a few kilobytes may inflate to megabytes. A body is
+    null if it does not inflate, or inflates to more than ``MAX_INFLATED_BODY_BYTES``.
     """
     is_compressed = (sys_flags & int(MessageSysFlag.COMPRESSED)) != 0
     if not is_compressed.any():

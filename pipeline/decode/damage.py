@@ -1,4 +1,4 @@
-"""Places where a log holds something other than intact records."""
+"""Damage: places where a log has bytes that are not intact records."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 
 class DamageKind(StrEnum):
-    """What is wrong at a place of the log."""
+    """Kinds of damage."""
 
-    # Behind the last record stands something that is neither a record nor empty.
+    # After the last record, bytes that are neither a record nor empty.
     TORN_TAIL = "torn tail"
-    # The body does not have the CRC its record states; the record is still given out.
+    # The body does not match the record's CRC; readers still return the record.
     BAD_CRC = "bad CRC"
-    # No intact record, but there are later ones.
+    # No intact record here, but intact records follow.
     HOLE = "hole"
 
 
 class Damage(NamedTuple):
-    """One such place.
+    """One damaged place.
 
     Attributes:
         start, end: log positions, end exclusive.

@@ -1,4 +1,4 @@
-"""Cutting many pieces out of one buffer, by Arrow's ``take`` instead of a loop."""
+"""Cuts many pieces out of one buffer with Arrow's ``take``, without a loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INT32_MAX: Final = 0x7FFF_FFFF
 
 
 def gather(data: Any, starts: Int64s, ends: Int64s) -> pa.Array:
-    """The pieces ``data[starts[i]:ends[i]]`` as one binary array.
+    """Return the pieces ``data[starts[i]:ends[i]]`` as one binary array.
 
     Args:
         data: a buffer of less than 2 GiB.
@@ -24,7 +24,7 @@ def gather(data: Any, starts: Int64s, ends: Int64s) -> pa.Array:
         return pa.array([], pa.binary())
     if int(ends[-1]) > _INT32_MAX:
         raise ValueError(f"a buffer of {ends[-1]} bytes is beyond Arrow's 32-bit offsets")
-    # Pieces and the gaps between them are elements in turn; the even ones are wanted.
+    # Pieces and the gaps between them alternate; ``take`` selects the even elements.
     offsets = np.empty(2 * count, np.int32)
     offsets[0::2] = starts
     offsets[1::2] = ends
@@ -35,7 +35,7 @@ def gather(data: Any, starts: Int64s, ends: Int64s) -> pa.Array:
 
 
 def texts(pieces: pa.Array) -> pa.Array:
-    """Binary as UTF-8 text; what is no UTF-8 has U+FFFD in place of the wrong bytes, as decoding has it."""
+    """Return binary as UTF-8 text; U+FFFD replaces invalid bytes."""
     try:
         return pieces.cast(pa.string())
     except pa.ArrowInvalid:

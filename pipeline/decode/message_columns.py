@@ -1,4 +1,4 @@
-"""The columns of the message view, each made only when asked for."""
+"""Columns of the message view; each is built only when requested."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rewindmq.protocol.text import java_hash
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _TRANSACTION_SHIFT: Final = 2
-# From the first moment of the year 1 to the last of 9999.
+# From the start of the year 1 to the end of 9999.
 FIRST_MOMENT_MS: Final = -62_135_596_800_000
 LAST_MOMENT_MS: Final = 253_402_300_799_999
 _TRANSACTION_STATES: Final = pa.array(["none", "prepared", "commit", "rollback"])
 
 
 class MessageColumns:
-    """One block of records as Arrow columns, by the names of ``pipeline.schema.MESSAGES``."""
+    """One block of records as Arrow columns, named as in ``pipeline.schema.MESSAGES``."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class MessageColumns:
     ) -> None:
         """
         Args:
-            levels: those of the broker; delivery times follow from them.
-            bodies: the column of bodies, when it shall not be what is stored.
+            levels: the broker's delay levels; delivery times follow from them.
+            bodies: the body column, if it differs from the stored bodies.
         """
         self.block = block
         self.store = store
@@ -54,29 +54,29 @@ class MessageColumns:
         self.bodies = bodies
 
     def batch(self, names: Sequence[str]) -> pa.RecordBatch:
-        """These columns, in this order."""
+        """Return these columns in this order."""
         return pa.RecordBatch.from_arrays([self.column(name) for name in names], list(names))
 
     def column(self, name: str) -> pa.Array:
-        """One column, by its name."""
+        """Return the column of this name."""
         return _MAKERS[name](self)
 
     @cached_property
     def properties(self) -> PropertyColumns:
-        """The properties texts, taken apart once for all columns that need them."""
+        """The properties texts, parsed once for all columns that need them."""
         block = self.block
         return PropertyColumns(block.data, block.properties_at, block.end)
 
     def repeated(self, value: Any, kind: pa.DataType) -> pa.Array:
-        """The same value for each record."""
+        """Return a column with the same value for each record."""
         return pa.repeat(pa.scalar(value, kind), len(self.block))
 
     def gathered(self, at: Int64s, end: Int64s) -> pa.Array:
-        """Text that lies in the records themselves; few different ones, so each is decoded once."""
+        """Return a text column cut out of the records. Decodes each distinct text once, as there are few."""
         return _decoded(gather(self.block.data, at, end), texts)
 
     def hosts(self, at: Int64s, end: Int64s) -> pa.Array:
-        """Addresses as ``host:port``."""
+        """Return addresses as ``host:port``."""
         return _decoded(gather(self.block.data, at, end), _host_names)
 
 
@@ -102,13 +102,13 @@ def _transaction_state(columns: MessageColumns) -> pa.Array:
 
 
 def timestamps(values: Int64s) -> pa.Array:
-    """Times in ms as Spark's timestamps."""
-    # A clock beyond the year 9999 is shown as its last moment; Python and Spark know no later one.
+    """Return times in ms as Spark's timestamps."""
+    # Python and Spark know no time after the year 9999: later clocks show its last moment.
     return pa.array(np.clip(values, FIRST_MOMENT_MS, LAST_MOMENT_MS) * 1000).cast(_TIMESTAMP)
 
 
 def _tags_code(columns: MessageColumns) -> pa.Array:
-    """What a consume queue unit holds: the tag's hash, or a delayed message's delivery time."""
+    """Return the tagsCode of ConsumeQueue entries: the tag's hash, or a delayed message's delivery time."""
     tags = columns.column("tag").dictionary_encode()
     hashes = pa.array([java_hash(tag) for tag in tags.dictionary.to_pylist()], pa.int64())
     codes = hashes.take(tags.indices).fill_null(0)

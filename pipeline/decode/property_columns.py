@@ -1,7 +1,7 @@
-"""The properties texts of many records as maps, and single properties of them as columns.
+"""Parses the properties texts of many records into maps, and single properties into columns.
 
 The rules are those of ``protocol.message.properties.parse_properties``: pieces without a name or value are
-skipped, a value may hold further 0x01, and of several values for one name the last counts.
+skipped, a value may contain further 0x01 bytes, and the last of several values for one name counts.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from rewindmq.pipeline.decode.record_block import Int64s
 
 _NAME_VALUE: Final = 1
 _PROPERTY: Final = 2
-# With codes below this, and fewer pairs in a text than 2 to the 14th, sums of 1 << code stay within an int64.
+# With codes below this, and under 2 to the 14th pairs in a text, sums of 1 << code fit into an int64.
 _CODE_LIMIT: Final = 48
 
 
 class _Pairs(NamedTuple):
-    """Each pair of name and value, in the order of the texts, shape (m,).
+    """All pairs of name and value, in the order of the texts, shape (m,).
 
     Attributes:
-        starts, middle, ends: where the name begins, where the 0x01 behind it stands, where the value ends.
-        bounds: number of each record's first pair, and of all pairs, shape (n + 1,).
+        starts, middle, ends: start of the name, position of the 0x01 after it, end of the value.
+        bounds: index of each record's first pair; the last bound is the number of pairs; shape (n + 1,).
     """
 
     starts: Int64s
@@ -38,7 +38,7 @@ class _Pairs(NamedTuple):
 
     @property
     def records(self) -> Int64s:
-        """Number of the record that each pair belongs to, shape (m,)."""
+        """Return the index of the record that each pair belongs to, shape (m,)."""
         return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
 
@@ -46,9 +46,9 @@ class PropertyColumns:
     """The properties texts of the records of a block, shape (n,)."""
 
     def __init__(self, data: Any, starts: Int64s, ends: Int64s) -> None:
-        """Text i is ``data[starts[i]:ends[i]]``; ``starts[i]`` is at least 1."""
+        """Take text i from ``data[starts[i]:ends[i]]``; ``starts[i]`` is at least 1."""
         self._count = len(starts)
-        # One byte before each text comes along, to become the separator that begins its first piece.
+        # The byte before each text is included and overwritten with the separator before its first piece.
         _, offsets, gathered = gather(data, starts - 1, ends).buffers()
         self._octets = np.empty(0, np.uint8)
         self._heads: npt.NDArray[np.int32] = np.empty(0, np.int32)
@@ -63,11 +63,11 @@ class PropertyColumns:
         octets = self._octets
         places = np.flatnonzero((octets == _NAME_VALUE) | (octets == _PROPERTY))
         begins = np.flatnonzero(octets[places] == _PROPERTY)
-        # What stands behind the last piece ends it.
+        # The byte after the last piece ends it.
         places = np.append(places, len(octets))
         starts = places[begins] + 1
         ends = places[np.append(begins[1:], len(places) - 1)] if len(begins) else places[:0]
-        # The first separator of either kind behind a piece's start; if it is no 0x01, the piece has no value.
+        # The first separator of either kind after a piece's start; unless it is 0x01, the piece has no value.
         middle = places[begins + 1]
         kept = (middle > starts) & (middle + 1 < ends)
         counts = np.concatenate(([0], np.cumsum(kept)))
@@ -78,7 +78,7 @@ class PropertyColumns:
 
     @cached_property
     def maps(self) -> pa.MapArray:
-        """All properties, map<string, string>."""
+        """Return all properties, map<string, string>."""
         pairs = self._pairs
         names = texts(gather(self._octets, pairs.starts, pairs.middle))
         values = texts(gather(self._octets, pairs.middle + 1, pairs.ends))
@@ -90,34 +90,34 @@ class PropertyColumns:
         return pa.MapArray.from_arrays(pa.array(bounds, pa.int32()), names, values)
 
     def _last_of_each_name(self, names: pa.Array) -> Int64s | None:
-        """Numbers of the pairs to keep; None when no record has a name twice."""
+        """Return the indexes of the pairs to keep; None if no record has a name twice."""
         encoded = names.dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
         if not len(codes) or (len(encoded.dictionary) <= _CODE_LIMIT and self._all_differ(codes)):
             return None
         identity = self._pairs.records * len(encoded.dictionary) + codes
-        # Of equal ones, unique over the reversed order finds the last.
+        # unique() keeps the first of equal values: the last pair, as the order is reversed.
         _, last = np.unique(identity[::-1], return_index=True)
         return np.sort(len(identity) - 1 - last) if len(last) < len(identity) else None
 
     def _all_differ(self, codes: Int64s) -> bool:
-        """Whether no record has a code twice: then bits add up to what they give when or-ed."""
+        """Whether no record has a code twice; adding its bits then gives the same as or-ing them."""
         filled = self._pairs.bounds[:-1][np.diff(self._pairs.bounds) > 0]
         bits = np.left_shift(1, codes)
         return bool((np.add.reduceat(bits, filled) == np.bitwise_or.reduceat(bits, filled)).all())
 
     def column(self, name: str) -> pa.Array:
-        """One property, string; null where a record lacks it."""
+        """Return one property as strings; null for records that lack it."""
         pairs = self._pairs
         found = self._named(name.encode())
         where = np.full(self._count, -1, np.int64)
-        # Of several, the last assignment stays.
+        # Of several values for one name, the last assignment stays.
         where[np.searchsorted(pairs.bounds, found, side="right") - 1] = np.arange(len(found))
         values = texts(gather(self._octets, pairs.middle[found] + 1, pairs.ends[found]))
         return values.take(pa.array(where, mask=where < 0))
 
     def _named(self, name: bytes) -> Int64s:
-        """Numbers of the pairs with this name."""
+        """Return the indexes of the pairs with this name."""
         pairs = self._pairs
         candidates = np.flatnonzero(pairs.middle - pairs.starts == len(name))
         for place, octet in enumerate(name):
@@ -126,7 +126,7 @@ class PropertyColumns:
 
 
 def split_keys(keys: pa.Array) -> pa.Array:
-    """KEYS as a list of keys: split on spaces, empty pieces left out; an empty list where there is none."""
+    """Return KEYS split on spaces, without empty pieces; an empty list for records without KEYS."""
     lists = pc.split_pattern(pc.fill_null(keys, ""), " ")
     flat = lists.flatten()
     filled = pc.not_equal(flat, "")

@@ -1,6 +1,6 @@
-"""Whole records of one segment, read at once and taken apart by numpy.
+"""Decodes all records of a buffer at once with numpy.
 
-Checked record for record against ``protocol.message.record.decode_record``, the decoder of everything else.
+Tests compare it record by record with ``protocol.message.record.decode_record``, which all other code uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Int64s = npt.NDArray[np.int64]
 Structs = npt.NDArray[np.void]
 Bools = npt.NDArray[np.bool_]
 
-# ``protocol.message.record._HEAD``, ``_INT64`` and ``_TAIL`` as numpy sees them.
+# ``protocol.message.record._HEAD``, ``_INT64`` and ``_TAIL`` as numpy types.
 HEAD: Final = np.dtype(
     [
         ("total_size", ">i4"),
@@ -46,14 +46,14 @@ _V6_EXTRA: Final = 12
 
 
 def walk(data: bytes, position: int, stop: int) -> tuple[list[int], int]:
-    """Where records begin, from ``position`` on, by their sizes alone.
+    """Return the starts of the records from ``position`` on, found by their sizes alone.
 
     Args:
-        stop: no record that begins here or later is listed.
+        stop: records that begin here or later are not listed.
 
     Returns:
-        The positions, and the one behind the last record. There stands a record that is not whole in
-        ``data``, no record at all, or the walk came to ``stop``.
+        The starts, and the position after the last record. At that position the record is incomplete in
+        ``data``, there is no record, or the walk reached ``stop``.
     """
     positions: list[int] = []
     append = positions.append
@@ -72,7 +72,7 @@ def walk(data: bytes, position: int, stop: int) -> tuple[list[int], int]:
 
 
 def is_blank_at(data: bytes, position: int) -> bool:
-    """Whether a blank record says that the rest of the segment is unused."""
+    """Whether a blank record at ``position`` marks the rest of the segment as unused."""
     if position + _START.size > len(data):
         return False
     _, magic = _START.unpack_from(data, position)
@@ -80,12 +80,12 @@ def is_blank_at(data: bytes, position: int) -> bool:
 
 
 class RecordBlock:
-    """Records that lie in ``data`` as a whole, in the order of the log.
+    """Complete records within ``data``, in the order of the log.
 
     Attributes:
-        data: bytes of one segment; what lies between records is not looked at.
+        data: bytes of one segment; bytes between records are ignored.
         base: log position of the first byte of ``data``.
-        at: where in ``data`` each record begins, shape (n,).
+        at: start of each record in ``data``, shape (n,).
     """
 
     def __init__(self, data: bytes, base: int, at: Int64s) -> None:
@@ -115,12 +115,12 @@ class RecordBlock:
 
     @cached_property
     def born_host_at(self) -> Int64s:
-        """Where in ``data`` the producer's address begins."""
+        """Start of the producer's address in ``data``."""
         return self.at + HEAD.itemsize
 
     @cached_property
     def born_host_end(self) -> Int64s:
-        """Where it ends; the store timestamp follows."""
+        """End of the producer's address; the store timestamp follows."""
         return self.born_host_at + self._host_bytes(MessageSysFlag.BORNHOST_V6)
 
     def _host_bytes(self, flag: MessageSysFlag) -> Int64s:
@@ -128,18 +128,18 @@ class RecordBlock:
 
     @cached_property
     def store_timestamp(self) -> Int64s:
-        """Broker's clock, ms."""
+        """Store timestamps by the broker's clock, ms."""
         rows = self._window(self.born_host_end, _STORE_TIMESTAMP)
         return rows["store_timestamp"].astype(np.int64)
 
     @cached_property
     def store_host_at(self) -> Int64s:
-        """Where in ``data`` the broker's address begins."""
+        """Start of the broker's address in ``data``."""
         return self.born_host_end + 8
 
     @cached_property
     def store_host_end(self) -> Int64s:
-        """Where it ends."""
+        """End of the broker's address."""
         return self.store_host_at + self._host_bytes(MessageSysFlag.STOREHOST_V6)
 
     @cached_property
@@ -149,43 +149,42 @@ class RecordBlock:
 
     @cached_property
     def body_at(self) -> Int64s:
-        """Where in ``data`` the stored body begins."""
+        """Start of the stored body in ``data``."""
         return self.store_host_end + TAIL.itemsize
 
     @cached_property
     def body_end(self) -> Int64s:
-        """Where it ends; the topic's length follows."""
+        """End of the stored body; the topic's length follows."""
         return self.body_at + self.tail["body_length"].astype(np.int64)
 
     @cached_property
     def topic_at(self) -> Int64s:
-        """Where in ``data`` the topic begins."""
+        """Start of the topic in ``data``."""
         return self.body_end + np.where(self.head["magic"] == MAGIC_V2, 2, 1)
 
     @cached_property
     def topic_end(self) -> Int64s:
-        """Where it ends; the properties' length follows."""
-        # The byte before the topic is its length, or the low half of it (V2).
+        """End of the topic; the properties' length follows."""
+        # The byte before the topic is its length, or the low byte of its length (V2).
         size = self._octets[self.topic_at - 1].astype(np.int64)
         high = self._octets[self.topic_at - 2].astype(np.int64) << 8
         return self.topic_at + size + np.where(self.head["magic"] == MAGIC_V2, high, 0)
 
     @cached_property
     def properties_at(self) -> Int64s:
-        """Where in ``data`` the properties text begins."""
+        """Start of the properties text in ``data``."""
         return self.topic_end + 2
 
     @cached_property
     def end(self) -> Int64s:
-        """Where the record ends, and with it the properties text."""
+        """End of the record, and of its properties text."""
         return self.at + self.head["total_size"].astype(np.int64)
 
     @cached_property
     def intact(self) -> Bools:
-        """Which records name their own log position and have lengths that add up; the CRC is not looked
-        at."""
+        """Whether each record states its own log position and lengths that add up; CRCs are not checked."""
         good: Bools = self.head["physical_offset"] == self.base + self.at
-        # Each length is believed only where the ones before it are, or reading would leave the buffer.
+        # A length is used only if the lengths before it are valid; else reading would leave the buffer.
         good = good & (self.body_at <= self.end)
         body = self.tail_lengths(good)
         topic_at = self.body_at + body + np.where(self.head["magic"] == MAGIC_V2, 2, 1)
@@ -195,7 +194,7 @@ class RecordBlock:
         high = self._octets[topic_at - 2].astype(np.int64) << 8
         size = size + np.where(self.head["magic"] == MAGIC_V2, high, 0)
         topic_end = topic_at + size
-        # Two bytes of length are a signed number.
+        # The two bytes of the length are a signed number.
         good = good & (size < _SHORT_LIMIT) & (topic_end + 2 <= self.end)
         topic_end = np.where(good, topic_end, 0)
         rows = self._window(topic_end, np.dtype([("length", _SHORT)]))
@@ -204,13 +203,13 @@ class RecordBlock:
         return kept
 
     def tail_lengths(self, good: Bools) -> Int64s:
-        """Body lengths of the records marked, 0 for the others."""
+        """Return the body lengths of the records in ``good``, 0 for the others."""
         at = np.where(good, self.store_host_end, 0)
         return np.where(good, self._window(at, TAIL)["body_length"].astype(np.int64), 0)
 
     @cached_property
     def crc_ok(self) -> Bools:
-        """Whether each stored body still has the CRC that its record states."""
+        """Whether each stored body matches the CRC that its record states."""
         view = memoryview(self.data)
         sums = [
             crc32(view[start:end]) & 0x7FFFFFFF
@@ -220,5 +219,5 @@ class RecordBlock:
         return same
 
     def select(self, chosen: Int64s | Bools | slice) -> RecordBlock:
-        """Some of the records, over the same bytes."""
+        """Return a block with some of the records, over the same bytes."""
         return RecordBlock(self.data, self.base, self.at[chosen])

@@ -1,8 +1,7 @@
-"""The records of one segment, or of a part of it, as blocks; damage is passed over and told of, never in
-silence.
+"""Reads the records of a segment, or of a part of it, as blocks, and reports damage.
 
-A part is read by one worker without knowing its neighbours: it holds the records that begin in it. The
-worker that read the last record before a hole is the one that tells of the hole.
+A worker reads a part without knowing its neighbours: the part holds the records that begin in it. The worker
+that reads the last record before a hole reports the hole.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.protocol.message.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, OVERHEAD_V4
 
 CHUNK_BYTES: Final = 8 << 20
-# More than the largest record: a body of 4 MiB by default, and up to 64 KiB around it.
+# More than the largest record: by default a body of 4 MiB and up to 64 KiB of other fields.
 _LARGEST_RECORD: Final = 64 << 20
 _PROBE_BYTES: Final = 4 << 10
-# Read behind the end of a part, where its last record mostly ends.
+# Bytes read beyond the end of a part; its last record usually ends there.
 _TAIL_BYTES: Final = 4 << 10
-# Enough for most records; larger ones are read a second time.
+# Enough for most records; a larger record needs a second read.
 _RECORD_BYTES: Final = 1 << 10
 _MAGICS: Final = (MAGIC_V1.to_bytes(4, "big"), MAGIC_V2.to_bytes(4, "big"))
 
@@ -32,10 +31,10 @@ class Segment(NamedTuple):
     """One file of a commit log.
 
     Attributes:
-        base: log position of its first byte.
+        base: log position of the file's first byte.
         size: bytes of the file.
-        end: log position behind its last record as the reader shall see it; ``base + size`` for all but the
-        last.
+        end: log position after the last record that readers may see; ``base + size`` for all but the last
+            segment.
     """
 
     path: str
@@ -45,7 +44,7 @@ class Segment(NamedTuple):
 
 
 class SegmentReader:
-    """Reads one segment; ``tell`` is called for every damaged place met."""
+    """Reads one segment; calls ``tell`` with every damaged place."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class SegmentReader:
         self._chunk_bytes = chunk_bytes
 
     def blocks(self, start: int, stop: int) -> Iterator[RecordBlock]:
-        """Blocks of the records that begin in [start, stop), log positions within the segment."""
+        """Yield blocks of the records that begin in [start, stop), log positions within the segment."""
         segment = self._segment
         stop = min(stop, segment.end)
         position: int | None = start
@@ -73,10 +72,9 @@ class SegmentReader:
             position = behind if is_cut else self._after(behind, stop)
 
     def _read(self, position: int, stop: int, size: int) -> tuple[RecordBlock, int, bool]:
-        """Records from ``position`` on, the position behind them, and whether only ``size`` ended the
-        reading.
+        """Return the records from ``position`` on, the position after them, and whether ``size`` cut them.
 
-        More is read where ``size`` does not hold the first record.
+        Reads more than ``size`` bytes if they do not hold the first record.
         """
         segment = self._segment
         size = min(size, stop - position + _TAIL_BYTES)
@@ -98,7 +96,7 @@ class SegmentReader:
         return int(block.end[-1]) if len(block) else 0
 
     def _is_cut_short(self, data: bytes, at: int, position: int) -> bool:
-        """Whether the record at ``at`` goes on behind what was read, which is not all there is."""
+        """Whether the record at ``at`` continues beyond ``data``, which ends before the part does."""
         if position + len(data) >= self._segment.end:
             return False
         rest = len(data) - at
@@ -108,7 +106,7 @@ class SegmentReader:
         return data[at + 4 : at + 8] in _MAGICS and rest < size <= _LARGEST_RECORD
 
     def _after(self, position: int, stop: int) -> int | None:
-        """Where to go on behind the last intact record; None: nothing more in this part."""
+        """Return where to continue after the last intact record; None if nothing follows in this part."""
         segment = self._segment
         if position >= segment.end:
             return None
@@ -122,22 +120,25 @@ class SegmentReader:
         if is_blank and found is None:
             return None
         end = segment.end if found is None else found
-        detail = f"{end - position} bytes hold no intact record"
+        detail = f"{end - position} bytes contain no intact record"
         self._tell(Damage(DamageKind.HOLE, segment.base, position, end, detail))
         return found if found is not None and found < stop else None
 
     def is_record(self, position: int) -> bool:
-        """Whether an intact record begins at this log position; its CRC is not looked at."""
+        """Whether an intact record begins at this log position; its CRC is not checked."""
         return self.record_at(position) is not None
 
     def record_at(self, position: int) -> RecordBlock | None:
-        """The intact record that begins at this log position, None when there is none."""
+        """Return the intact record that begins at this log position; None if there is none."""
         block, _, _ = self._read(position, position + 1, _RECORD_BYTES)
         return block if len(block) else None
 
     def run_from(self, position: int) -> tuple[RecordBlock | None, int]:
-        """Walk intact records from ``position`` on: the block with the last of them, and the position
-        behind it."""
+        """Walk intact records from ``position`` on.
+
+        Returns:
+            A block with the last of the records, and the position after it.
+        """
         segment = self._segment
         newest, is_cut, size = None, True, _PROBE_BYTES
         while is_cut and position < segment.end:
@@ -147,10 +148,10 @@ class SegmentReader:
         return newest, position
 
     def next_record(self, start: int, stop: int) -> int | None:
-        """The first intact record that begins in [start, stop); None when there is none.
+        """Return the position of the first intact record that begins in [start, stop); None if there is none.
 
-        Found by its magic, its own log position and its lengths: bytes within a body that look like all of
-        it do not occur by chance (docs/spec/store.md 13.2).
+        A record is recognised by its magic, its own log position and its lengths. Bytes within a body do not
+        match all of these by chance (docs/spec/store.md 13.2).
         """
         segment = self._segment
         position = start
@@ -164,14 +165,14 @@ class SegmentReader:
                     return position + at
             if position + len(data) >= segment.end:
                 return None
-            # The magic stands four bytes behind the record's first.
+            # The magic is four bytes after the start of the record.
             position += len(data) - 7
             step = min(2 * step, max(self._chunk_bytes, _PROBE_BYTES))
         return None
 
 
 def _magic_places(data: bytes) -> list[int]:
-    """Where records may begin in ``data``, in order."""
+    """Return the possible starts of records in ``data``, in order."""
     places = []
     for magic in _MAGICS:
         at = data.find(magic, 4)

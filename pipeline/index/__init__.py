@@ -1,1 +1,1 @@
-"""Consume queues, key index, time index and a Parquet copy, made from the log."""
+"""Builds consume queues, key index, time index and a Parquet copy from the log."""

@@ -1,4 +1,4 @@
-"""The store's ``checkpoint`` (docs/spec/store.md 6), of which only the named times are changed."""
+"""Changes times in the store's ``checkpoint`` (docs/spec/store.md 6) and keeps the rest of the file."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 from rewindmq.pipeline.files import LocalFiles
 
 _BYTES: Final = 4_096
-# physicMsgTimestamp, logicsMsgTimestamp, indexMsgTimestamp; 5.x has more behind them.
+# physicMsgTimestamp, logicsMsgTimestamp, indexMsgTimestamp; 5.x appends more fields.
 _TIMES: Final = struct.Struct(">qqq")
 
 
 def set_times(path: Path, *, logics: int, index: int | None = None) -> None:
-    """Change the times up to which queue units and index entries are durable, ms; None leaves one as it is.
+    """Set the times up to which ConsumeQueue and index entries are durable, ms; None keeps a time.
 
     Raises:
-        OSError: as the system does.
+        OSError: the file cannot be read or written.
     """
     files = LocalFiles()
     data = bytearray((files.read_all(str(path)) or b"").ljust(_BYTES, b"\0"))

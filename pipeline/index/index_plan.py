@@ -1,4 +1,4 @@
-"""Which entries go into which index file, and what the files are named."""
+"""Distributes index entries over index files, and names the files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rewindmq.pipeline.index_files.format import IndexHeader, read_header
 
 
 class PreviousIndex(NamedTuple):
-    """The index files of an earlier run that are still wanted.
+    """The index files of an earlier run that this run continues.
 
     Attributes:
-        kept: paths of those that stay as they are, oldest first.
-        unfinished: the newest one, if there is room in it.
-        newest: the newest one's name and header; "" and None when there is none.
+        kept: paths of the full files, oldest first; they stay unchanged.
+        unfinished: path of the newest file, if it has room.
+        newest: name and header of the newest file; "" and None if there is none.
     """
 
     kept: tuple[str, ...]
@@ -36,11 +36,11 @@ class PreviousIndex(NamedTuple):
 
 
 def previous_index(files: Files, folder: str | None, entries: int, log_begin: int) -> PreviousIndex:
-    """Look at the index files of a published folder.
+    """Find the index files in a published folder.
 
     Args:
         entries: maxIndexNum.
-        log_begin: files that end below it are left out, but never the newest (docs/spec/store.md 5.6).
+        log_begin: files that end before it are left out, except the newest (docs/spec/store.md 5.6).
     """
     names = [] if folder is None else [entry.name for entry in files.list(f"{folder}/{INDEX_FOLDER}")]
     if not names:
@@ -62,10 +62,10 @@ def plan_index_files(
     entries: int,
     before: PreviousIndex,
 ) -> list[IndexFilePlan]:
-    """The files that new entries go into.
+    """Plan the files for new entries.
 
     Args:
-        runs: all new entries, in their order.
+        runs: all new entries, in order.
         target: folder of the index files.
         slots, entries: maxHashSlotNum and maxIndexNum.
     """
@@ -87,7 +87,7 @@ def plan_index_files(
 
 
 def _cut(runs: Sequence[EntryRun], begin: int, end: int) -> Iterator[EntryRun]:
-    """The entries [begin, end) of all."""
+    """Yield the entries [begin, end) of all runs."""
     first = 0
     for run in runs:
         start, stop = max(begin - first, 0), min(end - first, run.entries)
@@ -97,6 +97,6 @@ def _cut(runs: Sequence[EntryRun], begin: int, end: int) -> Iterator[EntryRun]:
 
 
 def _time(files: Files, run: EntryRun) -> int:
-    """Store timestamp of the first entry, ms."""
+    """Return the store timestamp of the first entry, ms."""
     data = files.read(run.path, run.first * ENTRY.itemsize, ENTRY.itemsize)
     return int(np.frombuffer(data, ENTRY)["time"][0])

@@ -1,7 +1,7 @@
-"""Giving a store what was made from its log: consume queues, key index and time index.
+"""Copies consume queues, key index and time index into the store whose log they were built from.
 
-A crash in the middle leaves a store that opens as it should: what is missing then, the broker makes anew or
-does without, and another installation puts it right.
+A crash during installation leaves a store that a broker can open: the broker rebuilds missing files, and
+another installation repairs the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rewindmq.pipeline.output.identity import RecordIdentity, check_same_log
 from rewindmq.pipeline.output.output import Manifest, read_manifest
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot, take_snapshot
 
-# Below the store's root; not looked at by a broker.
+# Folders below the store's root that a broker ignores.
 _NEW: Final = "install-index.new"
 _OLD: Final = "install-index.old"
 _COPY_BYTES: Final = 1 << 20
@@ -35,12 +35,12 @@ _ZEROS: Final = bytes(_COPY_BYTES)
 
 
 class InstallSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a store was given.
+    """The result of an installation.
 
     Attributes:
-        log_end: log position up to which the files tell; a broker adds the rest when it starts.
-        log_behind: bytes of log behind that.
-        files, bytes_copied: in all; holes of files are not counted.
+        log_end: log position up to which the files are complete; a broker builds the rest when it starts.
+        log_behind: bytes of log after ``log_end``.
+        files, bytes_copied: files and bytes in total; holes in files are not counted.
     """
 
     store: str
@@ -52,29 +52,29 @@ class InstallSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bytes_copied: int
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values, named in camelCase."""
+        """Return JSON values, named in camelCase."""
         table: dict[str, Any] = msgspec.to_builtins(self)
         return table
 
 
 def install_index(out: str | Path, store: str | Path) -> InstallSummary:
-    """Put the files of an index in place of a store's own. No broker may run on it.
+    """Replace a store's own files by those of an index. The broker must be stopped.
 
     Args:
-        out: path or URI of what ``build_index`` made from this store, or from a copy of it.
+        out: path or URI of an output that ``build_index`` made from this store, or from a copy of it.
         store: the store's directory on this machine.
 
     Raises:
-        PipelineError: nothing published there, or made from another log or for other settings; a broker runs;
-            the store is not on this machine.
+        PipelineError: the output is unpublished, or was made from another log or for other settings; a broker
+            runs; or the store is not on this machine.
     """
     if not isinstance(open_files(store)[0], LocalFiles):
         raise PipelineError(f"{store} is not on this machine: install the index where the broker runs")
     files, root = open_files(out)
     manifest = read_manifest(files, root)
     if manifest is None or manifest.job != JOB:
-        raise PipelineError(f"{root} holds no index; make one with: rewindmq pipeline index STORE {root}")
-    # Looked at before it is locked: locking would make a store of whatever directory it is.
+        raise PipelineError(f"{root} is not an index; make one with: rewindmq pipeline index STORE {root}")
+    # Check before the lock: taking the lock would create a store in any directory.
     snapshot = take_snapshot(store)
     try:
         with _locked(Path(snapshot.root)):
@@ -98,7 +98,7 @@ def _locked(root: Path) -> Iterator[None]:
 
 
 class _Installation:
-    """One installation; the store is locked."""
+    """One installation, while the store is locked."""
 
     def __init__(self, files: Files, root: str, manifest: Manifest, snapshot: StoreSnapshot) -> None:
         self._files = files
@@ -107,7 +107,7 @@ class _Installation:
         self._snapshot = snapshot
         self._store = Path(snapshot.root)
         layout = StoreLayout(self._store)
-        # In the order in which they are put in place.
+        # In the order in which they are installed.
         self._parts = (layout.consume_queue, layout.index, layout.time_index)
         self._checkpoint = layout.checkpoint
         self._file_count = 0
@@ -120,7 +120,7 @@ class _Installation:
         for part in self._parts:
             self._copy(f"{source}/{part.name}", new / part.name)
         index_time = self._newest_index_time(f"{source}/{self._parts[1].name}")
-        # Until all is in place, a broker that starts after a crash has to look at the log from its begin.
+        # Until all files are installed, a broker that starts after a crash must read the log from its start.
         set_times(self._checkpoint, logics=0)
         self._put_in_place(new)
         set_times(self._checkpoint, logics=last.store_timestamp, index=index_time)
@@ -139,7 +139,7 @@ class _Installation:
     def _check(self) -> RecordIdentity:
         last = RecordIdentity.from_json(self._manifest.facts["last"])
         if last is None:
-            raise PipelineError(f"{self._root} tells of no message; index the store again")
+            raise PipelineError(f"{self._root} covers no message; index the store again")
         check_same_log(self._snapshot, last, self._root, "index this store")
         size = self._manifest.options[QUEUE_FILE_BYTES]
         for queue in self._snapshot.queues():
@@ -152,7 +152,7 @@ class _Installation:
         return last
 
     def _settle(self) -> None:
-        """Undo what an installation left that did not come to its end."""
+        """Undo an unfinished installation."""
         old = self._store / _OLD
         for part in self._parts:
             if not part.exists() and (old / part.name).exists():
@@ -165,7 +165,7 @@ class _Installation:
         old = self._store / _OLD
         old.mkdir()
         *_, time_index = self._parts
-        # The time index speaks of queues: the old one goes before they do.
+        # The time index refers to queues, so the old one is removed before the old queues.
         if time_index.exists():
             time_index.rename(old / time_index.name)
         for part in self._parts:
@@ -176,7 +176,7 @@ class _Installation:
             _sync(self._store)
 
     def _copy(self, source: str, target: Path) -> None:
-        """A folder with all below it. Not by links: a broker writes to these files."""
+        """Copy a folder tree. Links would let a broker write into the output's files."""
         for entry in self._files.list(source):
             if entry.is_file:
                 target.mkdir(parents=True, exist_ok=True)
@@ -201,7 +201,7 @@ class _Installation:
             os.fsync(file.fileno())
 
     def _newest_index_time(self, folder: str) -> int:
-        """After a crash a broker drops index files that end later than the checkpoint says."""
+        """Return the newest index time: after a crash a broker drops index files beyond the checkpoint."""
         paths = [f"{folder}/{entry.name}" for entry in self._files.list(folder)]
         return max((read_header(self._files, path).end_timestamp for path in paths), default=0)
 

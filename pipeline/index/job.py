@@ -1,4 +1,4 @@
-"""Everything that can be known of a log beforehand: consume queues, key index, time index, a Parquet copy."""
+"""The job ``index``: builds consume queues, key index, time index and a Parquet copy of a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 JOB: Final = "index"
 _DEFAULTS: Final = IndexOptions()
-# Among the options of a manifest.
+# Key among the options of a manifest.
 QUEUE_FILE_BYTES: Final = "mappedFileSizeConsumeQueue"
 
 
@@ -47,20 +47,21 @@ def build_index(
     options: IndexOptions = _DEFAULTS,
     progress: Progress = no_progress,
 ) -> IndexSummary:
-    """Index a store, or what is new in it since an earlier run into the same output.
+    """Index a store, or the part of it that is new since an earlier run into the same output.
 
     Args:
-        store: directory or URI of the store; it is only read, and a broker may run on it.
-        out: directory or URI of the output; ``docs/pipeline/index.md`` tells what it holds.
+        store: directory or URI of the store; the job only reads it, and a broker may run on it.
+        out: directory or URI of the output; ``docs/pipeline/index.md`` describes its files.
         progress: called with each step as it begins.
 
     Raises:
-        PipelineError: no store, an empty one, or another than before; an output of something else.
+        PipelineError: the store is missing, empty or not the one indexed before, or the output is another
+            job's.
     """
     options.check()
     snapshot = take_snapshot(store)
     if not snapshot.segments:
-        raise PipelineError(f"{snapshot.location} holds no messages: its commit log is empty")
+        raise PipelineError(f"{snapshot.location} has no messages: its commit log is empty")
     options, output = _open_output(snapshot, out, options)
     try:
         return _IndexRun(spark, snapshot, output, options, progress).run()
@@ -72,7 +73,7 @@ def build_index(
 def _open_output(
     snapshot: StoreSnapshot, out: str | Path, options: IndexOptions
 ) -> tuple[IndexOptions, JobOutput]:
-    """The output, and the options with the size of consume queue files."""
+    """Return the output, and the options with the size of consume queue files filled in."""
     files, root = open_files(out)
     published = read_manifest(files, root)
     size = options.consume_queue_file_bytes
@@ -97,7 +98,7 @@ def _queue_file_bytes(snapshot: StoreSnapshot) -> int:
 
 
 class _IndexRun:
-    """One run. A finished step is not done again, and its files stay in the draft."""
+    """One run. It skips finished steps; their files stay in the draft."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class _IndexRun:
             self._last = RecordIdentity.from_json(before.facts["last"])
 
     def run(self) -> IndexSummary:
-        """Do what an interrupted run has not done, and publish."""
+        """Do the steps that an interrupted run has not finished, and publish."""
         output, snapshot = self._output, self._snapshot
         output.settle()
         before = output.published
@@ -150,7 +151,7 @@ class _IndexRun:
         return self._summary(manifest.generation, end, parts, queues, {**index, **rest})
 
     def _begin(self) -> dict[str, Any]:
-        """What to read: as the interrupted run, if there was one and the log still holds what it read."""
+        """Return the source to read: the interrupted run's, if the log still has what that run read."""
         output, snapshot = self._output, self._snapshot
         fresh = {"location": snapshot.location, "begin": self._log_begin, "end": snapshot.end}
         (source,) = output.begin([fresh])
@@ -160,10 +161,10 @@ class _IndexRun:
         return source
 
     def _is_still_there(self, end: int) -> bool:
-        """Whether the log holds what an interrupted run read, or would have read up to ``end``."""
+        """Whether the log still has what an interrupted run read, or planned to read, up to ``end``."""
         found = self._output.step("scan")
         if found is None:
-            # After a crash of the broker others may stand where the log's last messages were.
+            # After a crash of the broker, other messages may be in the place of the log's last ones.
             return ends_a_record(self._snapshot, end)
         last = RecordIdentity.from_json(found["last"])
         return last is None or identify(self._snapshot, last.position) == last
@@ -234,7 +235,7 @@ class _IndexRun:
         return found
 
     def _finish_draft(self, parts: list[PartFindings]) -> Mapping[str, Any]:
-        """Link what stays as it is, and say what the time index was made of."""
+        """Link unchanged files, and record the source of the time index."""
         output = self._output
         found = output.step("rest")
         if found is None:
@@ -262,7 +263,7 @@ class _IndexRun:
             return 0
         files, folder = self._files, f"{self._previous}/{PARQUET_FOLDER}"
         names = [entry.name for entry in files.list(folder)]
-        # A file's records end where the next one's begin.
+        # The records of a file end where the next file's begin.
         ends = [int(name.partition(".")[0]) for name in names[1:]]
         expired = sum(end <= self._log_begin for end in ends)
         for name in names[expired:]:
@@ -270,7 +271,7 @@ class _IndexRun:
         return len(names) - expired
 
     def _link_queues(self) -> int:
-        """Queues that got no units."""
+        """Link queues without new entries."""
         linked = 0
         if self._previous is None:
             return linked

@@ -1,4 +1,4 @@
-"""The hashes under which messages are indexed (docs/spec/store.md 5.3), for many messages at once."""
+"""Computes the hashes of index keys (docs/spec/store.md 5.3) for many messages at once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _Ints = npt.NDArray[np.int64]
 
 
 def entry_hashes(topics: pa.Array, unique_keys: pa.Array, keys: pa.Array) -> tuple[_Ints, _Ints]:
-    """The entries of these messages, in the order a broker makes them.
+    """Return the index entries of these messages, in the order in which a broker makes them.
 
     Args:
         topics: string, shape (n,).
-        unique_keys: UNIQ_KEY, string, null where there is none.
-        keys: the pieces of KEYS, list<string>, no piece empty.
+        unique_keys: UNIQ_KEY, string; null if a message has none.
+        keys: the parts of KEYS, list<string>; no part is empty.
 
     Returns:
-        For each entry, shape (m,): the number of its message, and its keyHash.
+        For each entry, shape (m,): the index of its message, and its keyHash.
     """
     flat = keys.flatten()
     has_unique = pc.is_valid(unique_keys).to_numpy(zero_copy_only=False)
@@ -48,7 +48,7 @@ def entry_hashes(topics: pa.Array, unique_keys: pa.Array, keys: pa.Array) -> tup
 
 
 def _positive(hashes: _Uint32s) -> _Ints:
-    """As ``broker.store.layout.index.key_hash``: never negative, 0 where Java's ``abs`` has no answer."""
+    """Return ``broker.store.layout.index.key_hash``: never negative, 0 where Java's ``abs`` overflows."""
     signed = hashes.view(np.int32).astype(np.int64)
     signed[signed == np.iinfo(np.int32).min] = 0
     return np.abs(signed)
@@ -62,7 +62,7 @@ def _powers(highest: int) -> _Uint32s:
 
 
 def java_hashes(texts: pa.Array) -> tuple[_Uint32s, _Ints]:
-    """``String.hashCode`` as unsigned, and the length in UTF-16 units, of texts of which none is empty."""
+    """Return ``String.hashCode`` as unsigned, and the length in UTF-16 units, of non-empty texts."""
     count = len(texts)
     if not count:
         return np.empty(0, np.uint32), np.empty(0, np.int64)
@@ -82,7 +82,7 @@ def java_hashes(texts: pa.Array) -> tuple[_Uint32s, _Ints]:
 
 
 def _buffers(texts: pa.Array) -> tuple[_Ints, npt.NDArray[Any]]:
-    """Where each text begins, with the end of the last, and the bytes of all."""
+    """Return the starts of the texts, then the end of the last, and the bytes of all texts."""
     _, places, data = texts.buffers()
     offsets = np.frombuffer(places, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     octets = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]

@@ -1,6 +1,6 @@
-"""Key index files, byte for byte as a broker of 4.9.4 makes them from the same log (docs/spec/store.md 5).
+"""Writes key index files, byte for byte as a 4.9.4 broker does from the same log (docs/spec/store.md 5).
 
-Entries have their numbers before any file is written, so each file is the work of one task.
+Entries are numbered before any file is written, so each task writes one file.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 INDEX_FOLDER: Final = "index"
 _INT32_MAX: Final = 0x7FFF_FFFF
 _SLOT: Final = np.dtype(">i4")
-# Entries taken at a time: some 100 bytes of memory each.
+# Entries processed at a time: about 100 bytes of memory each.
 _SLICE: Final = 1 << 19
-# Slots written at a time; where none is used, nothing is written.
+# Slots written at a time; a group without used slots is not written.
 _SLOT_RUN: Final = 1 << 12
 _COPY_BYTES: Final = 8 << 20
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ _LAST_MS: Final = 253_402_300_799_999
 
 
 class EntryRun(NamedTuple):
-    """Entries of one file that the scan wrote: ``entries`` of them, ``first`` in front of them left out."""
+    """Entries that the scan wrote to one file: ``entries`` of them, after the ``first`` that are skipped."""
 
     path: str
     first: int
@@ -55,12 +55,12 @@ class EntryRun(NamedTuple):
 
 
 class IndexFilePlan(NamedTuple):
-    """One file to be written; pickles.
+    """An index file to write; pickles.
 
     Attributes:
-        previous: an unfinished file that this one is a continuation of.
-        end_before: endTimestamp of the file before it, ms, 0 when there is none: a broker puts it in a new
-            file's header, and the seconds of the first entry are counted from it.
+        previous: path of the unfinished file that this one continues.
+        end_before: endTimestamp of the file before, ms; 0 if there is none. A broker copies it to a new
+            file's header and counts the seconds of the first entry from it.
     """
 
     files: Files
@@ -73,15 +73,15 @@ class IndexFilePlan(NamedTuple):
 
 
 def file_capacity(max_index_num: int) -> int:
-    """Entries that a file takes: number 0 is never used."""
+    """Return the entries that fit into a file: number 0 is never used."""
     return max_index_num - FIRST_ENTRY
 
 
 def name_after(timestamp: int, before: str) -> str:
-    """The name of a file whose first entry has this store time (ms): the time in UTC, or the next one free.
+    """Return a file's name: its first entry's store time (ms) in UTC, or the next free name.
 
     Args:
-        before: the name of the file before it; "" when there is none.
+        before: the name of the file before; "" if there is none.
     """
     name = _name(timestamp)
     while name <= before:
@@ -96,13 +96,13 @@ def _name(timestamp: int) -> str:
 
 
 def write_index_files(spark: SparkSession, plans: Sequence[IndexFilePlan]) -> int:
-    """Write the files, each by one task, which needs memory for the file's slots and a slice of entries.
+    """Write the files, each in one task that holds the file's slots and a slice of its entries in memory.
 
     Returns:
-        Bytes used of them, with what was copied of a file gone on with.
+        Bytes used in the files, including those copied from a continued file.
 
     Raises:
-        PipelineError: the job failed.
+        PipelineError: the Spark job failed.
     """
     if not plans:
         return 0
@@ -128,7 +128,7 @@ def _writer(
 
 
 def write_index_file(plan: IndexFilePlan) -> int:
-    """Write one file; gives the bytes used of it."""
+    """Write one file; return the bytes used in it."""
     with _seekable(plan.files, plan.path) as file:
         writer = _FileWriter(plan, file)
         if plan.previous is not None:
@@ -144,7 +144,7 @@ def write_index_file(plan: IndexFilePlan) -> int:
 
 @contextmanager
 def _seekable(files: Files, path: str) -> Iterator[BinaryIO]:
-    """A new file that may be written in any order: elsewhere than on this machine, by way of its disk."""
+    """Open a new file for random writes; for remote file systems, through a local temporary file."""
     if isinstance(files, LocalFiles):
         with files.create(path) as file:
             yield file
@@ -166,7 +166,7 @@ def _slices(files: Files, run: EntryRun) -> Iterator[npt.NDArray[np.void]]:
 
 
 class _FileWriter:
-    """Header and slots in memory, entries to the file as they come."""
+    """Writes an index file: header and slots stay in memory, entries go to the file at once."""
 
     def __init__(self, plan: IndexFilePlan, file: BinaryIO) -> None:
         self._plan = plan
@@ -177,7 +177,7 @@ class _FileWriter:
         self.header = IndexHeader(plan.end_before, 0, 0, 0, 0, FIRST_ENTRY)
 
     def go_on(self, previous: str) -> None:
-        """Take over what an unfinished file holds."""
+        """Copy the content of an unfinished file."""
         files = self._plan.files
         self.header = read_header(files, previous)
         data = files.read(previous, HEADER_BYTES, len(self._slots) * SLOT_BYTES)
@@ -190,7 +190,7 @@ class _FileWriter:
             position = min(position + _COPY_BYTES, end)
 
     def add(self, entries: npt.NDArray[np.void]) -> None:
-        """Add entries, which have to fit in."""
+        """Append entries; the file must have room for them."""
         header = self.header
         first, count = header.index_count, len(entries)
         assert first + count <= self._plan.entries
@@ -214,7 +214,7 @@ class _FileWriter:
         self._file.write(written.tobytes())
 
     def _chain(self, slots: npt.NDArray[np.int32], first: int) -> tuple[npt.NDArray[np.int32], int]:
-        """For each entry the one before it in its slot, 0 for none; and how many slots got their first."""
+        """Return each entry's predecessor in its slot, 0 for none, and the number of newly used slots."""
         order = np.argsort(slots, kind="stable")
         ordered = slots[order]
         numbers = (first + order).astype(np.int32)
@@ -231,7 +231,7 @@ class _FileWriter:
         return chained, begun
 
     def finish(self) -> int:
-        """Write header and slots; gives the bytes used."""
+        """Write header and slots; return the bytes used."""
         plan, file = self._plan, self._file
         file.seek(0)
         file.write(HEADER.pack(*self.header))

@@ -1,4 +1,4 @@
-"""What an index is asked for, and what is told at the end."""
+"""Options and summary of the job ``index``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _INT32_MAX: Final = 0x7FFF_FFFF
 
 
 class IndexOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of an index; they are the settings of the broker that shall load it.
+    """Options of an index; set them as the broker that will load the index is configured.
 
     Attributes:
-        max_hash_slot_num, max_index_num: of an index file.
-        consume_queue_file_bytes: mappedFileSizeConsumeQueue; None: that of the store's consume queue files,
-            6,000,000 when there are none.
-        message_delay_level: delivery times in the schedule topic's queues follow from it.
+        max_hash_slot_num, max_index_num: slots and entries of an index file.
+        consume_queue_file_bytes: mappedFileSizeConsumeQueue; None: the size of the store's consume queue
+            files, or 6,000,000 if there are none.
+        message_delay_level: sets the delivery times in the schedule topic's queues.
     """
 
     max_hash_slot_num: int = MAX_HASH_SLOT_NUM
@@ -31,20 +31,20 @@ class IndexOptions(msgspec.Struct, frozen=True, kw_only=True):
     message_delay_level: str = DEFAULT_DELAY_LEVELS
 
     def check(self) -> None:
-        """Refuse what cannot be done.
+        """Check the values.
 
         Raises:
-            PipelineError: a number out of its range, or delay levels that are none.
+            PipelineError: a number is out of range, or the delay levels are invalid.
         """
         if self.max_hash_slot_num < 1 or self.max_index_num < 2:
-            raise PipelineError("maxHashSlotNum must be at least 1, and maxIndexNum at least 2")
+            raise PipelineError("maxHashSlotNum must be at least 1 and maxIndexNum at least 2")
         if (size := file_bytes(self.max_hash_slot_num, self.max_index_num)) > _INT32_MAX:
-            raise PipelineError(f"index files of {size} bytes: at most {_INT32_MAX} are possible")
+            raise PipelineError(f"index files of {size} bytes: the maximum is {_INT32_MAX}")
         size = self.consume_queue_file_bytes or CQ_UNIT_BYTES
         if size % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size <= _INT32_MAX:
             raise PipelineError(
-                f"consume queue files of {size} bytes: possible are multiples of {CQ_UNIT_BYTES}"
-                f" up to {_INT32_MAX}"
+                f"consume queue files of {size} bytes: the size must be a multiple of {CQ_UNIT_BYTES}"
+                f" and at most {_INT32_MAX}"
             )
         try:
             DelayLevels(self.message_delay_level)
@@ -53,10 +53,10 @@ class IndexOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueGap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a queue's records state queue offsets that do not follow one another.
+    """A place where the queue offsets that a queue's records state are not consecutive.
 
     Attributes:
-        expected: number of the unit that the record got, as a broker numbers it on a rebuild.
+        expected: the entry's number: a broker that rebuilds the queue gives it the same one.
         found: queue offset that the record states.
     """
 
@@ -68,7 +68,7 @@ class QueueGap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DamagedRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A place of the log that could not be read; ``start`` and ``end`` are log positions."""
+    """A damaged place of the log; ``start`` and ``end`` are log positions."""
 
     kind: str
     start: int
@@ -77,23 +77,23 @@ class DamagedRange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class IndexSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an index run did.
+    """Result of an index run.
 
     Attributes:
-        is_new: False: the store had nothing new, so nothing was written.
+        is_new: False if the store had nothing new; then nothing was written.
         generation: number of the published folder.
-        log_begin, log_end: part of the log that the output tells of.
-        log_bytes_read: what this run read of the log; the counts below are of it.
+        log_begin, log_end: part of the log that the output covers.
+        log_bytes_read: bytes of log that this run read; the counts below refer to them.
         messages: records read.
-        queues, queue_units: consume queues that got units, and how many.
-        index_entries: keys put into the index.
-        index_files, parquet_files: of the output.
-        bytes_written: bytes used of the files written, with what was copied of files gone on with.
-        files_linked: files of the generation before that are files of this one.
-        repeated: records without a unit of their own, since the queue has one of their queue offset.
-        passed_over: records of topics or queue ids that can be no folder: no unit either.
-        gap_count: places where units had to be renumbered; ``gaps`` lists the first ones.
-        damage_count: damaged places of the log; ``damage`` lists the first ones.
+        queues, queue_units: consume queues with new entries, and the number of these entries.
+        index_entries: entries added to the key index.
+        index_files, parquet_files: files of the output.
+        bytes_written: bytes used in the files written, including those copied from continued files.
+        files_linked: files linked from the previous generation.
+        repeated: records without a ConsumeQueue entry, because the queue already has their queue offset.
+        passed_over: records without an entry, because topic or queue id cannot name a folder.
+        gap_count: places where entries had to be renumbered; ``gaps`` lists the first.
+        damage_count: damaged places of the log; ``damage`` lists the first.
     """
 
     output: str
@@ -118,6 +118,6 @@ class IndexSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     damage: tuple[DamagedRange, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values, named in camelCase."""
+        """Return JSON values, named in camelCase."""
         table: dict[str, Any] = msgspec.to_builtins(self)
         return table

@@ -1,7 +1,7 @@
-"""The files of one consume queue and of its time index, written from first to last.
+"""Writes the files of one consume queue and of its time index, in order.
 
-The rules are RocketMQ's (docs/spec/store.md 4.4), as ``broker.store.consume_queue.queue`` has them when it
-builds entries from the log.
+The rules are RocketMQ's (docs/spec/store.md 4.4). ``broker.store.consume_queue.queue`` follows the same rules
+when it builds entries from the log.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rewindmq.pipeline.snapshot.snapshot import PositionedFile, positioned_files
 Units = npt.NDArray[np.void]
 Times = npt.NDArray[Any]
 
-# So many places of a kind are told of; all are counted.
+# This many gaps are listed; all are counted.
 GAPS_SHOWN: Final = 20
 QUEUE_FOLDER: Final = "consumequeue"
 
 
 class Gap(NamedTuple):
-    """A place where the queue offsets of a queue's records do not follow one another.
+    """A place where the queue offsets of a queue's records are not consecutive.
 
     Attributes:
         found: queue offset that the record states.
-        unit: number of the unit it got, as a broker gives it when it builds the queue from the log.
+        unit: number of the entry; a broker that builds the queue from the log gives it the same one.
     """
 
     topic: str
@@ -42,15 +42,15 @@ class Gap(NamedTuple):
 
 
 class QueueWriter:
-    """Writes one queue. Needs memory for the units and times of one file.
+    """Writes one queue. Holds the entries and times of one file in memory.
 
     Attributes:
-        gap_count: places where units were renumbered, as a broker does.
+        gap_count: places where entries were renumbered, as a broker does.
         gaps: the first of them.
-        repeated: records passed over since the queue holds a unit of their queue offset.
-        units: units written, without those in front of the first message.
-        files_linked: of the earlier run.
-        bytes_written: with what was copied of the file gone on with.
+        repeated: records skipped because the queue already has their queue offset.
+        units: entries written, without the filler before the first message.
+        files_linked: files linked from the earlier run.
+        bytes_written: bytes written, including those copied from the continued file.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class QueueWriter:
     ) -> None:
         """
         Args:
-            target: folder that gets ``consumequeue/`` and ``timeindex/``.
-            file_bytes: size of a consume queue file, whole units.
-            previous: folder as ``target``, of an earlier run: its files are linked, the last gone on with.
-            log_begin: files of which every record lies below it are left out.
+            target: folder for ``consumequeue/`` and ``timeindex/``.
+            file_bytes: size of a consume queue file, a multiple of the entry size.
+            previous: target folder of an earlier run: its files are linked, and its last file is continued.
+            log_begin: files whose records all lie before it are left out.
         """
         assert file_bytes % UNIT.itemsize == 0
         self._files = files
@@ -80,11 +80,11 @@ class QueueWriter:
         self._file_units = file_bytes // UNIT.itemsize
         self._units = np.zeros(self._file_units, UNIT)
         self._times = np.zeros(self._file_units, TIME)
-        # Index of the first unit of the file being filled, and how many of its units are there.
+        # Index of the first entry of the current file, and the number of its entries so far.
         self._file_index = 0
         self._filled = 0
         self._is_begun = False
-        # By how much units' indexes are below the queue offsets of their records.
+        # Queue offset of a record minus the index of its entry.
         self._shift = 0
         self.gap_count = 0
         self.gaps: list[Gap] = []
@@ -97,7 +97,7 @@ class QueueWriter:
 
     @property
     def next_index(self) -> int:
-        """Index that the next unit gets."""
+        """Index of the next entry."""
         return self._file_index + self._filled
 
     def _go_on(self, previous: str, log_begin: int) -> None:
@@ -127,14 +127,14 @@ class QueueWriter:
         """Add a piece; pieces come in the order of the log.
 
         Args:
-            offset: queue offset of the first unit.
+            offset: queue offset of the first entry.
             units: shape (n,), n at least 1.
             times: store timestamps, ms, shape (n,).
         """
         if not self._is_begun:
             self._start_at(offset)
         if offset == 0 < self.next_index:
-            # A broker looks no further where a record says 0: queues of deleted topics start over.
+            # A record with queue offset 0 restarts the queue of a deleted topic; a broker numbers on from it.
             self._tell_gap(0, units)
             self._append(units[:1], times[:1])
             offset, units, times = 1, units[1:], times[1:]
@@ -201,7 +201,7 @@ class QueueWriter:
 
 
 def kept_files(files: Files, folder: str, log_begin: int) -> list[PositionedFile]:
-    """The files of a queue, without those at its front of which every record lies below ``log_begin``.
+    """Return a queue's files, without the first ones whose records all lie before ``log_begin``.
 
     The last one always stays (docs/spec/store.md 11.2).
     """
@@ -216,7 +216,7 @@ def kept_files(files: Files, folder: str, log_begin: int) -> list[PositionedFile
 
 
 def link_file(files: Files, previous: str, target: str, queue: str, file: PositionedFile) -> None:
-    """Let a file of ``previous`` be one of ``target``, with its part of the time index if there is one."""
+    """Link a file of ``previous`` into ``target``, with its part of the time index if there is one."""
     times = f"{TIME_FOLDER}/{queue}/{file_name(file.base // UNIT.itemsize * TIME.itemsize)}"
     files.link(file.path, f"{target}/{QUEUE_FOLDER}/{queue}/{file.path.rpartition('/')[2]}")
     if files.entry(f"{previous}/{times}") is not None:

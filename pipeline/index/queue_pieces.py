@@ -1,6 +1,6 @@
-"""Units of consume queues on their way from the log to the files: packed, so that little is moved.
+"""Packs ConsumeQueue entries for the shuffle from the log to the queues' tasks.
 
-A piece is a run of units of one queue whose queue offsets follow one another.
+A piece is a run of entries of one queue with consecutive queue offsets.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# What is known of a message that has a unit. Times are ms.
+# The fields of a message that has an entry. Times are ms.
 UNIT_COLUMNS: Final = (
     "topic", "queueId", "queueOffset", "physicalOffset", "size", "tagsCode", "storeTimestampMs",
 )  # fmt: skip
-# physicalOffset and queueOffset are those of the piece's first unit.
+# physicalOffset and queueOffset are those of the piece's first entry.
 PIECES: Final = (
     "topic string, queueId int, physicalOffset bigint, queueOffset bigint, units binary, times binary"
 )
@@ -35,7 +35,7 @@ _INT32_MAX: Final = 0x7FFF_FFFF
 
 
 def pack(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The units of one batch, in any order, as pieces: by queue, then by log position."""
+    """Return the entries of one batch, in any order, as pieces: by queue, then by log position."""
     topics = batch.column("topic").dictionary_encode()
     codes = topics.indices.to_numpy()
     queue_ids, positions = _numbers(batch, "queueId"), _numbers(batch, "physicalOffset")
@@ -72,7 +72,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
 
 
 def _cut(data: bytes, bounds: npt.NDArray[Any]) -> pa.Array:
-    """``data`` cut at ``bounds``, without a copy."""
+    """Cut ``data`` at ``bounds`` without copying."""
     assert int(bounds[-1]) == len(data) <= _INT32_MAX
     places = pa.py_buffer(bounds.astype(np.int32))
     return pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, places, pa.py_buffer(data)])

@@ -1,4 +1,4 @@
-"""Consume queues built from what is known of messages, each queue by one task in the order of the log."""
+"""Builds consume queues; each queue is one task's work, in the order of the log."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ DEFAULT_FILE_BYTES: Final = 6_000_000
 
 
 class QueueSummary(NamedTuple):
-    """What was built.
+    """Counts of a build.
 
     Attributes:
-        queues: those that got units.
-        units: units added.
-        files_linked: consume queue files of an earlier run that are files of this one.
-        bytes_written: bytes used of the files written, with what was copied of files gone on with.
-        gap_count: places where queue offsets do not follow one another, and units were renumbered.
-        gaps: some of them.
-        repeated: records passed over since their queue had a unit of their queue offset.
-        passed_over: records of a topic or queue id that can name no folder.
+        queues: queues with new entries.
+        units: entries added.
+        files_linked: consume queue files linked from an earlier run.
+        bytes_written: bytes used in the files written, including those copied from continued files.
+        gap_count: places where queue offsets were not consecutive and entries were renumbered.
+        gaps: the first of these places.
+        repeated: records skipped because the queue already has their queue offset.
+        passed_over: records whose topic or queue id cannot name a folder.
     """
 
     queues: int
@@ -48,13 +48,13 @@ class QueueSummary(NamedTuple):
 
 
 class QueuePlan(NamedTuple):
-    """Where and how the files are written; pickles.
+    """Target and size of the files; pickles.
 
     Attributes:
-        target: folder that gets ``consumequeue/`` and ``timeindex/``.
-        file_bytes: size of a consume queue file, whole units.
-        previous: folder as ``target``, of an earlier run, whose queues go on.
-        log_begin: files of ``previous`` of which every record lies below it are left out.
+        target: folder for ``consumequeue/`` and ``timeindex/``.
+        file_bytes: size of a consume queue file, a multiple of the entry size.
+        previous: target folder of an earlier run, whose queues are continued.
+        log_begin: files of ``previous`` whose records all lie before it are left out.
     """
 
     files: Files
@@ -65,18 +65,18 @@ class QueuePlan(NamedTuple):
 
 
 def write_pieces(pieces: DataFrame, plan: QueuePlan) -> QueueSummary:
-    """Write ``consumequeue/`` and ``timeindex/`` of these pieces, in one Spark job.
+    """Write ``consumequeue/`` and ``timeindex/`` from these pieces, in one Spark job.
 
     Specification: docs/spec/store.md 4.1 to 4.4.
 
-    Each worker needs memory for the units of one file, and for what Spark's sort keeps.
+    Each worker holds the entries of one file in memory, besides Spark's sort.
 
-    A queue that begins at q > 0 gets filler units in front, as a broker makes them. Where queue offsets do
-    not follow one another, units are numbered on as a broker does when it builds them, and that is told of.
-    Files have the store time of their last unit as mtime.
+    A queue that begins at q > 0 starts with filler entries, as a broker writes them. If queue offsets are not
+    consecutive, entries get consecutive numbers, as a broker numbers them, and the gap is reported.
+    The mtime of a file is the store time of its last entry.
 
     Raises:
-        PipelineError: the job failed.
+        PipelineError: the Spark job failed.
     """
     by_queue = pieces.repartition("topic", "queueId").sortWithinPartitions(
         "topic", "queueId", "physicalOffset"

@@ -1,4 +1,4 @@
-"""The one pass over the log: Parquet, and what queues and index are made of, part by part."""
+"""The only pass over the log: writes the Parquet copy and the input of queues and index, part by part."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Columns of the Parquet copy: all of a message but its body.
+# Columns of the Parquet copy: all columns of a message except its body.
 COPIED: Final = (
     "physicalOffset", "storeSize", "topic", "queueId", "queueOffset", "storeTimestamp", "bornTimestamp",
     "keys", "uniqueKey", "tag", "tagsCode", "bodySize", "bodyCRC", "reconsumeTimes", "flag", "sysFlag",
@@ -35,9 +35,9 @@ COPIED: Final = (
     "realQueueId", "properties",
 )  # fmt: skip
 PARQUET_FOLDER: Final = "messages"
-# An entry before it has a number and a place in a chain.
+# An entry of the key index, before it is numbered and chained.
 ENTRY: Final = np.dtype([("hash", "<i4"), ("position", "<i8"), ("time", "<i8")])
-# What becomes UNIT_COLUMNS, in their order.
+# The columns that become UNIT_COLUMNS, in the same order.
 _UNIT_SOURCES: Final = tuple("storeSize" if name == "size" else name for name in UNIT_COLUMNS)
 _PART_BYTES: Final = 64 << 20
 _ROW_GROUP: Final = 32_768
@@ -46,22 +46,22 @@ _NO_UNIT: Final = (int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.
 
 
 class LogPart(NamedTuple):
-    """What one task reads: per segment the log positions from and to which."""
+    """The log positions that one task reads, as ranges of segments."""
 
     ranges: tuple[tuple[Segment, int, int], ...]
 
     @property
     def name(self) -> str:
-        """Of its files: the log position it begins at."""
+        """Name of the part's files: its first log position."""
         return f"{self.ranges[0][1]:020d}"
 
 
 class ScanPlan(NamedTuple):
-    """Where the parts are read from and written to; pickles.
+    """Source and target of the parts; pickles.
 
     Attributes:
-        staging: gets ``<part>.units`` (Arrow, ``PIECE_SCHEMA``) and ``<part>.entries`` (``ENTRY``).
-        parquet: gets ``<part>.parquet``.
+        staging: folder for ``<part>.units`` (Arrow, ``PIECE_SCHEMA``) and ``<part>.entries`` (``ENTRY``).
+        parquet: folder for ``<part>.parquet``.
     """
 
     source: ReadableFiles
@@ -72,13 +72,13 @@ class ScanPlan(NamedTuple):
 
 
 class PartFindings(NamedTuple):
-    """What a part holds.
+    """The content of a part.
 
     Attributes:
-        records: all intact ones.
-        last_position, last_size, last_time: of the last record; -1 when there is none. Time in ms.
-        parquet_bytes: size of its Parquet file; 0: it has no records, and no file.
-        damage: some of the damaged places, as fields of ``Damage``; ``damage_count`` counts all.
+        records: number of intact records.
+        last_position, last_size, last_time: of the last record; -1 if there is none. Time in ms.
+        parquet_bytes: size of the Parquet file; 0 if the part has no records and thus no file.
+        damage: the first damaged places, as fields of ``Damage``; ``damage_count`` counts all.
     """
 
     name: str
@@ -95,7 +95,7 @@ class PartFindings(NamedTuple):
 
 
 def split(snapshot: StoreSnapshot, begin: int) -> list[LogPart]:
-    """The log from a position on, as parts of about 64 MiB; small segments share one."""
+    """Split the log from a position on into parts of about 64 MiB; small segments share a part."""
     parts: list[LogPart] = []
     ranges: list[tuple[Segment, int, int]] = []
     size = 0
@@ -113,10 +113,10 @@ def split(snapshot: StoreSnapshot, begin: int) -> list[LogPart]:
 
 
 def scan(spark: SparkSession, plan: ScanPlan, parts: Sequence[LogPart]) -> list[PartFindings]:
-    """Read the parts, each by one task; a task needs memory for some 8 MiB of log and a Parquet row group.
+    """Read the parts, one task each; a task holds about 8 MiB of log and a Parquet row group in memory.
 
     Raises:
-        PipelineError: the job failed.
+        PipelineError: the Spark job failed.
     """
     if not parts:
         return []
@@ -140,7 +140,7 @@ def _scanner(
 
 
 class _Columns:
-    """The columns of a block, each made once."""
+    """The columns of a block; each is built once."""
 
     def __init__(self, block: RecordBlock, segment: int, levels: DelayLevels) -> None:
         self._maker = MessageColumns(block, "", segment, levels)
@@ -162,7 +162,7 @@ class _Columns:
 
 
 class _PartScan:
-    """One task's work."""
+    """Scans one part, in a task."""
 
     def __init__(self, plan: ScanPlan, part: LogPart) -> None:
         self._plan = plan
@@ -237,7 +237,7 @@ class _PartScan:
 
 
 class _ParquetCopy:
-    """One Parquet file; its row groups have statistics of every column, so that readers skip."""
+    """One Parquet file; its row groups have statistics for every column, so that readers can skip groups."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
@@ -278,12 +278,12 @@ class _ParquetCopy:
 
 
 def damage_of(found: Sequence[PartFindings]) -> list[Damage]:
-    """The damaged places told of, in the order of the log."""
+    """Return the reported damaged places, in the order of the log."""
     return [Damage(DamageKind(kind), *rest) for part in found for kind, *rest in part.damage][:_DAMAGE_SHOWN]
 
 
 def read_pieces(spark: SparkSession, files: Files, staging: str, names: Sequence[str]) -> DataFrame:
-    """The pieces of these parts as a DataFrame (``queue_pieces.PIECES``)."""
+    """Return the pieces of these parts as a DataFrame (``queue_pieces.PIECES``)."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

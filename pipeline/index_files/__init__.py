@@ -1,1 +1,1 @@
-"""Key index files as jobs read and write them."""
+"""Reads key index files in jobs."""

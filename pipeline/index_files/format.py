@@ -1,4 +1,4 @@
-"""Header and entries of a key index file as jobs read and write them (docs/spec/store.md 5)."""
+"""Header and entries of a key index file (docs/spec/store.md 5) as numpy types."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rewindmq.broker.store.layout.index import HEADER, HEADER_BYTES
 from rewindmq.pipeline.errors import PipelineError
 from rewindmq.pipeline.files import ReadableFiles
 
-# Many of index_layout.ENTRY: time_diff in seconds, previous is an entry's number.
+# An array of index_layout.ENTRY: time_diff in seconds, previous is the number of an entry.
 ENTRIES: Final = np.dtype(
     [("key_hash", ">i4"), ("position", ">i8"), ("time_diff", ">i4"), ("previous", ">i4")]
 )
 
 
 class IndexHeader(NamedTuple):
-    """The first 40 bytes. Times are ms; ``index_count`` is the number of the next entry."""
+    """The first 40 bytes of the file. Times are ms; ``index_count`` is the number of the next entry."""
 
     begin_timestamp: int
     end_timestamp: int
@@ -28,10 +28,10 @@ class IndexHeader(NamedTuple):
 
 
 def read_header(files: ReadableFiles, path: str) -> IndexHeader:
-    """The header of an index file.
+    """Read the header of an index file.
 
     Raises:
-        PipelineError: the file is too short for one.
+        PipelineError: the file is too short.
     """
     data = files.read(path, 0, HEADER_BYTES)
     if len(data) < HEADER_BYTES:

@@ -1,4 +1,4 @@
-"""Key index files as a job reads them: header, entries, positions of one key; never a file as a whole."""
+"""Reads parts of a key index file: header, entries, positions of one key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.index_files.format import ENTRIES, read_header
 from rewindmq.pipeline.index_files.slots import find_slots, has_slots
 
-# A key that is on so many messages is not worth following entry by entry.
+# If a key is on more messages than this, following its entries is not worth the reads.
 _MAX_CHAIN: Final = 20_000
 
 Entries = npt.NDArray[np.void]
@@ -33,18 +33,18 @@ class IndexReader:
     """One index file.
 
     Attributes:
-        header: as it was when the file was looked at.
-        slots: maxHashSlotNum of the broker that wrote it.
+        header: the header at the time the file was opened.
+        slots: maxHashSlotNum of the broker that wrote the file.
     """
 
     def __init__(self, files: ReadableFiles, path: str, size: int, slots: int = 0) -> None:
         """
         Args:
             size: bytes of the file.
-            slots: 0 to find out.
+            slots: number of slots; 0 to detect it.
 
         Raises:
-            PipelineError: the file does not have that many slots, or it cannot be told how many.
+            PipelineError: the file does not have this many slots, or their number cannot be detected.
         """
         self._files = files
         self.path = path
@@ -58,7 +58,7 @@ class IndexReader:
 
     @property
     def stop(self) -> int:
-        """Number behind the last entry."""
+        """Number after the last entry."""
         return max(self.header.index_count, FIRST_ENTRY)
 
     def _find_slots(self, size: int, slots: int) -> int:
@@ -68,13 +68,14 @@ class IndexReader:
             if has_slots(self._files, self.path, size, self.header, slots):
                 return slots
             raise PipelineError(
-                f"{self.path} does not have {slots} slots: give maxHashSlotNum as option hashSlots"
+                f"{self.path} does not have {slots} slots: set the option hashSlots to the broker's"
+                " maxHashSlotNum"
             )
         if found := find_slots(self._files, self.path, size, self.header):
             return found
         raise PipelineError(
-            f"{self.path} does not tell how many slots it has, its first entry is in no place that fits:"
-            " give maxHashSlotNum as option hashSlots"
+            f"cannot detect the number of slots of {self.path}: set the option hashSlots to the broker's"
+            " maxHashSlotNum"
         )
 
     def _entry(self, number: int, slots: int) -> tuple[int, int, int, int]:
@@ -83,13 +84,13 @@ class IndexReader:
         return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else (0, -1, 0, 0)
 
     def entries(self, first: int, stop: int) -> Entries:
-        """The entries [first, stop), ``ENTRIES``."""
+        """Return the entries [first, stop), ``ENTRIES``."""
         at = HEADER_BYTES + self.slots * SLOT_BYTES + first * ENTRY_BYTES
         data: Any = self._files.read(self.path, at, (stop - first) * ENTRY_BYTES)
         return np.frombuffer(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES], ENTRIES)
 
     def positions(self, topic: str, key: str) -> list[int] | None:
-        """Where messages of this key, or another of its hash, begin; None when there are too many to tell."""
+        """Return the positions of messages with this key's hash; None if there are too many."""
         wanted = key_hash(topic, key)
         at = HEADER_BYTES + wanted % self.slots * SLOT_BYTES
         (number,) = SLOT.unpack(self._files.read(self.path, at, SLOT_BYTES))
@@ -97,20 +98,20 @@ class IndexReader:
         for _ in range(_MAX_CHAIN):
             if number < FIRST_ENTRY:
                 return found
-            # A slot may name entries that came after the header was read: the older ones are behind them.
+            # A slot may name an entry newer than the header that was read; its chain leads to the older ones.
             hashed, position, _, previous = self._entry(number, self.slots)
             if hashed == wanted:
                 found.append(position)
-            # An entry's chain leads to earlier ones only.
+            # The chain of an entry leads only to earlier entries.
             number = previous if previous < number else 0
         return None
 
 
 def index_files(files: ReadableFiles, folder: str, slots: int) -> Iterator[IndexReader]:
-    """The index files of a folder that have entries, the oldest first.
+    """Yield the index files of a folder that have entries, oldest first.
 
     Raises:
-        PipelineError: a file is no index file.
+        PipelineError: a file is not an index file.
     """
     for entry in files.list(folder):
         if entry.is_file and entry.name.isdecimal():

@@ -1,6 +1,6 @@
-"""How many slots an index file has: no header tells, and brokers may be told any number.
+"""Detects how many slots an index file has; the header does not state it, and brokers may set any number.
 
-The first entry stands behind the slots; what is known of it is looked for.
+The first entry comes after the slots, so the detection searches for the first entry.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from rewindmq.broker.store.layout.index import (
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.pipeline.index_files.format import IndexHeader
 
-# RocketMQ's proportion of entries to slots.
+# RocketMQ's ratio of entries to slots.
 _ENTRIES_PER_SLOT: Final = 4
-# Slots, and so places where entries may begin, that are looked through at a time.
+# Slot counts, and so possible starts of the entries, that are checked at a time.
 _CHUNK_SLOTS: Final = 1 << 18
 _ENTRY_SLOTS: Final = ENTRY_BYTES // SLOT_BYTES
-# So many entries, each of one slot and before the one that led to it, are no accident: a key may be on every
-# message.
+# A chain of this many entries, each in one slot and before its successor, is no accident: a key may be on
+# every message.
 _ENOUGH_LINKS: Final = 64
 
 _Words = npt.NDArray[np.int32]
 
 
 def find_slots(files: ReadableFiles, path: str, size: int, header: IndexHeader) -> int:
-    """Slots of a file that has entries; 0 when it cannot be told.
+    """Return the number of slots of a file that has entries; 0 if it cannot be detected.
 
     Args:
         size: bytes of the file.
     """
     file = _File(files, path, size, header)
     usual = [slots for slots in (_usual_slots(size), MAX_HASH_SLOT_NUM) if file.may_have(slots)]
-    # A number that only may be right comes after those that are: what the header tells of the first entry
-    # stands in other places, too.
+    # Confirmed candidates come before unconfirmed ones: other places may hold the same values as the header
+    # states for the first entry.
     for slots in chain(usual, file.candidates()):
         if file.leads_to_first(slots):
             return slots
@@ -54,7 +54,7 @@ def find_slots(files: ReadableFiles, path: str, size: int, header: IndexHeader) 
 
 
 def has_slots(files: ReadableFiles, path: str, size: int, header: IndexHeader, slots: int) -> bool:
-    """Whether the first entry of the file is where so many slots put it, as far as the header tells."""
+    """Whether the first entry matches the header if the file has ``slots`` slots."""
     return _File(files, path, size, header).may_have(slots)
 
 
@@ -70,14 +70,14 @@ class _File:
         self._header = header
 
     def may_have(self, slots: int) -> bool:
-        """Whether there is an entry that may be the first."""
+        """Whether a possible first entry exists."""
         if slots <= 0 or file_bytes(slots, self._header.index_count) > self._size:
             return False
         _, position, _, previous = self._entry(slots, FIRST_ENTRY)
         return position == self._header.begin_phy_offset and previous == 0
 
     def leads_to_first(self, slots: int) -> bool:
-        """Whether the slot of what may be the first entry leads to it, as far as the entries are followed."""
+        """Whether the possible first entry's slot leads to it, as far as the entries are followed."""
         hashed, *_ = self._entry(slots, FIRST_ENTRY)
         if hashed < 0:
             return False
@@ -86,7 +86,7 @@ class _File:
         for _ in range(_ENOUGH_LINKS):
             if number == FIRST_ENTRY:
                 return True
-            # Entries may have come after the header was read.
+            # Entries may have been added after the header was read.
             if number < FIRST_ENTRY or file_bytes(slots, number + 1) > self._size:
                 return False
             hashed, _, _, previous = self._entry(slots, number)
@@ -96,8 +96,10 @@ class _File:
         return True
 
     def candidates(self) -> Iterator[int]:
-        """Numbers of slots, the lowest first, with which the first and the last entry are what the header
-        tells, and no entry is in the place before the first."""
+        """Yield possible numbers of slots, lowest first.
+
+        The first and the last entry match the header, and no entry precedes the first.
+        """
         header = self._header
         most = (self._size - HEADER_BYTES - header.index_count * ENTRY_BYTES) // SLOT_BYTES
         # The places of the entries end with the file.
@@ -110,7 +112,7 @@ class _File:
             first = unused[_ENTRY_SLOTS:]
             fits = _has_position(first, header.begin_phy_offset, count)
             fits &= _has_position(last, header.end_phy_offset, count)
-            # Key hash, and the entry before it in its slot.
+            # Key hash, and the previous entry of the slot.
             fits &= (first[:count] != 0) & (first[4 : 4 + count] == 0)
             for word in range(_ENTRY_SLOTS):
                 fits &= unused[word : word + count] == 0
@@ -131,7 +133,7 @@ class _File:
 
 
 def _has_position(entries: _Words, position: int, count: int) -> npt.NDArray[np.bool_]:
-    """Whether an entry at each of the first ``count`` words would be of that log position."""
+    """Return whether an entry at each of the first ``count`` words would have this log position."""
     high, low = np.frombuffer(position.to_bytes(8, signed=True), ">i4")
     found: npt.NDArray[np.bool_] = (entries[1 : 1 + count] == high) & (entries[2 : 2 + count] == low)
     return found

@@ -1,1 +1,1 @@
-"""What a job writes, and which log it was made from."""
+"""Outputs of jobs, and the identity of the log that an output was made from."""

@@ -1,4 +1,4 @@
-"""Whether a log is the one that an output was made from."""
+"""Checks that a log is the one that an output was made from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.protocol.message.record import BLANK_BYTES
 
 
 class RecordIdentity(NamedTuple):
-    """One record: where it is, its store timestamp in ms, and the CRC-32 of all its bytes."""
+    """Identifies a record: its position, its store timestamp in ms, and the CRC-32 of all its bytes."""
 
     position: int
     size: int
@@ -23,17 +23,17 @@ class RecordIdentity(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Log position behind it."""
+        """Log position after the record."""
         return self.position + self.size
 
     @staticmethod
     def from_json(value: Any) -> RecordIdentity | None:
-        """As a manifest holds it; None for none."""
+        """Return the identity that a manifest holds; None if it holds none."""
         return None if value is None else RecordIdentity(*value)
 
 
 def identify(snapshot: StoreSnapshot, position: int) -> RecordIdentity | None:
-    """The record that begins at a log position; None when none does."""
+    """Return the identity of the record that begins at a log position; None if none begins there."""
     segment = snapshot.segment_of(position)
     if segment is None:
         return None
@@ -47,7 +47,7 @@ def identify(snapshot: StoreSnapshot, position: int) -> RecordIdentity | None:
 
 
 def ends_a_record(snapshot: StoreSnapshot, position: int) -> bool:
-    """Whether no record of the log stands on both sides of a position that is within the log."""
+    """Whether a position within the log is a border between records."""
     segment = snapshot.segment_of(position)
     if segment is None or position == segment.base:
         return True
@@ -59,23 +59,23 @@ def ends_a_record(snapshot: StoreSnapshot, position: int) -> bool:
 def check_same_log(
     snapshot: StoreSnapshot, last: RecordIdentity, output: str, advice: str = "choose a new output"
 ) -> None:
-    """Make sure that the log holds the last record that an output was made from.
+    """Check that the log holds the last record that an output was made from.
 
     Args:
-        advice: what to do if it does not.
+        advice: what the user should do if it does not.
 
     Raises:
-        PipelineError: it does not.
+        PipelineError: the log does not hold the record.
     """
     if snapshot.begin > last.position:
         raise PipelineError(
-            f"the log of {snapshot.location} begins at {snapshot.begin}, behind {last.end}, up to which"
-            f" {output} was made: what lay between is gone; {advice}"
+            f"{output} was made from the log of {snapshot.location} up to {last.end}, but that log now begins"
+            f" at {snapshot.begin}: the part between was deleted; {advice}"
         )
     if identify(snapshot, last.position) != last:
         raise PipelineError(
-            f"{output} was made from another log than that of {snapshot.location}: at {last.position} it"
-            f" had a record that is not there; {advice}"
+            f"{output} was made from another log than {snapshot.location} has: the record at {last.position}"
+            f" differs or is missing; {advice}"
         )
 
 

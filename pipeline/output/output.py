@@ -1,13 +1,13 @@
-"""What a job writes: published in one step by a manifest, resumed after a kill, continued by a later run.
+"""The output folder of a job: published atomically by a manifest, resumed after a kill, continued later.
 
 ::
 
-    OUT/manifest.json         what is published; replaced in one step
-    OUT/current               on this machine's disks: a link to the published folder
+    OUT/manifest.json         describes the published files; replaced atomically
+    OUT/current               on local disks: a link to the published folder
     OUT/generation-3/         the published files; never changed
-    OUT/staging/              of a run that goes on, or was interrupted
-    OUT/staging/run.json      what that run does: with other options it begins afresh
-    OUT/staging/<step>.json   a finished step, and what it found
+    OUT/staging/              files of a running or interrupted run
+    OUT/staging/run.json      options of that run: with other options it starts over
+    OUT/staging/<step>.json   a finished step and its findings
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _RUN: Final = "run.json"
 
 
 class Manifest:
-    """What is published.
+    """Describes the published files.
 
     Attributes:
         job: "compact" or "index".
-        generation: 1 for the first, one more for each later run.
-        options: of the run; a run with others is another output.
-        source: what was read: per store its location and the range of the log.
-        facts: what the job found, for the next run and for ``verify``.
+        generation: 1 for the first run; each later run adds 1.
+        options: options of the run; a run with other options needs another output.
+        source: for each store, its location and the range of the log that was read.
+        facts: findings of the job, for the next run and for ``verify``.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Manifest:
 
     @property
     def folder(self) -> str:
-        """Name of the published folder."""
+        """Name of the folder with the published files."""
         return f"{_GENERATION}{self.generation}"
 
     def to_json(self) -> bytes:
-        """The file's content."""
+        """Return the content of the manifest file."""
         return _dump(
             {
                 "format": FORMAT,
@@ -75,10 +75,10 @@ class Manifest:
 
 
 def read_manifest(files: ReadableFiles, root: str) -> Manifest | None:
-    """The manifest of an output; None when nothing is published there.
+    """Return the manifest of an output; None if nothing is published there.
 
     Raises:
-        PipelineError: there is one that this version cannot read.
+        PipelineError: this version cannot read the manifest.
     """
     path = f"{root}/{MANIFEST}"
     data = files.read_all(path)
@@ -87,31 +87,31 @@ def read_manifest(files: ReadableFiles, root: str) -> Manifest | None:
     try:
         table = json.loads(data)
         if table["format"] != FORMAT:
-            raise PipelineError(f"{path} is of format {table['format']}; this version reads format {FORMAT}")
+            raise PipelineError(f"{path} has format {table['format']}; this version reads format {FORMAT}")
         return Manifest(table["job"], table["generation"], table["options"], table["source"], table["facts"])
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"cannot read {path}: {error!r}") from None
 
 
 class JobOutput:
-    """The folder a job writes to.
+    """The output folder of a job.
 
-    A job asks ``step(name)`` for the findings of a step that an interrupted run finished, does the step if
-    there are none, and records it with ``finish``. Files of a step lie below ``staging/<name>/``; what shall
-    be published below ``draft``. ``publish`` makes the draft the current generation.
+    A job asks ``step(name)`` for the findings of a step that an interrupted run finished. If there are none,
+    it does the step and records it with ``finish``. Files of a step are below ``staging/<name>/``; files to
+    publish are below ``draft``. ``publish`` makes the draft the current generation.
 
     Attributes:
-        published: what an earlier run published here; None on the first.
-        draft: where the files to be published are written.
+        published: manifest of an earlier run; None on the first run.
+        draft: folder for the files to publish.
     """
 
     def __init__(self, location: str | Path, job: str, options: Mapping[str, Any]) -> None:
         """
         Args:
-            options: what makes this output what it is: JSON values.
+            options: options that define this output; JSON values.
 
         Raises:
-            PipelineError: something else is there, or the output of another job or of other options.
+            PipelineError: the folder holds other data, or the output of another job or of other options.
         """
         self.files, self.root = open_files(location)
         self.job = job
@@ -125,7 +125,7 @@ class JobOutput:
             ) from None
         self._location = os.fspath(location).rstrip("/")
         self._staging = f"{self.root}/{_STAGING}"
-        # Object stores cannot rename a folder: it has its name from the start, and no manifest tells of it.
+        # Object stores cannot rename a folder: the draft has its final name, and no manifest names it yet.
         self.draft = f"{self.root}/{_GENERATION}{self.next_generation}"
 
     def _check(self) -> None:
@@ -135,11 +135,11 @@ class JobOutput:
         if self.published is None:
             strange = [item.name for item in self.files.list(self.root) if item.name != _STAGING]
             if self.files.entry(f"{self.root}/{_STAGING}/{_RUN}") is not None:
-                # An interrupted first run: no manifest tells of its folder yet.
+                # An interrupted first run: no manifest names its folder yet.
                 strange = [name for name in strange if name != f"{_GENERATION}1"]
             if strange:
                 raise PipelineError(
-                    f"the output {self.root} exists and holds other things ({strange[0]});"
+                    f"the output {self.root} exists and holds other files ({strange[0]});"
                     " choose an empty or new one"
                 )
             return
@@ -151,18 +151,18 @@ class JobOutput:
             before = self.published.options.get(name)
             if before != value:
                 raise PipelineError(
-                    f"{self.root} was made with {name} {before}, now it is {value}; choose another output"
+                    f"{self.root} was made with {name} {before}, not {value}; choose another output"
                 )
 
     def begin(self, source: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Begin the run, or go on with one that was interrupted.
+        """Begin a run, or resume an interrupted one.
 
         Args:
-            source: what would be read now.
+            source: the source that a new run would read.
 
         Returns:
-            What to read: ``source``, or what the interrupted run had begun to read. Reading the same prefix
-            of the log again is what lets it use that run's finished steps.
+            The source to read: ``source``, or that of the interrupted run, whose finished steps are valid
+                only for the same part of the log.
         """
         run = self._read(_RUN)
         generation = self.next_generation
@@ -175,14 +175,14 @@ class JobOutput:
         return source
 
     def discard(self) -> None:
-        """Forget an interrupted run; to be followed by ``begin``."""
-        # Killed in between, its steps must not count, and what it wrote must be known as its own.
+        """Discard an interrupted run; call ``begin`` next."""
+        # If this is killed halfway, its steps must not count, and its files must be recognised as its own.
         self._write(_RUN, {"options": None, "generation": 0, "source": []})
         self.files.remove_tree(self.draft)
         self.files.remove_tree(self._staging)
 
     def settle(self) -> None:
-        """Finish what a run left that was killed when its manifest was published already."""
+        """Finish the work of a run that was killed after it had published its manifest."""
         if self.published is None:
             return
         run = self._read(_RUN)
@@ -192,40 +192,42 @@ class JobOutput:
             self._tidy(self.published)
 
     def uri(self, path: str) -> str:
-        """What Spark calls a path below ``root``."""
+        """Return the URI of a path below ``root`` for Spark."""
         assert path.startswith(f"{self.root}/"), path
         is_local = isinstance(self.files, LocalFiles)
         return f"file://{path}" if is_local else self._location + path[len(self.root) :]
 
     @property
     def next_generation(self) -> int:
-        """Number of the generation this run makes."""
+        """Number of the generation that this run makes."""
         return 1 if self.published is None else self.published.generation + 1
 
     def folder(self, step: str) -> str:
-        """Where a step writes what only later steps read."""
+        """Return the folder for files of a step that only later steps read."""
         return f"{self._staging}/{step}"
 
     def step(self, name: str) -> Mapping[str, Any] | None:
-        """What a finished step found; None: it has to be done, and what an interrupted one left is
-        removed."""
+        """Return the findings of a finished step.
+
+        None if the step is not finished; its leftovers from an interrupted run are removed.
+        """
         found = self._read(f"{name}.json")
         if found is None:
             self.files.remove_tree(self.folder(name))
         return found
 
     def finish(self, name: str, findings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Record a step as done; gives the findings back as a later run will read them."""
+        """Record a step as finished; return the findings as a later run reads them."""
         self._write(f"{name}.json", findings)
         return findings
 
     def published_folder(self) -> str:
-        """Path of the files published by an earlier run."""
+        """Return the path of the files that an earlier run published."""
         assert self.published is not None
         return f"{self.root}/{self.published.folder}"
 
     def publish(self, source: list[dict[str, Any]], facts: Mapping[str, Any]) -> Manifest:
-        """Make the draft the current generation and remove what came before it."""
+        """Make the draft the current generation and remove the one before."""
         manifest = Manifest(self.job, self.next_generation, self._options, source, facts)
         assert self.draft.endswith(f"/{manifest.folder}"), self.draft
         self.files.publish(f"{self.root}/{MANIFEST}", manifest.to_json())

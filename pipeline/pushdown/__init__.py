@@ -1,1 +1,1 @@
-"""Which parts of a log a query needs: by store times, consume queues and key indexes."""
+"""Finds the parts of a log that a query needs, by store times, consume queues and key indexes."""

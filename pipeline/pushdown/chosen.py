@@ -1,4 +1,4 @@
-"""The records of a block that a ``Selection`` asks for, exactly."""
+"""Selects exactly the records of a block that match a ``Selection``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindmq.pipeline.selection import Range, Selection
 def chosen(
     block: RecordBlock, selection: Selection, columns_of: Callable[[RecordBlock], MessageColumns]
 ) -> RecordBlock:
-    """The records asked for; what is cheap to look at is looked at first."""
+    """Return the matching records; cheap conditions are checked first."""
     kept = _by_numbers(block, selection)
     if kept is not None:
         block = block.select(np.flatnonzero(kept))
@@ -30,7 +30,7 @@ def chosen(
 
 
 def _by_numbers(block: RecordBlock, selection: Selection) -> Bools | None:
-    """None: no number is asked for."""
+    """Return the matches of the numeric conditions; None if there are none."""
     conditions = []
     if not selection.positions.is_all:
         conditions.append(_within(block.head["physical_offset"].astype(np.int64), selection.positions))
@@ -44,7 +44,7 @@ def _by_numbers(block: RecordBlock, selection: Selection) -> Bools | None:
 
 
 def _within(values: Int64s, bounds: Range) -> Bools:
-    # Python's numbers have no end; numpy's do.
+    # Python's integers are unbounded; numpy's are not.
     everything = Range()
     if bounds.is_empty or bounds.low > everything.high or bounds.high < everything.low:
         return np.zeros(len(values), np.bool_)
@@ -59,7 +59,7 @@ def _is_in(column: pa.Array, values: frozenset[str]) -> Bools:
 
 
 def _has_key(columns: MessageColumns, keys: frozenset[str]) -> Bools:
-    """Records that are indexed under one of these keys."""
+    """Return whether each record is indexed under one of these keys."""
     found = _is_in(columns.column("uniqueKey"), keys)
     lists = columns.column("keys")
     records = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))

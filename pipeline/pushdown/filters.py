@@ -1,4 +1,4 @@
-"""Spark's filters as a ``Selection``."""
+"""Turns Spark's filters into a ``Selection``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMPARISONS: Final = (GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqua
 
 
 def narrow(selection: Selection, filters: Iterable[Filter]) -> Selection:
-    """What is left of a selection under these filters too; those that cannot spare reading change nothing."""
+    """Return the selection narrowed by the filters; filters that cannot save reading are ignored."""
     for condition in filters:
         if isinstance(condition, EqualTo | EqualNullSafe):
             selection = _among(selection, condition.attribute, (condition.value,))
@@ -43,7 +43,7 @@ def narrow(selection: Selection, filters: Iterable[Filter]) -> Selection:
 
 
 def _among(selection: Selection, path: tuple[str, ...], values: tuple[Any, ...]) -> Selection:
-    """A column has one of these values; null is none that a message has here."""
+    """Narrow to rows whose column has one of these values; no message has a null in these columns."""
     name = path[0]
     if len(path) > 1 or any(value is None for value in values) or not values:
         return selection
@@ -78,14 +78,16 @@ def _compared(
 
 
 def _bounds(name: str, value: Any) -> Range | None:
-    """The whole numbers that stand for a column's value: itself twice, or for a time between two milliseconds
-    (high, low), since columns hold whole ones; None for other columns and types."""
+    """Return the whole numbers that stand for a column's value, as (high, low); None for other columns.
+
+    Both are the value itself, or the milliseconds around a time between two milliseconds.
+    """
     if name in _NUMBERS and isinstance(value, int):
         return Range(value, value)
     if name == "storeTimestamp" and isinstance(value, datetime) and value.tzinfo is not None:
         microseconds = (value - _EPOCH) // _MICROSECOND
         low, high = -(-microseconds // 1_000), microseconds // 1_000
-        # Times beyond what Spark knows are shown as its first or last one.
+        # Times outside Spark's range show as its first or last time.
         bounds = Range(low, high)
         if low <= FIRST_MOMENT_MS:
             bounds = bounds._replace(low=Range().low)

@@ -1,4 +1,4 @@
-"""The parts of a log that hold messages with some keys, by key index files."""
+"""Finds the parts of a log with messages of some keys, through key index files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 def of_keys(
     snapshot: StoreSnapshot, indexes: Iterable[IndexReader], topics: Iterable[str], keys: Iterable[str]
 ) -> Ranges:
-    """Parts of the log outside of which begins no message of these topics that has one of the keys.
+    """Return the parts of the log that may hold a message of these topics with one of these keys.
 
-    What no index file covers is among them.
+    Parts that no index file covers are included.
     """
     pairs = [(topic, key) for topic in topics for key in keys]
     covered: Ranges = []
@@ -27,14 +27,14 @@ def of_keys(
         positions = [index.positions(topic, key) for topic, key in pairs]
         if any(hits is None for hits in positions):
             continue
-        # Of the last message some keys may still be missing, as of the first.
+        # The file may lack some keys of its first and of its last message.
         covered.append((index.header.begin_phy_offset + 1, index.header.end_phy_offset))
         found += [(position, position + 1) for hits in positions if hits is not None for position in hits]
     return union(found + outside(union(covered), snapshot.begin, snapshot.end))
 
 
 def _belongs(snapshot: StoreSnapshot, index: IndexReader) -> bool:
-    """Whether the file was made from this log: the message that its header ends with is there."""
+    """Whether the file was made from this log: the log has the message that the file's header ends with."""
     position = index.header.end_phy_offset
     segment = snapshot.segment_of(position)
     if segment is None:

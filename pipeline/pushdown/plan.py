@@ -1,4 +1,4 @@
-"""Which parts of a store are read for a query."""
+"""Plans the parts of a store that a query reads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 
 class MadeIndex(NamedTuple):
-    """Consume queues and key index files that a job made, outside of the store.
+    """Consume queues and key index files outside the store, built by ``rewindmq pipeline index``.
 
     Attributes:
-        root: where ``index/`` and ``consumequeue/`` are.
+        root: folder with ``index/`` and ``consumequeue/``.
     """
 
     files: CountingFiles
@@ -30,10 +30,10 @@ class MadeIndex(NamedTuple):
 
 
 def open_index(options: ReadOptions) -> MadeIndex | None:
-    """Those of option ``index``: an output of ``rewindmq pipeline index``, or a folder with ``index/`` in it.
+    """Open the option ``index``: an output of ``rewindmq pipeline index``, or a folder with ``index/`` in it.
 
     Raises:
-        PipelineError: there are none.
+        PipelineError: the folder contains no index files.
     """
     if not options.index_folder:
         return None
@@ -42,15 +42,15 @@ def open_index(options: ReadOptions) -> MadeIndex | None:
     manifest = read_manifest(files, root)
     folder = root if manifest is None else f"{root}/{manifest.folder}"
     if files.entry(f"{folder}/index") is None:
-        raise PipelineError(f"there is no key index in {root}: give the OUT of rewindmq pipeline index")
+        raise PipelineError(f"there is no key index in {root}: give the OUT of 'rewindmq pipeline index'")
     return MadeIndex(files, folder)
 
 
 def all_indexes(snapshot: StoreSnapshot, options: ReadOptions, made: MadeIndex | None) -> list[IndexReader]:
-    """Index files that may tell of this log: the store's own, and those that a job made.
+    """Return the index files that may cover this log: the store's own and those built by a job.
 
     Raises:
-        PipelineError: one that cannot be understood.
+        PipelineError: an index file is invalid.
     """
     if options.index_folder is None:
         return []
@@ -63,10 +63,10 @@ def all_indexes(snapshot: StoreSnapshot, options: ReadOptions, made: MadeIndex |
 def needed_ranges(
     snapshot: StoreSnapshot, selection: Selection, options: ReadOptions, made: MadeIndex | None
 ) -> Ranges:
-    """Log positions outside of which no record begins that is asked for.
+    """Return the log positions between which matching records may begin.
 
     Raises:
-        PipelineError: an index file that cannot be understood.
+        PipelineError: an index file is invalid.
     """
     if selection.is_empty:
         return []
@@ -82,7 +82,7 @@ def needed_ranges(
         sources.append(snapshot._replace(files=made.files, root=made.root))
     topics = selection.topics
     if topics is None and wanted and options.use_consume_queues:
-        # The index knows keys only together with their topic.
+        # The index stores a key only together with its topic.
         topics = frozenset(queue.topic for source in sources for queue in source.queues()).union(
             snapshot.config("topics.json").get("topicConfigTable", ())
         )

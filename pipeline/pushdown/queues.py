@@ -1,4 +1,4 @@
-"""The parts of a log that hold messages of some queues, by their consume queues."""
+"""Finds the parts of a log with messages of some queues, through their consume queues."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rewindmq.pipeline.selection import Range, Selection
 from rewindmq.pipeline.snapshot.queue_view import QueueView
 from rewindmq.pipeline.snapshot.snapshot import CQ_UNIT_BYTES, PRE_BLANK_SIZE, StoreSnapshot
 
-# Messages nearer to each other than this are read in one go.
+# Messages closer together than this are read at once.
 GAP_BYTES: Final = 32 << 10
 UNIT: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _UNITS_AT_ONCE: Final = 100_000
 
 
 class _Coverage(NamedTuple):
-    """The part of the log that consume queues tell of; whatever begins outside may belong to any queue."""
+    """The part of the log that the consume queues cover; a record outside may belong to any queue."""
 
     start: int
     stop: int
@@ -31,14 +31,14 @@ class _Coverage(NamedTuple):
 def of_queues(
     snapshot: StoreSnapshot, selection: Selection, start: int, stop: int, source: StoreSnapshot
 ) -> Ranges | None:
-    """Parts of [start, stop) outside of which begins no message of the topics, queues and offsets asked for.
+    """Return the parts of [start, stop) that may hold messages of these topics, queues and offsets.
 
     Args:
-        selection: names topics.
-        source: whose consume queues are looked at: the store itself, or ``snapshot`` with another root.
+        selection: must name topics.
+        source: store whose consume queues are used: the store itself, or ``snapshot`` with another root.
 
     Returns:
-        None when these consume queues cannot tell.
+        None if these consume queues cannot answer.
     """
     assert selection.topics is not None
     views = {(queue.topic, queue.queue_id): QueueView(source, queue) for queue in source.queues()}
@@ -49,10 +49,10 @@ def of_queues(
     for topic in selection.topics:
         queue_ids = [queue_id for name, queue_id in views if name == topic]
         wanted = queue_ids if selection.queue_ids is None else selection.queue_ids
-        # What has no consume queue may have had one.
+        # A topic without consume queues may have had queues before.
         if not queue_ids or not set(wanted) <= set(queue_ids):
             return None
-        # Looked at anew: a live broker may have written units since, which are within the coverage.
+        # A fresh view: a live broker may have added entries since, and the coverage includes them.
         chosen += [QueueView(source, source.queue(topic, queue_id)) for queue_id in wanted]
     if source is not snapshot and not all(_belongs(snapshot, view) for view in chosen):
         return None
@@ -65,7 +65,7 @@ def of_queues(
 
 
 def _coverage(views: Iterable[QueueView]) -> _Coverage | None:
-    """From the first to the last message of any queue: units are written in the order of the log."""
+    """Return the range from the first to the last message of any queue; entries follow the log's order."""
     kept = [view for view in views if view.min_offset < view.max_offset]
     first = [unit[0] for view in kept if (unit := view.unit(view.min_offset))]
     last = [unit[0] + unit[1] for view in kept if (unit := view.unit(view.max_offset - 1))]
@@ -73,7 +73,7 @@ def _coverage(views: Iterable[QueueView]) -> _Coverage | None:
 
 
 def _wanted_units(snapshot: StoreSnapshot, view: QueueView, offsets: Range) -> tuple[int, int]:
-    """The units to look at, end exclusive."""
+    """Return the first entry to look at, and the one past the last."""
     first, last = view.min_offset, view.max_offset
     if offsets.is_all or not _agrees(snapshot, view, first) or not _agrees(snapshot, view, last - 1):
         return first, last
@@ -81,15 +81,17 @@ def _wanted_units(snapshot: StoreSnapshot, view: QueueView, offsets: Range) -> t
 
 
 def _belongs(snapshot: StoreSnapshot, view: QueueView) -> bool:
-    """Whether a queue made outside of the store is one of this log."""
+    """Whether a queue built outside the store belongs to this log."""
     if view.min_offset == view.max_offset:
         return True
     return _agrees(snapshot, view, view.min_offset) and _agrees(snapshot, view, view.max_offset - 1)
 
 
 def _agrees(snapshot: StoreSnapshot, view: QueueView, index: int) -> bool:
-    """Whether a unit's record names the unit's number; after a gap a broker numbers units anew
-    (docs/spec/store.md 4.6)."""
+    """Whether the record of an entry states the entry's number.
+
+    After a gap a broker renumbers entries (docs/spec/store.md 4.6).
+    """
     unit = view.unit(index)
     segment = None if unit is None else snapshot.segment_of(unit[0])
     if unit is None or segment is None:
@@ -106,12 +108,12 @@ def _ignore(_damage: Damage) -> None:
 
 
 def _cut(view: QueueView, first: int, last: int, start: int, stop: int) -> tuple[int, int]:
-    """Those of the units [first, last) whose records begin in [start, stop)."""
+    """Return the entries of [first, last) whose records begin in [start, stop)."""
     return _bisect(view, first, last, start), _bisect(view, first, last, stop)
 
 
 def _bisect(view: QueueView, low: int, high: int, position: int) -> int:
-    """The first unit of [low, high) whose record begins at ``position`` or later."""
+    """Return the first entry of [low, high) whose record begins at ``position`` or later."""
     while low < high:
         middle = (low + high) // 2
         unit = view.unit(middle)
@@ -123,12 +125,12 @@ def _bisect(view: QueueView, low: int, high: int, position: int) -> int:
 
 
 def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Ranges:
-    """Where the records of the units [first, last) begin."""
+    """Return the starts of the records of the entries [first, last)."""
     if first >= last:
         return []
     begin, end = view.unit(first), view.unit(last - 1)
     if begin is not None and end is not None and end[0] - begin[0] <= GAP_BYTES * (last - first):
-        # Close to each other on the whole: reading the units would spare next to nothing.
+        # The records are close together on average: reading the entries would save next to nothing.
         return [(begin[0], end[0] + 1)]
     found: Ranges = []
     for positions in _positions(snapshot, view, first, last):
@@ -140,7 +142,7 @@ def _places(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> 
 
 
 def _positions(snapshot: StoreSnapshot, view: QueueView, first: int, last: int) -> Iterator[Int64s]:
-    """Log positions of the units [first, last), some at once."""
+    """Yield the log positions of the entries [first, last), many at a time."""
     for file in view.files.files:
         base = file.base // CQ_UNIT_BYTES
         begin, end = max(first, base), min(last, base + file.size // CQ_UNIT_BYTES)

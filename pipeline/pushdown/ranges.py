@@ -1,4 +1,4 @@
-"""Parts of a log: half-open ranges of positions, in order and apart from each other."""
+"""Sets of log positions: half-open ranges, in order and disjoint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Ranges = list[tuple[int, int]]
 
 
 def union(ranges: Iterable[tuple[int, int]], gap: int = 0) -> Ranges:
-    """All of these, joined where at most ``gap`` bytes lie between them; empty ones are left out."""
+    """Return the union; ranges with at most ``gap`` bytes between them are joined, empty ones left out."""
     joined: Ranges = []
     for start, stop in sorted(ranges):
         if start >= stop:
@@ -21,7 +21,7 @@ def union(ranges: Iterable[tuple[int, int]], gap: int = 0) -> Ranges:
 
 
 def intersection(first: Ranges, second: Ranges) -> Ranges:
-    """What lies in both."""
+    """Return the positions that are in both."""
     common = []
     one = two = 0
     while one < len(first) and two < len(second):
@@ -37,7 +37,7 @@ def intersection(first: Ranges, second: Ranges) -> Ranges:
 
 
 def outside(ranges: Ranges, start: int, stop: int) -> Ranges:
-    """What of [start, stop) lies in none of these."""
+    """Return the positions of [start, stop) that are in none of ``ranges``."""
     rest = []
     for begin, end in ranges:
         if start < begin:

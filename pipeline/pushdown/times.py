@@ -1,4 +1,4 @@
-"""The part of a log that was stored in a range of time, by looking at a few records."""
+"""Finds the part of a log that was stored in a range of time, by reading a few records."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rewindmq.pipeline.decode.segment_reader import SegmentReader
 from rewindmq.pipeline.selection import Range
 from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
-# So much may be read in vain at each end.
+# Bytes that may be read in vain at each end.
 _GRAIN_BYTES: Final = 64 << 10
 
 
 def stored_within(snapshot: StoreSnapshot, times: Range, slack_ms: int) -> tuple[int, int]:
-    """Positions [start, stop) outside of which no message was stored at these times.
+    """Return positions [start, stop) that include every message stored at these times.
 
     Args:
-        slack_ms: how far the clock may have been set back: of two records the later one's time is at most so
+        slack_ms: how far the clock may have gone back: of two records, the later one's time is at most this
             much below the earlier one's.
     """
     probe = _Probe(snapshot)
@@ -32,7 +32,7 @@ class _Probe:
         ]
 
     def first(self, start: int, stop: int) -> tuple[int, int] | None:
-        """Position and store time of the first record that begins in [start, stop)."""
+        """Return position and store time of the first record that begins in [start, stop)."""
         for segment, reader in self._segments:
             if segment.end <= start or segment.base >= stop:
                 continue
@@ -48,7 +48,7 @@ def _ignore(_damage: Damage) -> None:
 
 
 def _start(probe: _Probe, time: int, low: int, high: int) -> int:
-    """A position before which every record is older than ``time``, if one at it is."""
+    """Return a position before which every record is older than ``time``, in a log sorted by time."""
     while high - low > _GRAIN_BYTES:
         middle = (low + high) // 2
         found = probe.first(middle, high)
@@ -60,7 +60,7 @@ def _start(probe: _Probe, time: int, low: int, high: int) -> int:
 
 
 def _stop(probe: _Probe, time: int, low: int, high: int) -> int:
-    """A position from which on every record is younger than ``time``, if one at it is."""
+    """Return a position from which on every record is newer than ``time``, in a log sorted by time."""
     while high - low > _GRAIN_BYTES:
         middle = (low + high) // 2
         found = probe.first(middle, high)

@@ -1,1 +1,1 @@
-"""What a reset would do to a group, found out before anyone resets."""
+"""The replay plan: what a reset would redeliver to a group or skip."""

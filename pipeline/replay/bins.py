@@ -1,4 +1,4 @@
-"""Bins of a histogram over time, of a width that people count in."""
+"""Bins of a histogram over time, with round widths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDTHS: Final = (
 
 
 def make_bins(first: int, last: int) -> Bins:
-    """At most ``MAX_BINS`` bins that hold the times from ``first`` to ``last``, ms, both included."""
+    """Return at most ``MAX_BINS`` bins that hold the times from ``first`` to ``last``, ms, both included."""
     width = next((width for width in _WIDTHS if _count(first, last, width) <= MAX_BINS), 0)
     if not width:
         width = _WIDTHS[-1]

@@ -1,4 +1,4 @@
-"""The plots of a plan's page, as SVG."""
+"""Draws the plots of a plan's page as SVG."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SPARK_WIDTH: Final = 130
 _SPARK_HEIGHT: Final = 24
 _TRACK_WIDTH: Final = 130
 _SHORTEST: Final = 1.5
-# A difference of one in so many is about a pixel.
+# Differences smaller than this share are about a pixel.
 _VISIBLE: Final = 150
 
 
 def draw_histogram(plan: ReplayPlan) -> str:
-    """Messages by store time: bars for the boundary search, a line where the nearest one shows another
-    picture."""
+    """Draw messages by store time: bars for the boundary search, and a line for the nearest search if it
+    differs visibly."""
     back = plan.histogram(Mode.BOUNDARY, Direction.BACK)
     ahead = plan.histogram(Mode.BOUNDARY, Direction.AHEAD)
     nearest = nearest_outline(plan)
@@ -46,7 +46,7 @@ def draw_histogram(plan: ReplayPlan) -> str:
 
 
 def nearest_outline(plan: ReplayPlan) -> Sequence[int]:
-    """The bins of the nearest search; empty where one could not see the difference."""
+    """Return the bins of the nearest search; empty if the difference would be invisible."""
     boundary, nearest = _concerned(plan, Mode.BOUNDARY), _concerned(plan, Mode.NEAREST)
     widest = max((abs(one - other) for one, other in zip(boundary, nearest, strict=True)), default=0)
     return nearest if widest * _VISIBLE > max(*boundary, *nearest, 0) else ()
@@ -58,7 +58,7 @@ def _concerned(plan: ReplayPlan, mode: Mode) -> list[int]:
 
 
 def nice_step(highest: int) -> int:
-    """The distance of marks on an axis from 0: 1, 2 or 5 times a power of ten, or more."""
+    """Return the distance between marks of an axis: at least 1, and 1, 2 or 5 times a power of ten."""
     step = 1
     while step * _Y_TICKS < highest:
         digits = int(str(step).rstrip("0"))
@@ -99,7 +99,7 @@ class _Plot:
     def bars(self, counts: Sequence[int], below: Sequence[int], kind: str) -> Iterator[str]:
         for number, (count, base) in enumerate(zip(counts, below, strict=True)):
             if count:
-                # One message among many is still to be seen.
+                # One message among many must stay visible.
                 height = max(self._y(base) - self._y(base + count), _SHORTEST)
                 time = format_time(self._bins.start + number * self._bins.width)
                 yield (
@@ -116,7 +116,7 @@ class _Plot:
 
 
 def _tick(ms: int, width: int) -> tuple[str, str]:
-    """The two lines below a mark; as fine as the bins are."""
+    """Return the two lines below a mark, as precise as the bins."""
     time = local_time(ms)
     if width >= _DAY_MS:
         return f"{time:%b} {time.day}", f"{time:%Y}"
@@ -129,7 +129,7 @@ def _tick(ms: int, width: int) -> tuple[str, str]:
 
 
 def draw_spark(move: Move) -> str:
-    """One queue's histogram in a cell of the table."""
+    """Draw one queue's histogram for a table cell."""
     if not any(move.histogram):
         return ""
     highest = max(move.histogram)
@@ -149,7 +149,7 @@ def draw_spark(move: Move) -> str:
 
 
 def draw_track(queue: QueuePlan, mode: Mode) -> str:
-    """The queue from min to max: what comes again or is skipped, and where the group stands."""
+    """Draw a queue from min to max: messages redelivered or skipped, and the group's position."""
     length = queue.max_offset - queue.min_offset
     if not length or queue.position is None:
         return ""
@@ -170,5 +170,5 @@ def draw_track(queue: QueuePlan, mode: Mode) -> str:
 
 
 def describe_bins(bins: Bins) -> str:
-    """What one bar is."""
+    """Return the meaning of one bar."""
     return f"Each bar is {format_duration(bins.width)} of store time."

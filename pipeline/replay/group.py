@@ -1,4 +1,4 @@
-"""What a store's configuration tells of a group and a topic."""
+"""Reads what a store's configuration has about a group and a topic."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class GroupState:
     """Topics, groups and stored offsets of one store.
 
     Attributes:
-        saved_ms: when the offsets were written, ms; None without a file.
+        saved_ms: time when the offsets were written, ms; None without a file.
     """
 
     def __init__(self, snapshot: StoreSnapshot) -> None:
-        """Raises PipelineError when a file cannot be read."""
+        """Read the configuration; raise PipelineError if a file is invalid."""
         document = snapshot.config(OFFSETS_FILE)
         self._offsets = _tables(document, "offsetTable")
         self._epochs = _tables(document, "epochTable")
@@ -34,29 +34,29 @@ class GroupState:
         self._queue_topics = {queue.topic for queue in snapshot.queues()}
 
     def offsets(self, group: str, topic: str) -> Mapping[int, int]:
-        """Queue to stored offset."""
+        """Return the stored offset of each queue."""
         return self._offsets.get(f"{topic}@{group}", {})
 
     def has_epochs(self, group: str, topic: str) -> bool:
-        """Whether a queue was ever reset in fenced mode."""
+        """Whether any queue was reset in fenced mode."""
         return bool(self._epochs.get(f"{topic}@{group}"))
 
     def groups(self) -> set[str]:
-        """Every group that is configured, or has an offset."""
-        # A key with a second @ belongs to nobody, as in RocketMQ.
+        """Return the groups that are configured or have an offset."""
+        # RocketMQ ignores a key with a second @.
         pairs = (key.split("@") for key in self._offsets)
         return {pair[1] for pair in pairs if len(pair) == 2} | set(self._groups)
 
     def topics(self) -> set[str]:
-        """Every topic that is configured, or has a queue."""
+        """Return the topics that are configured or have a queue."""
         return self._queue_topics | set(self._topics)
 
     def topics_of(self, group: str) -> set[str]:
-        """Topics in which the group has an offset."""
+        """Return the topics in which the group has an offset."""
         return {key.rpartition("@")[0] for key in self._offsets if key.rpartition("@")[2] == group}
 
     def queue_count(self, topic: str) -> int:
-        """The larger of readQueueNums and writeQueueNums; 0 for a topic that is not configured."""
+        """Return the larger of readQueueNums and writeQueueNums; 0 for a topic that is not configured."""
         settings = self._topics.get(topic)
         if not isinstance(settings, Mapping):
             return 0
@@ -76,26 +76,26 @@ def _tables(document: Mapping[str, Any], member: str) -> dict[str, dict[int, int
             for key, queues in _table(document, member).items()
         }
     except (AttributeError, TypeError, ValueError):
-        raise PipelineError(f"{OFFSETS_FILE}: {member} is no table of queues and numbers") from None
+        raise PipelineError(f"{OFFSETS_FILE}: {member} is not a table of queues and numbers") from None
 
 
 def check_names(stores: Sequence[GroupState], group: str, topic: str) -> None:
-    """See whether there is anything to plan.
+    """Check that topic and group exist and that the group has consumed the topic.
 
     Raises:
-        PipelineError: an unknown topic or group, or a group that never consumed the topic.
+        PipelineError: topic or group is unknown, or the group never consumed the topic.
     """
     topics = set().union(*(store.topics() for store in stores))
     if topic not in topics:
         shown = {name for name in topics if not name.startswith("%")}
-        raise PipelineError(f"unknown topic {topic!r}; {_listed('there are', shown)}")
+        raise PipelineError(f"unknown topic {topic!r}; {_listed('known:', shown)}")
     groups = set().union(*(store.groups() for store in stores))
     if group not in groups:
-        raise PipelineError(f"unknown group {group!r}; {_listed('there are', groups)}")
+        raise PipelineError(f"unknown group {group!r}; {_listed('known:', groups)}")
     if not any(store.offsets(group, topic) for store in stores):
         consumed = set().union(*(store.topics_of(group) for store in stores))
         consumed.discard(retry_topic(group))
-        rest = _listed("it has those of", consumed)
+        rest = _listed("it has offsets for", consumed)
         raise PipelineError(f"group {group!r} never consumed topic {topic!r}: no offset is stored; {rest}")
 
 

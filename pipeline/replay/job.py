@@ -1,4 +1,4 @@
-"""The replay plan: what a reset would do to a group, per queue and search mode, before anyone resets."""
+"""Computes the replay plan of a reset, per queue and search mode; changes nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Store(NamedTuple):
 
 
 class _Queue(NamedTuple):
-    """A queue as the driver sees it, before the log is read."""
+    """A queue before the log is read."""
 
     store: int
     view: QueueView
@@ -50,11 +50,11 @@ class _Queue(NamedTuple):
     is_deleted: bool
 
     def start(self, mode: Mode) -> int:
-        """Where consuming would go on."""
+        """Return the offset at which consuming would continue."""
         return max(self.view.min_offset, min(self.targets[mode], self.view.max_offset))
 
     def direction(self, mode: Mode) -> Direction:
-        """Where the queue would move."""
+        """Return the direction of the queue's move."""
         if self.position is None:
             return Direction.UNKNOWN
         start = self.start(mode)
@@ -63,20 +63,20 @@ class _Queue(NamedTuple):
         return Direction.BACK if start < self.position else Direction.AHEAD
 
     def span(self, mode: Mode) -> Span:
-        """The messages that come again, or are skipped."""
+        """Return the messages that would be redelivered or skipped."""
         start = self.start(mode)
         position = start if self.position is None else self.position
         return Span(min(start, position), max(start, position))
 
     def time(self, offset: int) -> int | None:
-        """Store time of a message, ms."""
+        """Return the store time of a message, ms."""
         unit = self.view.unit(offset)
         time = -1 if unit is None else self.log.store_time(unit[0])
         return None if time < 0 else time
 
 
 class Preparation(NamedTuple):
-    """All that is known without Spark: the plan's input is right, and the offsets are computed."""
+    """The part of a plan that needs no Spark: checked input and computed offsets."""
 
     group: str
     topic: str
@@ -88,22 +88,22 @@ class Preparation(NamedTuple):
 
 
 def prepare(stores: Sequence[str | Path], *, group: str, topic: str, to: str) -> Preparation:
-    """Look at the stores and find the targets; needs no Spark, so that wrong input is told at once.
+    """Check the input and compute the targets without Spark, so that wrong input fails at once.
 
     Args:
-        stores: of all brokers that hold the topic.
-        to: as ``parse_target`` takes it.
+        stores: stores of all brokers that have the topic.
+        to: target, as for ``parse_target``.
 
     Raises:
-        PipelineError: no such store, an unknown group or topic, a group that never consumed the topic, or a
-            bad time.
+        PipelineError: a store is missing, topic or group is unknown, the group never consumed the topic, or
+            the target is invalid.
     """
     target = parse_target(to)
     if not stores:
-        raise PipelineError("name the store or stores to plan for")
+        raise PipelineError("no store given: pass the store or stores to plan for")
     looked_at = []
     for location in stores:
-        # Offsets first: on a live store those read later could lie beyond the queues looked at.
+        # Read offsets before queues: on a live store, later offsets could lie beyond the queues seen.
         snapshot = take_snapshot(location)
         state = GroupState(snapshot)
         looked_at.append(_Store(take_snapshot(location), state))
@@ -144,11 +144,11 @@ def replay_plan(
     to: str,
     progress: Progress = no_progress,
 ) -> ReplayPlan:
-    """What a reset of ``group`` in ``topic`` would bring; nothing is changed.
+    """Return what a reset of ``group`` in ``topic`` would redeliver; change nothing.
 
     Args:
-        stores: of all brokers that hold the topic.
-        to: where to, as ``parse_target`` takes it.
+        stores: stores of all brokers that have the topic.
+        to: target, as for ``parse_target``.
 
     Raises:
         PipelineError: see ``prepare``.
@@ -157,7 +157,7 @@ def replay_plan(
 
 
 def carry_out(spark: SparkSession, prepared: Preparation, *, progress: Progress = no_progress) -> ReplayPlan:
-    """Read the messages concerned and complete the plan."""
+    """Read the affected messages and complete the plan."""
     bins = _bins(prepared.queues)
     concerned = [queue for queue in prepared.queues if any(_size(queue.span(mode)) for mode in Mode)]
     found = NOTHING_FOUND
@@ -230,15 +230,15 @@ def _queue_plan(queue: _Queue, found: Found) -> QueuePlan:
 
 
 def _without_offset(view: QueueView) -> str:
-    """docs/spec/broker.md B.9 and docs/spec/client.md C.9."""
+    """Return where a group without an offset starts (docs/spec/broker.md B.9 and docs/spec/client.md C.9)."""
     if view.max_offset == 0:
         return "starts at 0: the queue is empty"
     if view.min_offset == 0:
         return (
-            "starts at 0 while the queue's first message is recent, else where the consumer's"
-            " ConsumeFromWhere says (by default at the end)"
+            "starts at 0 while the queue's first message is recent, else at the consumer's ConsumeFromWhere"
+            " (default: the end)"
         )
-    return "starts where the consumer's ConsumeFromWhere says (by default at the end)"
+    return "starts at the consumer's ConsumeFromWhere (default: the end)"
 
 
 def _move(queue: _Queue, mode: Mode, found: Found) -> Move:
@@ -293,31 +293,31 @@ def _notes(prepared: Preparation) -> Iterable[str]:
     deleted = sum(queue.is_deleted for queue in queues)
     if deleted:
         yield (
-            f"The target lies before the first message kept in {deleted} of {len(queues)} queues: older"
-            " messages are deleted and cannot come again."
+            f"The target is before the first retained message in {deleted} of {len(queues)} queues: older"
+            " messages are deleted and cannot be redelivered."
         )
     without = sum(queue.current is None for queue in queues)
     if without:
         yield (
-            f"No offset is stored in {without} of {len(queues)} queues: a classic reset refuses the whole"
-            " request, the other modes set an offset there."
+            f"{without} of {len(queues)} queues have no stored offset: a classic reset refuses the whole"
+            " request, the other modes set an offset."
         )
     beyond = [queue for queue in queues if prepared.target.offset is not None and _is_beyond(queue)]
     if beyond:
         yield (
-            f"The offset lies outside of {len(beyond)} of {len(queues)} queues: RocketMQ 5 refuses it there;"
-            " 4.x stores it, and the first pull corrects it."
+            f"The offset is outside the bounds of {len(beyond)} of {len(queues)} queues: RocketMQ 5 refuses"
+            " the reset; 4.x stores the offset, and the first pull corrects it."
         )
     lost = sum(queue.current is not None and queue.current < queue.view.min_offset for queue in queues)
     if lost:
-        yield f"The group's own offset lies before the first message kept in {lost} of {len(queues)} queues."
+        yield f"The stored offset is before the first retained message in {lost} of {len(queues)} queues."
     if any(store.state.has_epochs(group, prepared.topic) for store in prepared.stores):
-        yield "The group was reset in fenced mode here before: only --mode fenced can follow."
+        yield "The group was reset in fenced mode before: only a reset with --mode fenced can follow."
     waiting = sum(_waiting_for_retry(store, group) for store in prepared.stores)
     if waiting:
         yield (
-            f"{waiting:,} messages wait in {retry_topic(group)}: a reset leaves them alone, they come"
-            " besides."
+            f"{waiting:,} messages wait in {retry_topic(group)}: the reset does not change them, and the"
+            " group receives them in addition."
         )
 
 

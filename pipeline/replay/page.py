@@ -1,4 +1,4 @@
-"""A replay plan as one HTML page that needs nothing else: no script, no style sheet, no font, no picture."""
+"""Renders a replay plan as one self-contained HTML page: no script, external style sheet, font or image."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def _cards(plan: ReplayPlan) -> str:
 
 def _card(plan: ReplayPlan, mode: Mode) -> str:
     total, skipped = plan.totals[mode], plan.skipped[mode]
-    lines = [f'<div class="figure">{total.messages:,} <small>messages come again</small></div>']
+    lines = [f'<div class="figure">{total.messages:,} <small>messages redelivered</small></div>']
     if total.messages or total.unreadable:
         lines.append(f"<p>{escape(describe_load(total))}</p>")
         lines.append(f"<p>{escape(_times(plan, mode))}</p>")
     if skipped.messages or skipped.unreadable:
         lines.append(
-            f"<p><strong>{skipped.messages:,} are skipped</strong>: {escape(describe_load(skipped))}</p>"
+            f"<p><strong>{skipped.messages:,} messages skipped</strong>: {escape(describe_load(skipped))}</p>"
         )
     return (
         f'<section class="card"><h3>{escape(MODE_TEXTS[mode])} ({mode} search)</h3>{"".join(lines)}</section>'
@@ -90,7 +90,7 @@ def _notes(plan: ReplayPlan) -> str:
 
 def _plot(plan: ReplayPlan) -> str:
     if not plan.bins.count:
-        return "<h2>Over time</h2><p>No message comes again, and none is skipped.</p>"
+        return "<h2>Over time</h2><p>No message is redelivered or skipped.</p>"
     return (
         '<h2>Over time</h2><div class="plot"><div class="scroll" tabindex="0" role="region"'
         f' aria-label="histogram">{draw_histogram(plan)}</div></div>{_legend(plan)}'
@@ -112,7 +112,7 @@ def _queues(plan: ReplayPlan) -> str:
     return (
         '<h2>Queues</h2><div class="scroll" tabindex="0" role="region" aria-label="queues"><table>'
         f"<thead>{_HEAD}</thead><tbody>{rows}</tbody><tfoot>{_total(plan)}</tfoot></table></div>"
-        "<p>A queue's bar runs from its first message to its end; the upright line is where the group stands."
+        "<p>A queue's bar runs from its first message to its end; the upright line marks the group's offset."
         "</p>"
     )
 
@@ -151,10 +151,10 @@ def _messages(move: Move) -> str:
 
 def _total(plan: ReplayPlan) -> str:
     nearest, boundary = plan.totals[Mode.NEAREST], plan.totals[Mode.BOUNDARY]
-    rows = _total_row("come again", nearest, boundary)
+    rows = _total_row("redelivered", nearest, boundary)
     skipped = [plan.skipped[mode] for mode in Mode]
     if any(load.messages for load in skipped):
-        rows += _total_row("are skipped", *skipped)
+        rows += _total_row("skipped", *skipped)
     return rows
 
 
@@ -167,7 +167,7 @@ def _total_row(words: str, nearest: Load, boundary: Load) -> str:
         f"{boundary.distinct_keys:,}",
         f"{boundary.superseded:,}",
     ]
-    return f'<tr><td colspan="6">all that {words}</td>{_cells([*figures, "", ""])}</tr>'
+    return f'<tr><td colspan="6">all {words}</td>{_cells([*figures, "", ""])}</tr>'
 
 
 def _cells(cells: Iterable[str]) -> str:
@@ -188,13 +188,13 @@ _HEAD: Final = (
 )
 _BACK_KEY: Final = (
     '<svg width="14" height="12" aria-hidden="true"><rect class="back" width="14" height="12"/></svg>'
-    "comes again (boundary search)"
+    "redelivered (boundary search)"
 )
 _AHEAD_KEY: Final = (
     '<svg width="14" height="12" aria-hidden="true"><rect class="ahead" width="14" height="12"/></svg>'
-    "is skipped (boundary search)"
+    "skipped (boundary search)"
 )
 _NEAREST_KEY: Final = (
     '<svg width="24" height="12" aria-hidden="true"><path class="nearest" d="M1 10V3H23V10"/></svg>'
-    "all of it with the nearest search"
+    "redelivered or skipped (nearest search)"
 )

@@ -1,4 +1,4 @@
-"""What a replay plan says; every figure is of the moment the job looked at the stores."""
+"""The data of a replay plan; all figures are as of the time when the job read the stores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FORMAT: Final = 1
 
 
 class Mode(StrEnum):
-    """Which release's search by time sets the target (docs/spec/broker.md B.10)."""
+    """The search by time that sets the target (docs/spec/broker.md B.10)."""
 
-    # 4.2.0 to 5.1.0.
+    # Releases 4.2.0 to 5.1.0.
     NEAREST = "nearest"
-    # 5.1.1 and later.
+    # Releases from 5.1.1 on.
     BOUNDARY = "boundary"
 
 
@@ -26,26 +26,26 @@ MODE_TEXTS: Final = MappingProxyType(
 
 
 class Direction(StrEnum):
-    """Where a reset moves a group in a queue."""
+    """Direction in which a reset moves a group in a queue."""
 
     BACK = "back"
     AHEAD = "ahead"
     STAYS = "stays"
-    # Nothing is stored for the group: what it has consumed is not known.
+    # No offset is stored for the group, so its progress is unknown.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Messages that come again, or that are skipped where a queue moves ahead.
+    """Messages that a reset redelivers, or skips if the queue moves ahead.
 
     Attributes:
-        messages: whose records the log holds.
-        size: bytes of their records as stored.
-        distinct_keys: different KEYS texts among them, whole, as a compaction sees them.
-        without_key: messages that have none.
-        superseded: those of which the same queue holds a later message with the same key.
-        unreadable: positions of the queue whose record is missing or damaged.
+        messages: number of messages whose records are in the log.
+        size: bytes of their records, as stored.
+        distinct_keys: number of different KEYS texts, unsplit, as in a compaction.
+        without_key: messages without a key.
+        superseded: messages with a later message of the same key in the same queue.
+        unreadable: offsets of the queue whose record is missing or damaged.
     """
 
     messages: int = 0
@@ -58,14 +58,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One queue, as one search mode would reset it.
+    """The reset of one queue in one search mode.
 
     Attributes:
-        target: the offset the broker would store or tell.
-        start: where consuming would go on: ``target`` within [min, max].
-        load: of the messages between the group's position and ``start``.
-        first_time, last_time: store times of the first and the last of them, ms; None without any.
-        histogram: messages by store time, one number for each bin of the plan; empty without any.
+        target: the offset that the broker would store or send to consumers.
+        start: the offset at which consuming would continue: ``target`` limited to [min, max].
+        load: the messages between the group's position and ``start``.
+        first_time, last_time: store times of the first and the last of them, ms; None if there are none.
+        histogram: messages by store time, a number per bin of the plan; empty if there are none.
     """
 
     target: int
@@ -83,11 +83,11 @@ class QueuePlan:
 
     Attributes:
         store: index into the plan's stores.
-        current: the stored offset; None when there is none.
-        position: where the group stands: ``current`` within [min, max]; None without a stored offset.
-        min_offset, max_offset: of the messages kept, max exclusive.
-        is_deleted: the target lies before the first message kept.
-        without_offset: what the group would do that has no offset stored; "" when it has.
+        current: the stored offset; None if there is none.
+        position: ``current`` limited to [min, max]; None without a stored offset.
+        min_offset, max_offset: bounds of the retained messages; max is exclusive.
+        is_deleted: whether the target is before the first retained message.
+        without_offset: where the group would start if it has no stored offset; "" if it has one.
     """
 
     store: int
@@ -103,14 +103,14 @@ class QueuePlan:
 
 @dataclass(frozen=True, slots=True)
 class StorePlan:
-    """One store, that is one broker.
+    """One store, that is, one broker.
 
     Attributes:
-        location: as given.
-        label: tells it from the plan's other stores.
-        offsets_saved: when consumerOffset.json was written, ms (the broker does that every 5 s);
-            None: unknown.
-        retry_waiting: messages in the group's retry topic behind its offset there; a reset leaves them alone.
+        location: path or URI, as given.
+        label: name that tells it from the plan's other stores.
+        offsets_saved: time when consumerOffset.json was written, ms; the broker writes it every 5 s. None:
+            unknown.
+        retry_waiting: messages after the group's offset in its retry topic; a reset does not change them.
     """
 
     location: str
@@ -130,15 +130,15 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What a reset of ``group`` in ``topic`` would bring.
+    """The effects of a reset of ``group`` in ``topic``.
 
     Attributes:
-        to: where to, as given.
-        timestamp: ms; None for an offset or the end.
-        offset: None for a time or the end.
-        totals: over all queues that move back; distinct keys count once however many queues hold them.
-        skipped: over all queues that move ahead.
-        notes: what the operator should know besides, one sentence each.
+        to: the target, as given.
+        timestamp: target time, ms; None for an offset or the end.
+        offset: target offset; None for a time or the end.
+        totals: sums over all queues that move back; a key in several queues counts once.
+        skipped: sums over all queues that move ahead.
+        notes: further facts for the operator, one sentence each.
     """
 
     group: str
@@ -154,7 +154,7 @@ class ReplayPlan:
     notes: tuple[str, ...]
 
     def histogram(self, mode: Mode, direction: Direction) -> tuple[int, ...]:
-        """The histograms of all queues that move so, added up."""
+        """Return the sum of the histograms of all queues that move in this direction."""
         return _added_up(
             self.bins.count,
             (
@@ -165,7 +165,7 @@ class ReplayPlan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As ``docs/pipeline/replay-plan.md`` describes it."""
+        """Return the JSON that ``docs/pipeline/replay-plan.md`` describes."""
         return {
             "format": FORMAT,
             "group": self.group,

@@ -1,7 +1,7 @@
-"""The one pass over the log that a plan needs: keys, sizes and store times, no bodies.
+"""The only pass over the log that a plan needs: keys, sizes and store times, no bodies.
 
-Nothing that grows with the log comes to the driver: rows are added up by queue and bin, and by queue and key,
-and the latter once more by queue.
+The driver receives only sums, whose size does not grow with the log. Rows are summed by queue and bin, and by
+queue and key; the latter sums are then summed by queue.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _COLUMNS: Final = (
     "transactionState",
 )
 _QUEUE: Final = ("store", "queueId")
-# ``grouping_id`` of (store, queueId, keysText, bin) where the last is left out.
+# ``grouping_id`` of (store, queueId, keysText, bin) for rows grouped without the bin.
 _BY_KEY: Final = 1
 
 
 class Span(NamedTuple):
-    """The messages of one queue that a mode concerns; ``start`` <= ``stop``, equal for none."""
+    """The messages of one queue that a mode affects: ``start`` <= ``stop``; equal for none."""
 
     start: int
     stop: int
 
 
 class QueueSpans(NamedTuple):
-    """What is to be looked at in one queue.
+    """The messages to read from one queue.
 
     Attributes:
         store: index of the store.
-        low_position: log position of the first message looked at.
-        max_offset: messages at or behind it are not looked at: on a live store they came later.
+        low_position: log position of the first message to read.
+        max_offset: messages from this offset on arrived later, on a live store, and are ignored.
     """
 
     store: int
@@ -56,17 +56,17 @@ class QueueSpans(NamedTuple):
 
     @property
     def low(self) -> int:
-        """First queue offset looked at."""
+        """First queue offset to read."""
         return min(span.start for span in self.spans.values())
 
 
 class Found(NamedTuple):
-    """What the pass found.
+    """The results of the pass.
 
     Attributes:
         loads: by (store, queue id) and mode.
-        histograms: the same, one number for each bin.
-        distinct_keys: by mode and whether the queues move ahead, over all queues.
+        histograms: by (store, queue id) and mode: a number per bin.
+        distinct_keys: by mode and whether queues move ahead: distinct keys over all queues.
     """
 
     loads: Mapping[tuple[int, int, Mode], Load]
@@ -85,7 +85,7 @@ def scan(
     ahead: Mapping[tuple[int, int, Mode], bool],
     bins: Bins,
 ) -> Found:
-    """Read the messages of ``queues``; there is at least one queue with a span that is not empty.
+    """Read the messages of ``queues``; at least one queue must have a non-empty span.
 
     Args:
         ahead: by (store, queue id, mode): whether the queue moves ahead.
@@ -112,7 +112,7 @@ def scan(
         by_bin = sums.where(f"set != {_BY_KEY}").collect()
         by_key = sums.where(f"set = {_BY_KEY}")
         keys = by_key.groupBy(*_QUEUE).agg(*_key_sums()).collect()
-        # The same key in several queues is one.
+        # A key that is in several queues counts once.
         keyed = by_key.where("keysText IS NOT NULL").groupBy("keysText")
         distinct = keyed.agg(*_distinct()).agg(*(F.sum(name).alias(name) for name in _distinct_names()))
         total = distinct.first()
@@ -158,7 +158,7 @@ def _spans(
 
 
 def _bin(bins: Bins) -> Column:
-    """A clock that stepped back may leave the range that the first and the last message set."""
+    """Return a message's bin; a clock that went back may leave the range of the first and last message."""
     from pyspark.sql import functions as F  # noqa: N812
 
     number = F.floor((F.col("storeTimestampMs") - bins.start) / bins.width)
@@ -181,7 +181,10 @@ def _sums() -> list[Column]:
 
 
 def _key_sums() -> list[Column]:
-    """Of the messages with one key, all but the newest are superseded; that one may lie behind the span."""
+    """Return sums by key: all messages of a key except the newest are superseded.
+
+    The newest message may be after the span.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = []

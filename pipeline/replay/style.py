@@ -1,4 +1,4 @@
-"""Colours and lines of the plan's page, for light and dark paper."""
+"""Style sheet of the plan's page, for light and dark themes."""
 
 from __future__ import annotations
 

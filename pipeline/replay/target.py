@@ -1,4 +1,4 @@
-"""Where a reset is to go, and which offset that is in a queue."""
+"""Parses the target of a reset, and finds its offset in a queue."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Target(NamedTuple):
 
 
 def parse_target(text: str) -> Target:
-    """Read what ``--to`` is given.
+    """Parse the value of ``--to``.
 
     Args:
-        text: a time as ``parse_moment`` takes it; ``offset:N``; or ``-1``, ``max`` or ``now`` for the end of
-            every queue. ``now`` is the end in 4.9.3 to 4.9.8 and, by the search, in 5.1.1 and later
+        text: a time as for ``parse_moment``; ``offset:N``; or ``-1``, ``max`` or ``now`` for the end of
+            every queue. ``now`` means the end in 4.9.3 to 4.9.8 and, through the search, in 5.1.1 and later
             (docs/spec/reset.md D.1); 4.2.0 to 4.9.2 replay one message of each queue.
 
     Raises:
-        PipelineError: it is none of these.
+        PipelineError: the text has none of these forms.
     """
     text = text.strip()
     if text in _END:
@@ -47,7 +47,7 @@ def parse_target(text: str) -> Target:
 
 
 def find_target(target: Target, mode: Mode, queue: QueueView, log: LogView) -> int:
-    """The offset that a broker would reset the queue to; one given is taken as it is."""
+    """Return the offset to which a broker would reset the queue; a given offset is returned unchanged."""
     if target.offset is not None:
         return target.offset
     if target.timestamp is None or queue.max_offset == 0:
@@ -58,7 +58,7 @@ def find_target(target: Target, mode: Mode, queue: QueueView, log: LogView) -> i
 
 
 def is_deleted(target: Target, queue: QueueView, log: LogView) -> bool:
-    """Whether the target lies before the first message kept, and there were messages before it."""
+    """Whether the target is before the first retained message, and older messages were deleted."""
     if queue.min_offset == 0:
         return False
     if target.offset is not None:

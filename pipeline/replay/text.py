@@ -1,4 +1,4 @@
-"""A replay plan as text."""
+"""Renders a replay plan as text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ _TEXT_COLUMNS: Final = 1
 
 
 class PlanTable(NamedTuple):
-    """The queues of a plan, one row for each queue and mode; the first column is text, the rest are
-    numbers."""
+    """The queues of a plan, one row per queue and mode; the first column is text, the others are numbers."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def plan_table(plan: ReplayPlan, mode: Mode) -> PlanTable:
-    """What is shown of each queue in one mode; an AHEAD queue's messages are those skipped, with a ``-``."""
+    """Return the table of one mode; the number of skipped messages has a ``-`` sign."""
     headings = (
         *("store", "queue", "min", "current", "max", "target"),
         *("messages", "bytes", "keys", "superseded"),
@@ -54,10 +53,10 @@ def _row(plan: ReplayPlan, queue: QueuePlan, move: Move) -> tuple[str, ...]:
 
 
 def render_text(plan: ReplayPlan, *, is_plain: bool = False) -> str:
-    """The plan for a terminal.
+    """Render the plan for a terminal.
 
     Args:
-        is_plain: only ASCII characters in the histogram.
+        is_plain: use only ASCII characters in the histogram.
     """
     return "\n".join(_lines(plan, _ASCII_BLOCKS if is_plain else _BLOCKS)) + "\n"
 
@@ -70,9 +69,9 @@ def _lines(plan: ReplayPlan, blocks: str) -> Iterator[str]:
         if not agree:
             yield f"{mode} ({MODE_TEXTS[mode]})"
         elif plan.timestamp is not None:
-            yield "both searches by time agree"
+            yield "both searches by time give the same result"
         yield from table_lines(plan_table(plan, mode))
-        for load, words in ((plan.totals[mode], "come again"), (plan.skipped[mode], "are skipped")):
+        for load, words in ((plan.totals[mode], "redelivered"), (plan.skipped[mode], "skipped")):
             if load.messages or load.unreadable:
                 yield f"{load.messages:,} messages {words}: {describe_load(load)}"
         histogram = plan.histogram(mode, Direction.BACK)
@@ -94,12 +93,12 @@ def _lines(plan: ReplayPlan, blocks: str) -> Iterator[str]:
 
 
 def _agree(plan: ReplayPlan) -> bool:
-    """Whether both modes would do the same in every queue."""
+    """Whether both modes give the same result in every queue."""
     return all(len({queue.moves[mode] for mode in Mode}) == 1 for queue in plan.queues)
 
 
 def table_lines(table: PlanTable) -> list[str]:
-    """Aligned text."""
+    """Return the table as aligned text."""
     lines = [table.headings, *table.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
@@ -111,7 +110,7 @@ def _aligned(line: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
 
 
 def bar_line(histogram: Sequence[int], blocks: str = _BLOCKS) -> str:
-    """A histogram in one line; a bin with a message is never blank."""
+    """Render a histogram as one line; a bin with a message is never blank."""
     highest = max(histogram)
     steps = len(blocks) - 1
     return "".join(blocks[-(-count * steps // highest)] if count else blocks[0] for count in histogram)

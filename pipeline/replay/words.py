@@ -1,4 +1,4 @@
-"""A plan's figures as people read them; times in the zone of the machine."""
+"""Formats a plan's figures for people; times are in the machine's zone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DURATIONS: Final = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s",
 
 
 def format_time(ms: int | None) -> str:
-    """``2026-03-01 12:30:00.250 +0100``."""
+    """Format a time as ``2026-03-01 12:30:00.250 +0100``."""
     if ms is None:
         return "-"
     time = local_time(ms)
@@ -21,30 +21,30 @@ def format_time(ms: int | None) -> str:
 
 
 def local_time(ms: int) -> datetime:
-    """The moment in local time; one that Python cannot tell is the nearest it can."""
+    """Return the local time; beyond Python's range, the nearest time that Python can hold."""
     return datetime.fromtimestamp(max(0, min(ms, _LAST_MS)) // 1000, tz=UTC).astimezone()
 
 
 def format_duration(ms: int) -> str:
-    """``10 min``: in the largest unit that gives a whole number."""
+    """Format a duration as ``10 min``, in the largest unit that gives a whole number."""
     unit, size = next((unit, size) for unit, size in _DURATIONS if ms % size == 0)
     return f"{ms // size:,} {unit}"
 
 
 def format_target(plan: ReplayPlan) -> str:
-    """Where to."""
+    """Format the target."""
     if plan.timestamp is not None:
         return f"{format_time(plan.timestamp)} ({plan.timestamp})"
     return "the end of every queue" if plan.offset is None else f"offset {plan.offset:,} of every queue"
 
 
 def format_current(queue: QueuePlan) -> str:
-    """The stored offset."""
+    """Format the stored offset."""
     return "none" if queue.current is None else f"{queue.current:,}"
 
 
 def describe_load(load: Load) -> str:
-    """Size, keys and what is superseded, in one sentence."""
+    """Describe size, keys and superseded messages in one line."""
     parts = [format_bytes(load.size), f"{load.distinct_keys:,} distinct keys"]
     if load.messages:
         share = 100 * load.superseded / load.messages
@@ -52,15 +52,15 @@ def describe_load(load: Load) -> str:
     if load.without_key:
         parts.append(f"{load.without_key:,} without a key")
     if load.unreadable:
-        parts.append(f"{load.unreadable:,} not readable")
+        parts.append(f"{load.unreadable:,} unreadable")
     return ", ".join(parts)
 
 
 def direction_words(direction: Direction) -> str:
-    """What a queue does."""
+    """Describe a queue's direction."""
     return {
         Direction.BACK: "goes back",
-        Direction.AHEAD: "goes ahead: messages are skipped",
+        Direction.AHEAD: "moves ahead: messages are skipped",
         Direction.STAYS: "stays",
         Direction.UNKNOWN: "no offset stored",
     }[direction]

@@ -1,1 +1,1 @@
-"""What a job reads of a store: a consistent prefix of its log, and its queues."""
+"""Snapshots of a store: a consistent prefix of its log, and its queues."""

@@ -1,4 +1,4 @@
-"""Where a commit log ends: behind its last intact record, whatever was allocated ahead or written half."""
+"""Finds the end of a commit log: after its last intact record, before allocated or half-written bytes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rewindmq.pipeline.decode.segment_reader import Segment, SegmentReader
 from rewindmq.pipeline.files import ReadableFiles
 from rewindmq.protocol.message.record import BLANK_BYTES
 
-# So many zero bytes behind the last record mean that nothing follows: more than any record.
+# This many zero bytes after the last record mean that nothing follows: more than any record has.
 _EMPTY_BYTES: Final = 8 << 20
-# Of these, so many are looked at one by one.
+# The first of them are all checked.
 _NEAR_BYTES: Final = 256 << 10
-# The end of the log is looked for in steps of this size, first by a glance at a few bytes.
+# The search for the log's end uses steps of this size, and probes a few bytes in each step first.
 _GRAIN_BYTES: Final = 64 << 10
 _GLANCE_BYTES: Final = 4 << 10
 _LAST: Final = slice(-1, None)
 
 
 def cut_behind_last_record(files: ReadableFiles, whole: list[Segment]) -> tuple[list[Segment], Damage | None]:
-    """Drop segments allocated ahead, and end the last one behind its last intact record."""
+    """Drop segments that have no record yet, and end the last segment after its last intact record."""
     for number in range(len(whole) - 1, -1, -1):
         segment = whole[number]
         reader = SegmentReader(files, segment, _ignore)
@@ -41,8 +41,7 @@ def _ignore(_damage: Damage) -> None:
 
 
 def _is_empty(files: ReadableFiles, segment: Segment, position: int) -> bool:
-    """Whether nothing but zeros follows, as far as one looks: at all of what comes first, then here and
-    there."""
+    """Whether only zeros follow ``position``; checks all of the first bytes, then samples of the rest."""
     begin = position
     while position < min(begin + _EMPTY_BYTES, segment.base + segment.size):
         held = files.data_range(segment.path, position - segment.base)
@@ -58,9 +57,9 @@ def _is_empty(files: ReadableFiles, segment: Segment, position: int) -> bool:
 
 
 def _late_record(files: ReadableFiles, segment: Segment, reader: SegmentReader) -> int:
-    """A record near the segment's last one, or the segment's begin; found without reading what is before.
+    """Return a record near the segment's last one, or the segment's base, without reading what is before it.
 
-    Where it is too early, as a hole makes it, the records behind it are walked.
+    If a hole makes the result too early, the caller walks the records after it.
     """
     low, high = segment.base, segment.base + segment.size
     while high - low > _GRAIN_BYTES:
@@ -76,7 +75,7 @@ def _late_record(files: ReadableFiles, segment: Segment, reader: SegmentReader) 
 
 
 def _end_of(files: ReadableFiles, segment: Segment, start: int) -> tuple[int, Damage | None]:
-    """Where the log's last segment ends, and what else stands there."""
+    """Return the end of the log's last segment, and the damage after it, if any."""
     limit = segment.base + segment.size
     reader = SegmentReader(files, segment, _ignore)
     newest, end = reader.run_from(start)
@@ -91,10 +90,10 @@ def _end_of(files: ReadableFiles, segment: Segment, start: int) -> tuple[int, Da
         newest, end = reader.run_from(later)
     if newest is not None and not newest.select(_LAST).crc_ok[0]:
         begin = newest.base + int(newest.at[-1])
-        detail = "the last record's body does not have its CRC"
+        detail = "the body of the last record does not match its CRC"
         return begin, Damage(DamageKind.TORN_TAIL, segment.base, begin, end, detail)
     if end < limit and not is_empty:
-        detail = "behind the last record stands one that is not whole"
+        detail = "an incomplete record follows the last record"
         return end, Damage(DamageKind.TORN_TAIL, segment.base, end, limit, detail)
     return end, None
 
@@ -102,7 +101,7 @@ def _end_of(files: ReadableFiles, segment: Segment, start: int) -> tuple[int, Da
 def _record_behind(
     files: ReadableFiles, segment: Segment, reader: SegmentReader, position: int
 ) -> int | None:
-    """The next record behind something that is none; None when only emptiness follows."""
+    """Return the next record after a place without one; None if only zeros follow."""
     limit = segment.base + segment.size
     while position < limit:
         behind = min(position + _EMPTY_BYTES, limit)

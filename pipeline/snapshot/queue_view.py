@@ -1,6 +1,6 @@
-"""Consume queues and log of a store as searches by time want them, read through the ``Files`` seam.
+"""Consume queues and log of a snapshot, for searches by time; read through ``Files``.
 
-Units are read one by one: for searches and bounds, not for scans.
+Reads ConsumeQueue entries one at a time: for searches and bounds, not for scans.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _UNREADABLE: Final = -1
 
 
 class QueueFileList(NamedTuple):
-    """The files of a queue that hold units."""
+    """The files of a queue that have entries."""
 
     files: tuple[PositionedFile, ...]
 
 
 class QueueView:
-    """One consume queue as the snapshot of its store has it (a ``SearchedQueue``).
+    """One consume queue of a snapshot (a ``SearchedQueue``).
 
     Attributes:
-        files: those with units.
-        first_offset: index of the first unit there is a file for.
-        min_offset: index of the first message whose record is kept; max when there is none.
-        max_offset: index behind the last message whose record lies before the snapshot's end.
+        files: the files that have entries.
+        first_offset: offset of the first entry that has a file.
+        min_offset: offset of the first message whose record is retained; max_offset if there is none.
+        max_offset: one past the offset of the last message that lies before the snapshot's end.
     """
 
     def __init__(self, snapshot: StoreSnapshot, queue: QueueFiles) -> None:
@@ -52,7 +52,7 @@ class QueueView:
         self.min_offset = self._first_kept(snapshot.begin)
 
     def unit(self, index: int) -> tuple[int, int, int] | None:
-        """Log position, size, tagsCode; None outside of [min, max)."""
+        """Return log position, size and tagsCode; None outside [min_offset, max_offset)."""
         return self._unit(index) if self.min_offset <= index < self.max_offset else None
 
     def _unit(self, index: int) -> tuple[int, int, int] | None:
@@ -71,7 +71,7 @@ class QueueView:
         return self.first_offset
 
     def _bisect(self, low: int, high: int) -> int:
-        """The first index of [low, high] without a unit of the log."""
+        """Return the first offset of [low, high) without an entry within the log, else ``high``."""
         while low < high:
             middle = (low + high) // 2
             if self._is_within_log(middle):
@@ -106,11 +106,11 @@ class LogView:
 
     @property
     def min_offset(self) -> int:
-        """Position of the first byte kept."""
+        """Position of the first retained byte."""
         return self._snapshot.begin
 
     def store_time(self, offset: int) -> int:
-        """Store timestamp of the record at ``offset``, ms; -1 when the position is not in the log."""
+        """Return the store timestamp of the record at ``offset``, ms; -1 for a position outside the log."""
         segment = self._snapshot.segment_of(offset)
         if segment is None:
             return _UNREADABLE

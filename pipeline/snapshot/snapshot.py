@@ -1,4 +1,4 @@
-"""What a job reads of a store: a prefix of its log that stays as it is, however the broker goes on."""
+"""Snapshot of a store: a prefix of its log that does not change while the broker runs on."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rewindmq.protocol.errors import RewindMQError
 _SEGMENT_NAME: Final = re.compile(r"\d{20}")
 _INDEX_NAME: Final = re.compile(r"\d{17}")
 _ROCKSDB_FILE: Final = re.compile(r"CURRENT|IDENTITY|MANIFEST-.*|OPTIONS-.*|.*\.sst")
-# What a broker makes before its first message.
+# Files that a broker makes before its first message.
 _OF_A_STORE: Final = frozenset({"abort", "checkpoint", "consumequeue"})
 _ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rdb")
 CQ_UNIT_BYTES: Final = 20
-# The size that filler units in front of a queue's first message name (docs/spec/store.md 4.4).
+# The size field of filler entries before a queue's first message (docs/spec/store.md 4.4).
 PRE_BLANK_SIZE: Final = 2_147_483_647
 
 
 class PositionedFile(NamedTuple):
-    """One file of a consume queue or of anything else whose name is a position.
+    """A file that is named by its position, such as a file of a consume queue.
 
     Attributes:
-        base: what its name says.
+        base: position that its name states.
         size: bytes.
-        mtime_ms: last modification; 4.x looks a time up by it.
+        mtime_ms: last modification; 4.x uses it to search by time.
     """
 
     path: str
@@ -43,7 +43,7 @@ class PositionedFile(NamedTuple):
 
 
 class QueueFiles(NamedTuple):
-    """The consume queue of one (topic, queueId): 20-byte units, file after file."""
+    """The consume queue of one (topic, queueId): 20-byte entries in consecutive files."""
 
     topic: str
     queue_id: int
@@ -54,12 +54,12 @@ class StoreSnapshot(NamedTuple):
     """A store directory as it was when the job began; pickles.
 
     Attributes:
-        location: the path or URI as given, without a slash at its end.
-        root: path within ``files``.
-        segments: with data, by position; ``end`` of the last is where the log ended.
+        location: the path or URI as given, without a trailing slash.
+        root: path of the store within ``files``.
+        segments: segments with data, by position; ``end`` of the last is the log's end.
         segment_bytes: size of a commit log segment, 0 for an empty store.
-        torn: what stands behind the last record, if it is neither empty nor intact.
-        label: what it is called beside others; empty for the last part of its path.
+        torn: damage after the last record; None if the rest is empty.
+        label: name of the store among several; empty for the last part of its path.
     """
 
     location: str
@@ -72,33 +72,33 @@ class StoreSnapshot(NamedTuple):
 
     @property
     def begin(self) -> int:
-        """Log position of the first byte kept."""
+        """Log position of the first retained byte."""
         return self.segments[0].base if self.segments else 0
 
     @property
     def end(self) -> int:
-        """Log position behind the last record."""
+        """Log position after the last record."""
         return self.segments[-1].end if self.segments else 0
 
     @property
     def name(self) -> str:
-        """What the store is called in tables and outputs."""
+        """Name of the store in tables and outputs."""
         return self.label or self.root.rpartition("/")[2]
 
     def segment_of(self, position: int) -> Segment | None:
-        """The segment that holds a log position; None when it is gone or not there yet."""
+        """Return the segment that holds a log position; None if it is deleted or does not exist yet."""
         for segment in self.segments:
             if segment.base <= position < segment.end:
                 return segment
         return None
 
     def cut(self, end: int) -> StoreSnapshot:
-        """The same log up to a position that was its end before."""
+        """Return a snapshot of the same log up to an earlier end."""
         kept = (segment for segment in self.segments if segment.base < end)
         return self._replace(segments=tuple(segment._replace(end=min(segment.end, end)) for segment in kept))
 
     def queues(self) -> Iterator[QueueFiles]:
-        """Every consume queue, by topic and queue id."""
+        """Yield every consume queue, by topic and queue id."""
         folder = f"{self.root}/consumequeue"
         for topic in self.files.list(folder):
             if topic.is_file:
@@ -108,20 +108,20 @@ class StoreSnapshot(NamedTuple):
                     yield self.queue(topic.name, int(queue.name))
 
     def queue(self, topic: str, queue_id: int) -> QueueFiles:
-        """One consume queue; without files when there is none."""
+        """Return one consume queue; it has no files if the queue does not exist."""
         folder = f"{self.root}/consumequeue/{topic}/{queue_id}"
         return QueueFiles(topic, queue_id, tuple(positioned_files(self.files, folder)))
 
     def index_files(self) -> list[FileEntry]:
-        """The key index's files, the oldest first."""
+        """Return the key index's files, oldest first."""
         entries = self.files.list(f"{self.root}/index")
         return [entry for entry in entries if entry.is_file and _INDEX_NAME.fullmatch(entry.name)]
 
     def config(self, name: str) -> Mapping[str, Any]:
-        """One of ``config/*.json``, or its ``.bak``; empty when there is neither (docs/spec/store.md 8.1).
+        """Return one of ``config/*.json``, or its ``.bak``; empty if neither exists (docs/spec/store.md 8.1).
 
         Raises:
-            PipelineError: both are there and cannot be read.
+            PipelineError: neither file that exists can be read.
         """
         path = f"{self.root}/config/{name}"
         broken = ""
@@ -136,7 +136,7 @@ class StoreSnapshot(NamedTuple):
                 continue
             if isinstance(value, dict):
                 return value
-            broken = f"cannot read {candidate}: it holds no table"
+            broken = f"cannot read {candidate}: it is not a JSON object"
         if broken:
             raise PipelineError(broken)
         return {}
@@ -147,7 +147,7 @@ def _numeric(entry: FileEntry) -> tuple[int, str]:
 
 
 def positioned_files(files: ReadableFiles, folder: str) -> list[PositionedFile]:
-    """The files of a folder whose names are positions, in order."""
+    """Return the files of a folder whose names are positions, in order."""
     return [
         PositionedFile(f"{folder}/{entry.name}", int(entry.name), entry.size, entry.mtime_ms)
         for entry in files.list(folder)
@@ -156,10 +156,10 @@ def positioned_files(files: ReadableFiles, folder: str) -> list[PositionedFile]:
 
 
 def labelled(snapshots: Sequence[StoreSnapshot]) -> list[StoreSnapshot]:
-    """The same stores with labels that tell them apart.
+    """Return the stores with labels that tell them apart.
 
-    A label is as many of the last parts of a path as are needed, without those that all paths share at their
-    end: of ``a/broker-a/store`` and ``a/broker-b/store`` it is ``broker-a`` and ``broker-b``.
+    A label is as many of a path's last parts as needed, without the last parts that all paths share: for
+    ``a/broker-a/store`` and ``a/broker-b/store`` the labels are ``broker-a`` and ``broker-b``.
 
     Raises:
         PipelineError: a store is given twice.
@@ -179,13 +179,13 @@ def labelled(snapshots: Sequence[StoreSnapshot]) -> list[StoreSnapshot]:
 
 
 def take_snapshot(location: str | Path, files: ReadableFiles | None = None) -> StoreSnapshot:
-    """Look at a store once, without changing anything in it.
+    """Take a snapshot of a store; change nothing in the store.
 
     Args:
-        files: those of the location, when they shall not be opened here.
+        files: file system of the location; None to open it here.
 
     Raises:
-        PipelineError: nothing there, no permission, no store, or one of a kind that is not supported.
+        PipelineError: the location is missing, not readable, not a store, or an unsupported kind of store.
     """
     opened, root = open_files(location)
     files = files or opened
@@ -201,10 +201,10 @@ def take_snapshot(location: str | Path, files: ReadableFiles | None = None) -> S
 
 
 def check_store(location: str | Path) -> None:
-    """See that there is a store, without looking at its log.
+    """Check that there is a store; do not read its log.
 
     Raises:
-        PipelineError: nothing there, no permission, no store, or one of a kind that is not supported.
+        PipelineError: the location is missing, not readable, not a store, or an unsupported kind of store.
     """
     files, root = open_files(location)
     try:
@@ -216,10 +216,10 @@ def check_store(location: str | Path) -> None:
 def _check(files: ReadableFiles, root: str) -> None:
     entry = files.entry(root)
     if entry is None:
-        raise PipelineError(f"there is no store at {root}: no such directory")
+        raise PipelineError(f"there is no store at {root}: the directory does not exist")
     if entry.is_file:
         raise PipelineError(
-            f"{root} is a file; a store is a directory (storePathRootDir) with commitlog/ in it"
+            f"{root} is a file; a store is a directory (storePathRootDir) that contains commitlog/"
         )
     names = [item.name for item in files.list(root)]
     for name in names:
@@ -235,8 +235,8 @@ def _check(files: ReadableFiles, root: str) -> None:
     if "commitlog" not in names and not _OF_A_STORE & set(names):
         hint = ""
         if any(_SEGMENT_NAME.fullmatch(name) for name in names):
-            hint = "; it looks like the commit log itself: give the directory above it"
-        raise PipelineError(f"{root} is no store: there is no commitlog/ in it{hint}")
+            hint = "; this looks like the commit log itself: give the directory above it"
+        raise PipelineError(f"{root} is not a store: it contains no commitlog/{hint}")
 
 
 def _segment_bytes(root: str, found: list[PositionedFile]) -> int:
@@ -247,7 +247,7 @@ def _segment_bytes(root: str, found: list[PositionedFile]) -> int:
         odd = next(file for file in found if file.size != found[0].size)
         raise PipelineError(
             f"{odd.path} has {odd.size} bytes and {found[0].path} has {found[0].size}:"
-            " the segments of a commit log are of one size"
+            " all segments of a commit log must have one size"
         )
     size = sizes.pop()
     if size == 0:

@@ -1,1 +1,1 @@
-"""Spark itself: sessions, its Java, its failures and its progress."""
+"""Spark sessions, their Java, errors and progress."""

@@ -1,4 +1,4 @@
-"""``DataFrame.mapInArrow`` without pandas, which Spark asks for there but does not use."""
+"""``DataFrame.mapInArrow`` without pandas, which Spark requires for it but does not use."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ ArrowMap = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowMap, schema: str) -> DataFrame:
-    """Let a function make other batches of a frame's, partition by partition, in workers.
+    """Apply ``function`` to a frame's Arrow batches, partition by partition, in workers.
 
     Args:
-        schema: of what it makes, as DDL.
+        schema: schema of the batches that ``function`` returns, as DDL.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas import functions as vectorized
     from pyspark.util import PythonEvalType
 
-    # As PandasMapOpsMixin.mapInArrow of Spark 4.3 has it, but for the check that pandas is installed.
+    # Copied from PandasMapOpsMixin.mapInArrow of Spark 4.3, except the check that pandas is installed.
     module: Any = vectorized
     udf = module.vectorized_udf(
         function, returnType=schema, functionType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF

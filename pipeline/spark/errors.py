@@ -1,4 +1,4 @@
-"""Failures of Spark jobs in one line."""
+"""Turns failures of Spark jobs into one-line errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from rewindmq.pipeline.errors import PipelineError
 
-# What a Python worker's traceback ends with, wherever in Spark's message it stands.
+# The last line of a Python worker's traceback, anywhere in Spark's message.
 _OURS: Final = re.compile(r"^rewindmq\.pipeline\.errors\.PipelineError: (.*)$", re.MULTILINE)
 _WORKER: Final = re.compile(r"^([A-Za-z_.]+(?:Error|Exception)): (.*)$", re.MULTILINE)
 _NO_MEMORY: Final = ("OutOfMemoryError", "Cannot allocate memory", "MemoryError")
@@ -21,9 +21,9 @@ class SparkError(PipelineError):
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """Let what Spark raises become a ``SparkError``, and errors of ours raised by workers be themselves.
+    """Turn Spark's exceptions into ``SparkError``, and restore the PipelineErrors that workers raise.
 
-    To be left before the session is stopped: Spark's errors ask it for their text.
+    Leave this context before you stop the session: Spark's errors ask the session for their text.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -35,7 +35,7 @@ def in_one_line() -> Iterator[None]:
 
 
 def described(text: str) -> PipelineError:
-    """The error for the message of a Spark error."""
+    """Return the error for the text of a Spark exception."""
     ours = _OURS.findall(text)
     if ours:
         return PipelineError(str(ours[-1]).strip())

@@ -1,4 +1,4 @@
-"""Ctrl-C in the midst of a call to Spark's Java: an end without a word, whatever Py4J makes of it."""
+"""Turns Ctrl-C during a call to Spark's Java into a quiet ``KeyboardInterrupt``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PY4J: Final = "py4j"
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let an interrupt of the main thread be a ``KeyboardInterrupt``, also where Py4J loses it.
+    """Make an interrupt of the main thread a ``KeyboardInterrupt``, even if Py4J loses it.
 
-    Py4J logs the traceback of an interrupt, and of what fails while it cleans up after one; where it is
-    interrupted in a finaliser, all that is left is a connection that Java closes. The user sees none of it.
+    Py4J logs a traceback for the interrupt and for failures of the cleanup after it. If the interrupt hits a
+    finaliser, Java only closes the connection. This context hides all of it from the user.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,7 +45,7 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def _quiet_py4j() -> Iterator[None]:
-    """Its failures arrive as exceptions; what it logs besides is about itself."""
+    """Silence Py4J's logging: its failures also arrive as exceptions."""
     root, own = logging.getLogger(), logging.getLogger(_PY4J)
     level = own.level
     own.setLevel(logging.CRITICAL)
@@ -58,5 +58,5 @@ def _quiet_py4j() -> Iterator[None]:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    # Its calls of logging.exception go to the root logger.
+    # Py4J calls logging.exception, which logs to the root logger.
     return Path(record.pathname).parent.name != _PY4J

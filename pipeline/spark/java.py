@@ -1,4 +1,4 @@
-"""Finds the Java that Spark runs on, without starting Spark."""
+"""Finds a Java for Spark without starting Spark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from rewindmq.pipeline.errors import PipelineError
 
-# What Spark 4 is built for.
+# The version that Spark 4 requires.
 MIN_JAVA: Final = 17
-# How long a Java may take to tell its version, in seconds; a cold one on a busy machine takes a few.
+# Limit for ``java -version``, in seconds; a cold start on a busy machine takes a few.
 _PATIENCE: Final = 30.0
 _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _INSTALL: Final = (
@@ -27,11 +27,11 @@ _MACOS_HELPER: Final = Path("/usr/libexec/java_home")
 
 
 class Java(NamedTuple):
-    """One Java of this machine.
+    """One Java installation.
 
     Attributes:
-        home: what ``JAVA_HOME`` has to be.
-        version: 17, 21, ...; 8 for a Java that calls itself 1.8.
+        home: the value for ``JAVA_HOME``.
+        version: 17, 21, ...; 8 for Java 1.8.
     """
 
     home: Path
@@ -39,23 +39,25 @@ class Java(NamedTuple):
 
 
 def find_java(environment: Mapping[str, str] = os.environ, folders: tuple[Path, ...] = _FOLDERS) -> Java:
-    """The first Java that is new enough, of: ``JAVA_HOME``, the ``PATH``, ``/usr/lib/jvm``, macOS's own list.
+    """Return the first Java that is new enough.
+
+    Looks at ``JAVA_HOME``, the ``PATH``, ``/usr/lib/jvm`` and macOS's own list, in this order.
 
     Raises:
-        PipelineError: there is none; its text names those that are too old.
+        PipelineError: there is none; the text lists Javas that are too old.
     """
     refused = []
     for home in _candidates(environment, folders):
         version = java_version(home)
         if version is not None and version >= MIN_JAVA:
             return Java(home, version)
-        refused.append(f"{home} is {'no Java' if version is None else f'Java {version}'}")
+        refused.append(f"{home} is {'not a Java' if version is None else f'Java {version}'}")
     found = f"; {', '.join(refused)}" if refused else ", and none was found"
     raise PipelineError(f"Spark needs Java {MIN_JAVA} or newer{found}: {_INSTALL}")
 
 
 def java_version(home: Path) -> int | None:
-    """What ``bin/java -version`` says; None when it says nothing of the kind."""
+    """Return the version that ``bin/java -version`` prints; None if it prints none."""
     try:
         result = subprocess.run(  # noqa: S603
             [home / "bin" / "java", "-version"],
@@ -89,7 +91,7 @@ def _places(environment: Mapping[str, str], folders: tuple[Path, ...]) -> Iterat
         yield Path(environment["JAVA_HOME"])
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path is not None:
-        # What lies on the PATH is mostly a link into the real place.
+        # An entry of the PATH is usually a link to the real place.
         yield Path(on_path).resolve().parent.parent
     for folder in folders:
         yield from sorted(java.parent.parent for java in folder.glob("*/bin/java"))
@@ -102,7 +104,7 @@ def _places(environment: Mapping[str, str], folders: tuple[Path, ...]) -> Iterat
 
 
 def main() -> int:
-    """Print what ``JAVA_HOME`` has to be, for scripts; one line and exit code 1 when there is none."""
+    """Print the value for ``JAVA_HOME``, for scripts; print one line and return 1 if there is no Java."""
     try:
         print(find_java().home)
     except PipelineError as error:

@@ -1,4 +1,4 @@
-"""What the user sees on stderr while a job runs: its step, and how many of Spark's tasks are done."""
+"""Shows the steps of a job on stderr, and how many of Spark's tasks are done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Called by a job with the step that begins, in a few words.
+# A job calls it with a short description of each step that begins.
 Progress = Callable[[str], None]
 _POLL_SECONDS: Final = 0.25
 _STEP_WIDTH: Final = 40
@@ -25,17 +25,17 @@ class ProgressDisplay(Protocol):
     """Shows the steps of a job."""
 
     def begin(self, text: str) -> None:
-        """A new step begins; the one before it is done."""
+        """Begin a new step; the step before it is done."""
 
     def watch(self, spark: SparkSession) -> None:
         """Count the tasks of this session from now on."""
 
     def end(self, *, is_done: bool) -> None:
-        """Stop showing: the last step is done, or has failed. Another call does nothing."""
+        """Stop the display; ``is_done`` is False if the last step failed. Further calls do nothing."""
 
 
 def make_progress(stream: TextIO, *, is_quiet: bool) -> ProgressDisplay:
-    """On a terminal, with rich installed, a step is a bar of its tasks; else it is a line of its own."""
+    """Return a display: bars on a terminal with rich installed, else one line per step."""
     if is_quiet:
         return _Nothing()
     if stream.isatty():
@@ -64,13 +64,13 @@ class _Lines(_Nothing):
 
 
 class TaskCount:
-    """Tasks of the stages seen since a step began; Spark tells only of those that run now."""
+    """Counts the tasks of the stages seen since a step began; Spark reports only running stages."""
 
     def __init__(self) -> None:
         self._stages: dict[int, tuple[int, int]] = {}
 
     def look(self, tracker: Any) -> None:
-        """Ask Spark's status tracker."""
+        """Read the running stages from Spark's status tracker."""
         running = set()
         for stage_id in tracker.getActiveStageIds():
             info = tracker.getStageInfo(stage_id)
@@ -91,7 +91,7 @@ class TaskCount:
 
 
 class _Bars:
-    """One line per step; a thread of its own asks Spark while the job's thread waits for it."""
+    """One bar per step; a thread asks Spark for task counts while the job's thread waits."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -104,7 +104,7 @@ class _Bars:
             TextColumn("{task.fields[tasks]}"),
             TimeElapsedColumn(),
             console=Console(file=stream),
-            # What is printed meanwhile goes where it was meant to go.
+            # Other output of this process goes to its own stream, not into the bars.
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -124,7 +124,7 @@ class _Bars:
     def watch(self, spark: SparkSession) -> None:
         from pyspark import InheritableThread
 
-        # Ends its own connection to Java, as a plain thread would not.
+        # Unlike a plain thread, an InheritableThread closes its own connection to Java.
         self._watcher = InheritableThread(target=self._poll, args=(spark,), daemon=True)
         self._watcher.start()
 
@@ -146,7 +146,7 @@ class _Bars:
 
     def _show(self, done: int, total: int) -> None:
         tasks = f"{done}/{total} tasks" if total else ""
-        # A step without tasks is a full bar when it is done.
+        # A step without tasks shows a full bar when it is done.
         self._bars.update(
             self._step, completed=done if total else 1, total=total or 1, tasks=tasks, refresh=True
         )

@@ -1,4 +1,4 @@
-"""Spark sessions for the jobs: quiet, on this interpreter, with the data source registered."""
+"""Spark sessions for the jobs: quiet, on this Python, with the data source registered."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 DEFAULT_MASTER: Final = "local[*]"
 _LOOPBACK: Final = "127.0.0.1"
-# How long Spark's Java may take to end, in seconds, before it is killed.
+# Limit for Spark's Java to end, in seconds, before it is killed.
 _PATIENCE: Final = 20.0
 
-# What Java says before the message of an error that ended it.
+# Java prints this before the message of the error that ended it.
 _THREAD: Final = re.compile(r'^Exception in thread "[^"]*" (?:[\w.$]+: )?')
 _CONFIG: Final = MappingProxyType(
     {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # Named, Spark's own default does not announce itself.
+        # Spark announces its default log configuration unless the configuration is named.
         "spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile="
         "classpath:org/apache/spark/log4j2-defaults.properties",
     }
 )
-# Settings of a session that also one that somebody else made has to have.
+# Settings that every session needs, including sessions that the caller made.
 _SQL_CONFIG: Final = MappingProxyType(
     {
-        # Off by default in Spark 4; without it a filter skips no file and no block.
+        # Off by default in Spark 4; without it a filter skips neither files nor blocks.
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Rows between Spark and Python travel in batches of at most so many bytes, however long bodies are.
+        # Limits batches between Spark and Python in bytes, because bodies may be long.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
     }
 )
@@ -60,22 +60,22 @@ def make_session(
     config: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> SparkSession:
-    """Start Spark; ``register`` is done. To be ended by ``stop_session``, which ends its Java process, too.
+    """Start Spark and call ``register``. End the session with ``stop_session``, which also ends its Java.
 
     Args:
-        memory: of the driver and of each executor, as Spark writes it ("4g"); None: Spark's defaults.
-        config: more of Spark's settings; they win over those made here.
-        log: what Spark's own process writes to (its log, tracebacks of workers); None: this process's stderr.
+        memory: memory of the driver and of each executor, in Spark's form ("4g"); None: Spark's default.
+        config: further Spark settings; they override those made here.
+        log: file for the output of Spark's process (log, workers' tracebacks); None: this process's stderr.
 
     Raises:
-        PipelineError: Spark or Java is missing, Spark does not start, or a session of this process runs.
+        PipelineError: Spark or Java is missing, Spark does not start, or this process has a session.
     """
     require_spark()
     java = find_java()
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
-        raise PipelineError("a Spark session runs already in this process: use it, after register(spark)")
+        raise PipelineError("this process has a Spark session already: use it, after register(spark)")
     settings = {**_CONFIG, **_memory_settings(memory), **(config or {})}
     settings |= {"spark.master": master, "spark.app.name": app_name}
     with _environment(_variables(master, settings, java.home)), _own_signal_handler():
@@ -88,8 +88,10 @@ def make_session(
 
 
 def running_session() -> SparkSession | None:
-    """The session that this process has by ``spark-submit``, a notebook or a test, with ``register`` done;
-    None when there is none."""
+    """Return this process's session after ``register``; None if there is no session.
+
+    The session may come from ``spark-submit``, a notebook or a test.
+    """
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -102,7 +104,7 @@ def running_session() -> SparkSession | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Let ``spark.read.format("rocketmq")`` be our data source, and let filters reach it."""
+    """Register RewindMQ's data source as ``rocketmq``, and enable the pushdown of filters to it."""
     from rewindmq.pipeline.source import StoreDataSource
 
     for name, value in _SQL_CONFIG.items():
@@ -118,16 +120,16 @@ def stop_session(spark: SparkSession) -> None:
     spark.stop()
     if gateway.proc is not None:
         _end_java(gateway)
-        # A later session of this process has to start a Java of its own.
+        # A later session of this process must start a Java of its own.
         SparkContext._gateway = None
         SparkContext._jvm = None
 
 
 def require_spark() -> None:
-    """Make sure that the extra is installed, without loading it.
+    """Check that the extra ``pipeline`` is installed, without loading it.
 
     Raises:
-        PipelineError: it is not.
+        PipelineError: it is not installed.
     """
     missing = [name for name in ("pyspark", "pyarrow", "numpy") if importlib.util.find_spec(name) is None]
     if missing:
@@ -139,7 +141,7 @@ def _memory_settings(memory: str | None) -> dict[str, str]:
 
 
 def _variables(master: str, settings: Mapping[str, str], java_home: Path) -> dict[str, str]:
-    """The environment that Spark's processes get."""
+    """Return the environment for Spark's processes."""
     is_local = master.startswith("local")
     is_here = is_local or urlsplit(master).hostname in ("localhost", _LOOPBACK)
     theirs = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
@@ -149,7 +151,7 @@ def _variables(master: str, settings: Mapping[str, str], java_home: Path) -> dic
         "PYSPARK_PYTHON": sys.executable if is_local or not theirs else theirs,
     }
     if is_here:
-        # Not the address of this machine's name, which need not have one.
+        # The name of this machine need not resolve to an address.
         variables["SPARK_LOCAL_IP"] = _LOOPBACK
     return variables
 
@@ -182,7 +184,7 @@ def _start(settings: Mapping[str, str], log: Path | None) -> SparkSession:
 
 
 def _first_line(error: Exception, log: Path | None) -> str:
-    """What Java complained of, in one line."""
+    """Return Java's error message, in one line."""
     cause = getattr(error, "java_exception", None)
     text = str(error) if cause is None else str(cause.getMessage() or cause)
     if log is not None and cause is None and (lines := log.read_text("utf-8", "replace").split("\n")):
@@ -192,8 +194,11 @@ def _first_line(error: Exception, log: Path | None) -> str:
 
 @contextmanager
 def _own_signal_handler() -> Iterator[None]:
-    """Keep Spark from taking over Ctrl-C: its handler asks Java to cancel its jobs, in the midst of whatever
-    Java is being asked just then. Without it, stopping the session is what ends its jobs."""
+    """Keep Spark from handling Ctrl-C.
+
+    Spark's handler asks Java to cancel jobs, in the middle of any other request to Java. Without the handler,
+    stopping the session ends the jobs.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -216,7 +221,7 @@ def _end_java(gateway: Any) -> None:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for as long as Spark reads them."""
+    """Set environment variables while Spark reads them."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

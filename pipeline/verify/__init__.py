@@ -1,1 +1,1 @@
-"""Whether a store is what it should be, and whether an output holds what it has to."""
+"""Checks a store, and checks a job's output against the store."""

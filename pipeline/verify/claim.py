@@ -1,4 +1,4 @@
-"""What a compaction claims: which store it was made from, how far, and with which options."""
+"""What a compaction's manifest claims: its store, the range of the log, and the options."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rewindmq.pipeline.snapshot.snapshot import StoreSnapshot
 
 
 class Options(NamedTuple):
-    """How the compaction was asked for, as its manifest says.
+    """The options of a compaction, from its manifest.
 
     Attributes:
-        is_store: a fresh store, with queues numbered anew; else a compaction store.
-        by_topic: a key has one newest message in its topic, not in each queue.
-        chosen: the compacted topics; None: all of applications.
+        is_store: whether the output is a new store with renumbered queues; else it is a compaction store.
+        by_topic: whether a key has one newest message per topic, not per queue.
+        chosen: the compacted topics; None: all user topics.
     """
 
     is_store: bool
@@ -27,14 +27,14 @@ class Options(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """One store and what a compaction made of it.
+    """One store, and the output of its compaction.
 
     Attributes:
-        number: of the store, in the tally.
-        source: cut where the compaction ended.
+        number: index of the store in the tally.
+        source: the store, cut where the compaction ended.
         folder: path of the published files.
-        uri: the same as Spark reads it.
-        is_settled: the store was stopped cleanly, so its configuration is that of the compaction.
+        uri: the same path, as a URI for Spark.
+        is_settled: whether the store was stopped cleanly, so that its configuration is the compaction's.
     """
 
     number: int
@@ -47,7 +47,7 @@ class Proof(NamedTuple):
 
 
 def read_options(manifest: Manifest, chosen: Sequence[str] | None) -> Options:
-    """The options a manifest records."""
+    """Return the options that a manifest records."""
     options = manifest.options
     is_store = options["format"] == "store"
     return Options(
@@ -60,10 +60,10 @@ def read_options(manifest: Manifest, chosen: Sequence[str] | None) -> Options:
 
 
 def prepare_proof(number: int, snapshot: StoreSnapshot, out: str, manifest: Manifest, part: int) -> Proof:
-    """Look at an output.
+    """Collect what a proof needs about an output.
 
     Args:
-        snapshot: the store, up to where the output was made from.
+        snapshot: the store, cut where the output's source ended.
         part: index of the store among the manifest's sources.
     """
     folder = manifest.facts["stores"][part]["folder"]

@@ -1,4 +1,4 @@
-"""What is compared: one row for each record, unit and index entry, and for what a task judged by itself."""
+"""Evidence: rows that are compared, one for each record, ConsumeQueue entry and index entry."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rewindmq.pipeline.verify.report import Tally
 
 
 class Kind(IntEnum):
-    """What a row is; at one log position, records come first."""
+    """Kinds of rows; at one log position, records sort first."""
 
     RECORD = 0
     UNIT = 1
     ENTRY = 2
     # A row of a Parquet copy.
     COPY = 3
-    # ``note`` is a tally's rows.
+    # ``note`` holds the rows of a tally.
     TALLY = 4
 
 
-# "queue" is "topic/queueId", or an index file's name; "number" the queue offset, or an entry's number; "code"
-# the tagsCode, or an entry's hash; "time" the store time, -1 where none is told; "expects" bits of EXPECTS_*;
-# "hashes" those of a record's keys, "others" what an entry of it may have besides.
+# "queue" is "topic/queueId", or an index file's name. "number" is the queue offset, or an entry's number.
+# "code" is the tagsCode, or an entry's hash. "time" is the store time, -1 if unknown. "expects" holds bits of
+# EXPECTS_*. "hashes" are those of a record's keys; "others" are further hashes that an entry may have.
 SCHEMA: Final = (
     "store int, position bigint, kind int, size int, queue string, number bigint, code bigint, time bigint,"
     " expects int, hashes array<bigint>, others array<bigint>, note string"
@@ -55,7 +55,7 @@ NO_TIME: Final = -1
 
 
 def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
-    """Rows of one kind; columns not given are 0 or null."""
+    """Return rows of one kind; columns not given are 0 or null."""
     count = len(columns["position"])
     zeros = {"size": np.int32, "number": np.int64, "code": np.int64, "time": np.int64, "expects": np.int32}
     filled = {name: np.zeros(count, kind_of) for name, kind_of in zeros.items()}
@@ -77,11 +77,11 @@ def evidence(store: int, kind: Kind, **columns: Any) -> pa.RecordBatch:
 
 
 def tally_evidence(tally: Tally) -> pa.RecordBatch:
-    """What a task judged by itself."""
+    """Return the rows of what a task checked by itself."""
     notes = [json.dumps(row) for row in tally.rows()]
     return evidence(0, Kind.TALLY, position=np.full(len(notes), -1), note=pa.array(notes, pa.string()))
 
 
 def add_notes(tally: Tally, notes: Iterable[str]) -> None:
-    """Count what ``tally_evidence`` of other tasks says."""
+    """Add the tallies of other tasks."""
     tally.add_rows(json.loads(note) for note in notes)

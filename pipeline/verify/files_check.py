@@ -1,4 +1,4 @@
-"""What names, sizes and configuration of a store show: as much as there are queues, groups and files."""
+"""Checks names, sizes and configuration files of a store, without reading its log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Views = Mapping[tuple[str, int], QueueView]
 def check_files(
     store: int, snapshot: StoreSnapshot, offsets: Mapping[str, Any], views: Views, tally: Tally
 ) -> None:
-    """All of them.
+    """Run all checks of files.
 
     Args:
         offsets: content of consumerOffset.json, read before the snapshot was taken.
@@ -56,7 +56,7 @@ def _check_queue_folder(store: int, snapshot: StoreSnapshot, queue: QueueFiles, 
     entries = snapshot.files.list(folder)
     label = f"{queue.topic}/{queue.queue_id}"
     faults = [
-        f"{label}/{entry.name} does not belong there"
+        f"{label}/{entry.name} is not a consume queue file"
         for entry in entries
         if not entry.is_file or not _POSITION_NAME.fullmatch(entry.name)
     ]
@@ -74,13 +74,13 @@ def _sequence_faults(label: str, queue: QueueFiles) -> Iterator[str]:
     for file in queue.files:
         name = f"{label}/{file.base:020d}"
         if file.size != size:
-            yield f"{name} has {file.size} bytes, the first file of the queue {size}"
+            yield f"{name} has {file.size} bytes, but the first file of the queue has {size}"
         elif file.size % CQ_UNIT_BYTES or not file.size:
-            yield f"{name} has {file.size} bytes, which is no whole number of units"
+            yield f"{name} has {file.size} bytes, which is not a multiple of the entry size"
         elif file.base % size:
-            yield f"{name} is no multiple of the file size {size}"
+            yield f"{name} is not a multiple of the file size {size}"
         elif file.base != expected:
-            yield f"{name} does not follow: {expected:020d} was to come"
+            yield f"{name} is out of order: expected {expected:020d}"
         expected = file.base + size
 
 
@@ -95,7 +95,7 @@ def _check_consumer_offsets(store: int, offsets: Mapping[str, Any], views: Views
             view = views.get((topic, int(queue_id)))
             low, high = (0, 0) if view is None else (view.min_offset, view.max_offset)
             text = f"{name} queue {queue_id}: offset {offset}, the queue has [{low}, {high}]"
-            # Of a topic that was deleted, offsets may stay behind.
+            # Offsets of a deleted topic may remain.
             if offset > high and topic in topics:
                 beyond.append((0, text))
             elif 0 <= offset < low:
@@ -125,7 +125,7 @@ def _check_checkpoint(store: int, snapshot: StoreSnapshot, views: Views, tally: 
         return
     newest = newest_store_time(snapshot, views)
     faults = [
-        (0, f"{name} is {time}, the newest message's store time {newest}")
+        (0, f"{name} is {time}, but the newest message's store time is {newest}")
         for name, time in zip(_TIME_NAMES, _TIMES.unpack_from(data), strict=True)
         if time < 0 or (newest is not None and time > newest)
     ]
@@ -133,7 +133,7 @@ def _check_checkpoint(store: int, snapshot: StoreSnapshot, views: Views, tally: 
 
 
 def newest_store_time(snapshot: StoreSnapshot, views: Views) -> int | None:
-    """Store time of the newest message with a unit, ms; None without any."""
+    """Return the store time of the newest message that has a ConsumeQueue entry, ms; None if none has."""
     log = LogView(snapshot)
     units = [view.unit(view.max_offset - 1) for view in views.values()]
     newest = max((unit[0] for unit in units if unit is not None), default=None)

@@ -1,4 +1,4 @@
-"""The proof for an index: queues, key index, time index and Parquet copy against the log they came from."""
+"""Compares an index output (queues, key index, time index, Parquet copy) with the log it was made from."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SLOTS: Final = "maxHashSlotNum"
 
 
 def prove_index(spark: SparkSession, log: StoreSnapshot, out: str, manifest: Manifest, tally: Tally) -> None:
-    """Compare what the output holds with the log.
+    """Compare the output with the log.
 
     Args:
-        log: the store, up to where the output was made from.
+        log: the store, cut where the output's source ended.
     """
     files, root = open_files(out)
     folder = f"{root}/{manifest.folder}"
@@ -40,7 +40,7 @@ def prove_index(spark: SparkSession, log: StoreSnapshot, out: str, manifest: Man
 
 
 def _copy(spark: SparkSession, uri: str) -> DataFrame:
-    """The rows of the Parquet copy as evidence."""
+    """Return the rows of the Parquet copy as evidence."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = spark.read.parquet(uri).select(

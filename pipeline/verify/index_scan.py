@@ -1,4 +1,4 @@
-"""The key index's side of a verification: a row for each entry, and what a file shows by itself."""
+"""Reads key index files for a verification: a row per entry, and checks within each file."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _Int32s = npt.NDArray[np.int32]
 
 
 class IndexTask(NamedTuple):
-    """One index file; pickles. A task holds its slots and 8 bytes of each entry, and sorts them.
+    """One index file; pickles. The task holds its slots and 8 bytes of each entry in memory.
 
     Attributes:
-        name: for examples.
+        name: name of the file in examples.
         slots: maxHashSlotNum.
         log_begin, log_end: of the snapshot.
     """
@@ -43,7 +43,7 @@ class IndexTask(NamedTuple):
     log_end: int
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """The rows of this file."""
+        """Yield the rows of this file."""
         header = read_header(self.files, self.path)
         count = header.index_count - FIRST_ENTRY
         tally = Tally()
@@ -90,7 +90,7 @@ class IndexTask(NamedTuple):
         tally.add(self.store, "index file", 1, int(bool(faults)), examples)
 
     def _check_chains(self, tally: Tally, header: IndexHeader, hashes: _Int32s, previous: _Int32s) -> None:
-        """An entry's predecessor is the last one before it in its slot; the slot names the last of all."""
+        """Check that each entry names the previous entry of its slot, and each slot its newest entry."""
         slot_of = hashes.astype(np.int64) % self.slots
         order = np.argsort(slot_of, kind="stable")
         sorted_slots = slot_of[order]

@@ -1,4 +1,4 @@
-"""The consistency checks of a store (docs/spec/store.md 13.6), and the proofs for what was made from it."""
+"""The job ``verify``: checks a store (docs/spec/store.md 13.6) and the outputs made from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """One store, looked at."""
+    """One store, ready for the comparison."""
 
     snapshot: StoreSnapshot
     work: Work
@@ -28,14 +28,14 @@ class Prepared(NamedTuple):
 def verify(
     spark: SparkSession, store: str | Path, out: str | Path | None = None, *, progress: Progress = no_progress
 ) -> VerifyReport:
-    """Check a store, and what a job made of it; nothing is changed.
+    """Check a store, and optionally a job's output; change nothing.
 
     Args:
-        out: output of ``compact`` or of ``index``; of a compaction of several stores, the part that was made
-            from this one is compared.
+        out: output of ``compact`` or ``index``; for a compaction of several stores, the part that was made
+            from this store is compared.
 
     Raises:
-        PipelineError: the store cannot be read as one, ``out`` is no output, or was not made from the store.
+        PipelineError: the store cannot be read, or ``out`` is not an output made from the store.
     """
     tally = Tally()
     prepared = prepare(0, store, tally)
@@ -53,7 +53,7 @@ def verify(
 def verify_stores(
     spark: SparkSession, stores: Sequence[str | Path], *, progress: Progress = no_progress
 ) -> list[VerifyReport]:
-    """Check several stores at once; see ``verify``."""
+    """Check several stores together; see ``verify``."""
     tally = Tally()
     prepared = [prepare(number, store, tally) for number, store in enumerate(stores)]
     size = sum(store.snapshot.end - store.snapshot.begin for store in prepared)
@@ -66,8 +66,8 @@ def verify_stores(
 
 
 def prepare(number: int, location: str | Path, tally: Tally) -> Prepared:
-    """Look at a store, check what the driver can, and list the tasks."""
-    # Offsets first: on a live store those read later could lie beyond the queues looked at.
+    """Check what the driver can check of a store, and list the tasks."""
+    # Read offsets before queues: on a live store, later offsets could lie beyond the queues seen.
     offsets = take_snapshot(location).config("consumerOffset.json")
     snapshot = take_snapshot(location)
     views = {(queue.topic, queue.queue_id): QueueView(snapshot, queue) for queue in snapshot.queues()}

@@ -1,6 +1,6 @@
-"""The comparison: evidence sorted by store, log position and kind, gone through once.
+"""Compares evidence that is sorted by store, log position and kind, in one pass.
 
-What stands at one position is few rows, so that memory does not grow with the log.
+One position has few rows, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RESULT_SCHEMA: Final = pa.schema(
         ("examples", pa.list_(pa.string())),
     ]
 )
-# At or below it, a tagsCode is a place in the ext files (docs/spec/store.md 4.2).
+# A tagsCode at or below this is an address in the ext files (docs/spec/store.md 4.2).
 _EXT_ADDRESS: Final = -(2**31) - 1
 
 _Bools = npt.NDArray[np.bool_]
@@ -45,7 +45,7 @@ _Int64s = npt.NDArray[np.int64]
 
 
 def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One task's part; ``RESULT`` rows of a tally."""
+    """Compare one task's rows; yield the tally's rows as ``RESULT``."""
     tally = Tally()
     held: pa.Table | None = None
     for batch in batches:
@@ -60,7 +60,7 @@ def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def result_batch(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """The rows of a tally as Arrow has them."""
+    """Return the rows of a tally as an Arrow batch."""
     arrays = [
         pa.array([row[place] for row in rows], field.type) for place, field in enumerate(_RESULT_SCHEMA)
     ]
@@ -73,7 +73,7 @@ def _ints(table: pa.Table, name: str) -> _Int64s:
 
 
 def _last_group(table: pa.Table) -> int:
-    """Where the rows of the last position begin."""
+    """Return the index of the first row of the last position."""
     if not table.num_rows:
         return 0
     store, position = _ints(table, "store"), _ints(table, "position")
@@ -102,12 +102,12 @@ class _Judge:
         found = (
             (record >= 0) & (self._store[record] == self._store) & (self._position[record] == self._position)
         )
-        # Of each row, that of the record at its position; -1 when there is none.
+        # For each row, the row of the record at its position; -1 if there is none.
         self._record: _Int64s = np.where(found, record, -1)
         queues = table.column("queue").combine_chunks().dictionary_encode()
         if isinstance(queues, pa.ChunkedArray):
             queues = queues.combine_chunks()
-        # Of each row, the number of its queue's name.
+        # For each row, the number of its queue's name.
         self._queue: _Int64s = queues.indices.fill_null(-1).to_numpy().astype(np.int64)
         self._names: list[str] = queues.dictionary.to_pylist()
         self._is_light = self._is_of(is_light)
@@ -121,13 +121,13 @@ class _Judge:
             self._copies(store, np.flatnonzero(mine & (self._kind == Kind.COPY)))
 
     def _is_of(self, is_wanted: Callable[[str], bool]) -> _Bools:
-        """Rows whose queue's name is wanted."""
+        """Return the rows whose queue name is wanted."""
         numbers = [number for number, name in enumerate(self._names) if is_wanted(name)]
         chosen: _Bools = np.isin(self._queue, numbers)
         return chosen
 
     def _add(self, store: int, name: str, rows: _Int64s, wrong: _Bools, words: str) -> None:
-        """``words``: of an example; ``{...}`` are fields of the row, and ``{record...}`` of its record."""
+        """``words`` formats an example: ``{...}`` is a field of the row, ``{record_...}`` of its record."""
         shown = rows[wrong][:MAX_EXAMPLES]
         examples = [(int(self._position[row]), words.format(**self._fields(row))) for row in shown.tolist()]
         self._tally.add(store, name, len(rows), int(wrong.sum()), examples)
@@ -146,19 +146,19 @@ class _Judge:
         record = self._record[units]
         self._add(
             store,
-            "unit has a record",
+            "queue entry has a record",
             units,
             record < 0,
-            "{queue} unit {number} points to {position}, where no record begins",
+            "{queue} entry {number} points to {position}, where no record begins",
         )
         units, record = units[record >= 0], record[record >= 0]
         size, code = _ints(self._table, "size"), _ints(self._table, "code")
         self._add(
             store,
-            "unit size",
+            "queue entry size",
             units,
             size[units] != size[record],
-            "{queue} unit {number} says {size} bytes, the record at {position} has {record_size}",
+            "{queue} entry {number} has size {size}, the record at {position} has {record_size}",
         )
         time = _ints(self._table, "time")
         timed = time[units] != NO_TIME
@@ -168,27 +168,27 @@ class _Judge:
                 "time index",
                 units[timed],
                 (time[units] != time[record])[timed],
-                "{queue} unit {number} has the time {time}, the record at {position} {record_time}",
+                "{queue} entry {number} has time {time}, the record at {position} has {record_time}",
             )
         own = ~self._is_light[units]
         units, record = units[own], record[own]
         self._add(
             store,
-            "unit place",
+            "queue entry place",
             units,
             (self._queue[units] != self._queue[record]) | (self._number[units] != self._number[record]),
-            "{queue} unit {number} points to {position}, where queue offset {record_number} of"
-            " {record_queue} stands",
+            "{queue} entry {number} points to {position}, the record of {record_queue} with queue offset"
+            " {record_number}",
         )
         is_delayed = self._is_of(lambda name: name.startswith(f"{SCHEDULE_TOPIC}/"))[units]
         wrong = (code[units] != code[record]) & (code[units] > _EXT_ADDRESS)
-        for name, chosen in (("unit tagsCode", ~is_delayed), ("delivery time", is_delayed)):
+        for name, chosen in (("queue entry tagsCode", ~is_delayed), ("delivery time", is_delayed)):
             self._add(
                 store,
                 name,
                 units[chosen],
                 wrong[chosen],
-                "{queue} unit {number} holds {code}, the record at {position} has {record_code}",
+                "{queue} entry {number} has tagsCode {code}, the record at {position} has {record_code}",
             )
 
     def _records(self, store: int, records: _Int64s) -> None:
@@ -197,14 +197,14 @@ class _Judge:
         rows = records[expects[records] & EXPECTS_UNIT != 0]
         self._add(
             store,
-            "record has a unit",
+            "record has a queue entry",
             rows,
             ~np.isin(rows, with_unit),
-            "record at {position} ({queue}, queue offset {number}) has none",
+            "record at {position} ({queue}, queue offset {number}) has no entry",
         )
 
     def _copies(self, store: int, copies: _Int64s) -> None:
-        """Each record once, with the fields that the evidence has."""
+        """Check that each record has one copy, with the fields of the evidence."""
         expects = _ints(self._table, "expects")
         is_expected = (self._kind == Kind.RECORD) & (expects & EXPECTS_COPY != 0)
         rows = np.flatnonzero((self._store == store) & is_expected)
@@ -217,7 +217,7 @@ class _Judge:
             wrong |= values[copies] != values[record]
         wrong |= self._queue[copies] != self._queue[record]
         wrong[1:] |= (record[1:] >= 0) & (record[1:] == record[:-1])
-        words = "row of {position} ({queue}, queue offset {number}) is not the record's, or there twice"
+        words = "row of {position} ({queue}, queue offset {number}) is a duplicate or differs from the record"
         self._add(store, "Parquet copy", copies, wrong, words)
         lacking = ~np.isin(rows, record)
         self._add(store, "Parquet copy", rows, lacking, "record at {position} ({queue}) has no row")
@@ -255,11 +255,11 @@ class _Judge:
             "key has an index entry",
             rows,
             lacking[wanted],
-            "record at {position} ({queue}, queue offset {number}): one of its keys has none",
+            "record at {position} ({queue}, queue offset {number}): one of its keys has no entry",
         )
 
     def _hashes(self, name: str) -> tuple[_Int64s, _Int64s]:
-        """Of all records in one number each: the row above the hash; and the row of each."""
+        """Return the hashes of all records, each combined with its row in one number, and the rows."""
         lists = self._table.column(name).combine_chunks()
         counts = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
         owner: _Int64s = np.repeat(np.arange(len(counts)), counts)

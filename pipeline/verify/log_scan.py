@@ -1,4 +1,4 @@
-"""The log's side of a verification: a row for each record, and what a part of the log shows by itself."""
+"""Reads the log for a verification: a row per record, and checks within each part."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class LogTask(NamedTuple):
     """A part of one log; pickles.
 
     Attributes:
-        following: the segment behind, if there is one: its first record's store time is compared, too.
-        queue_topics: topics that have consume queues.
-        dispatched: log position behind the newest record that has a unit in any queue.
-        indexed: log positions between which all keys should have index entries, end exclusive; (0, 0)
-            without an index.
-        is_copied: there is a Parquet copy that should have each record.
+        following: the next segment, if any: the store time of its first record is compared, too.
+        queue_topics: topics with consume queues.
+        dispatched: log position after the newest record that has an entry in any queue.
+        indexed: log positions between which all keys must have index entries, end exclusive; (0, 0) without
+            an index.
+        is_copied: whether each record must be in a Parquet copy.
     """
 
     store: int
@@ -61,7 +61,7 @@ class LogTask(NamedTuple):
     is_copied: bool = False
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """The rows of this part."""
+        """Yield the rows of this part."""
         return _LogScan(self).run()
 
 
@@ -102,7 +102,7 @@ class _LogScan:
         self._tally.add(self._task.store, "log without holes", len(block))
 
     def _check_times(self, block: RecordBlock, counted: int | None = None) -> None:
-        """Examples are ranked by how far the clock stepped back, the furthest first."""
+        """Compare store times; rank examples by how far the clock went back, the furthest first."""
         times = block.store_timestamp
         positions = block.head["physical_offset"].astype(np.int64)
         if self._newest is not None:
@@ -114,7 +114,7 @@ class _LogScan:
         examples = [
             (
                 int(steps[number]),
-                f"record at {positions[number + 1]}: {-steps[number]} ms back",
+                f"record at {positions[number + 1]}: {-steps[number]} ms earlier",
             )
             for number in furthest.tolist()
         ]
@@ -146,7 +146,7 @@ class _LogScan:
         in_queue = ~np.isin(transaction, _OUTSIDE_QUEUES) & has_queue.to_numpy(zero_copy_only=False)
         waiting = in_queue & (position >= task.dispatched)
         examples = [
-            (at, f"record at {at} has no unit yet") for at in position[waiting][:MAX_EXAMPLES].tolist()
+            (at, f"record at {at} has no queue entry yet") for at in position[waiting][:MAX_EXAMPLES].tolist()
         ]
         self._tally.add(task.store, "not dispatched yet", len(block), int(waiting.sum()), examples)
         expects = np.where(in_queue & ~waiting, EXPECTS_UNIT, 0)
@@ -187,7 +187,7 @@ def _hashes(columns: MessageColumns) -> pa.Array:
 
 
 def _tag_hashes(columns: MessageColumns) -> pa.Array:
-    """Of the tags, which 5.5.0 has in its index, too, and nobody else."""
+    """Return the hashes of tags; only 5.5.0 also indexes tags."""
     rows = zip(columns.column("topic").to_pylist(), columns.column("tag").to_pylist(), strict=True)
     return pa.array(
         [[key_hash(topic, f"{_TAG_PREFIX}{tags}")] if tags else None for topic, tags in rows],

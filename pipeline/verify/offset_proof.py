@@ -1,4 +1,4 @@
-"""Whether the positions of groups mean the same messages in a compaction as in its source."""
+"""Checks that stored offsets of groups mean the same messages in a compaction as in its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DELAY_OFFSETS: Final = "delayOffset.json"
 
 
 def offsets_asked(proof: Proof) -> dict[tuple[str, int], list[int]]:
-    """By queue, every offset that the source's configuration names."""
+    """Return every offset that the source's configuration names, by queue."""
     asked: dict[tuple[str, int], list[int]] = {}
     for name, queues in _offset_table(proof.source, CONSUMER_OFFSETS).items():
         for queue_id, offset in queues.items():
@@ -30,7 +30,7 @@ def _offset_table(snapshot: StoreSnapshot, name: str) -> Mapping[str, Any]:
 
 
 def check_offsets(proof: Proof, ranks: Mapping[tuple[str, int, int], int], tally: Tally) -> None:
-    """Whether each stored offset means the same message in the output.
+    """Check that each stored offset means the same message in the output.
 
     Args:
         ranks: (topic, queueId, offset) to the number of kept messages below that offset.
@@ -47,14 +47,14 @@ def check_offsets(proof: Proof, ranks: Mapping[tuple[str, int, int], int], tally
         for queue_id, offset in queues.items():
             found = kept.get((name, int(queue_id)))
             if found is None:
-                # A compaction store has no offsets of queues it does not have.
+                # A compaction store has no offsets of queues that it lacks.
                 continue
             checked += 1
             expected = offset
             if proof.options.is_store:
                 expected = ranks.get((topic, int(queue_id), offset), 0)
-            # Since the compaction, groups of a live store have gone on.
+            # On a live store, groups have consumed since the compaction.
             is_right = found == expected if proof.is_settled else found <= expected
             if not is_right:
-                wrong.append((0, f"{name} queue {queue_id}: {found}, not {expected} for {offset}"))
+                wrong.append((0, f"{name} queue {queue_id}: {found} instead of {expected} for {offset}"))
     tally.add(proof.number, "offset translated", checked, len(wrong), wrong)

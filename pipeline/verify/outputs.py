@@ -1,4 +1,4 @@
-"""What a job made, found by its manifest."""
+"""Opens a job's output by its manifest, and compares it with its store."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ JOBS: Final = ("compact", "index")
 
 
 class Output(NamedTuple):
-    """A published output, and the store it is compared with.
+    """A published output, and the store that it is compared with.
 
     Attributes:
-        part: index of the store among those it was made from.
+        part: index of the store among the stores that the output was made from.
     """
 
     snapshot: StoreSnapshot
@@ -31,10 +31,10 @@ class Output(NamedTuple):
     part: int
 
     def check(self, spark: SparkSession) -> tuple[Check, ...]:
-        """Compare it.
+        """Compare the output with the store.
 
         Raises:
-            PipelineError: the store's log no longer reaches to where the output was made from.
+            PipelineError: the store's log no longer has the part that the output was made from.
         """
         tally = Tally()
         if self.manifest.job == "index":
@@ -53,33 +53,33 @@ class Output(NamedTuple):
         return tally.checks(0)
 
     def log(self) -> StoreSnapshot:
-        """The store up to where the output was made from.
+        """Return the store, cut where the output's source ended.
 
         Raises:
-            PipelineError: its log no longer reaches there.
+            PipelineError: its log no longer has that part.
         """
         end = self.manifest.source[self.part]["end"]
         snapshot = self.snapshot
         if not snapshot.begin <= end <= snapshot.end:
             raise PipelineError(
-                f"{self.location} was made from {snapshot.location} up to {end}; its log now is"
+                f"{self.location} was made from {snapshot.location} up to {end}, but the log is now"
                 f" [{snapshot.begin}, {snapshot.end}]"
             )
         return snapshot.cut(end)
 
 
 def open_output(snapshot: StoreSnapshot, out: str | Path) -> Output:
-    """Look at an output.
+    """Open an output.
 
     Raises:
-        PipelineError: there is none, or it was not made from this store.
+        PipelineError: there is no output, or it was not made from this store.
     """
     files, root = open_files(out)
     manifest = read_manifest(files, root)
     if manifest is None:
-        raise PipelineError(f"{root} is no output of a job: there is no manifest.json in it")
+        raise PipelineError(f"{root} is not the output of a job: it contains no manifest.json")
     if manifest.job not in JOBS:
-        raise PipelineError(f"{root} is the output of {manifest.job}; those of {', '.join(JOBS)} are checked")
+        raise PipelineError(f"{root} is the output of {manifest.job}; verify checks {', '.join(JOBS)}")
     for part, source in enumerate(manifest.source):
         if open_files(source["location"])[1] == snapshot.root:
             return Output(snapshot, str(out), manifest, part)

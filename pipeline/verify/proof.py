@@ -1,6 +1,6 @@
-"""The proof for a compaction: what it keeps and drops, found out from the log alone.
+"""Proves a compaction: derives from the log alone what the output must keep and drop.
 
-Nothing here asks the job's own code what must survive; only its manifest says which options it was run with.
+It does not use the job's own code for this, and takes only the options from the job's manifest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MAX_TASKS: Final = 10_000
 
 
 def is_user_topic(topic: str) -> bool:
-    """Whether an application's messages are in it, in their own right."""
+    """Whether the topic holds an application's own messages."""
     return not (
         is_system_topic(topic)
         or topic == SCHEDULE_TOPIC
@@ -48,7 +48,7 @@ def is_user_topic(topic: str) -> bool:
 
 
 def prove(spark: SparkSession, proof: Proof, tally: Tally) -> None:
-    """Compare what the output holds with what the log says it has to."""
+    """Compare the output with what the log requires."""
     from pyspark import StorageLevel
 
     from rewindmq.pipeline.spark.arrow_map import map_in_arrow
@@ -75,11 +75,11 @@ def prove(spark: SparkSession, proof: Proof, tally: Tally) -> None:
     check_offsets(proof, ranks, tally)
 
 
-# What the log says.
+# Expected rows, from the log.
 
 
 def _expected(log: DataFrame, proof: Proof) -> DataFrame:
-    """The log's records that are in queues, with what has to become of them: ``must`` and ``may``."""
+    """Return the log's records that are in queues, with the columns ``must`` and ``may`` (be kept)."""
     from pyspark.sql import functions as F  # noqa: N812
 
     options = proof.options
@@ -99,7 +99,7 @@ def _expected(log: DataFrame, proof: Proof) -> DataFrame:
         .otherwise(_is_kept_elsewhere(proof))
     )
     is_end = F.lit(not options.is_store) & F.col("isEnd")
-    # On a live store, what was delivered since cannot be told from what was delivered before.
+    # On a live store, it is unknown whether a delayed message was delivered before the compaction or after.
     may_be_delivered = F.lit(not proof.is_settled) & (F.col("topic") == SCHEDULE_TOPIC)
     role = (
         F.when(keyed & F.col("isNewest"), F.when(is_tombstone, "tombstone").otherwise("newest"))
@@ -126,9 +126,9 @@ def _is_compacted(log: DataFrame, options: Options) -> Column:
 
 
 def _with_newest(rows: DataFrame, options: Options) -> DataFrame:
-    """``isNewest`` of its key, and ``isEnd``: the last of its queue that has a key.
+    """Add ``isNewest`` of its key, and ``isEnd``: the last message of its queue that has a key.
 
-    Found by sums, not by a window: a key that is everywhere does not end up in one task.
+    Uses sums instead of a window, so that a frequent key does not end up in one task.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -149,7 +149,7 @@ def _with_newest(rows: DataFrame, options: Options) -> DataFrame:
 
 
 def _with_done(rows: DataFrame, log: DataFrame) -> DataFrame:
-    """``isDone``: half messages that an op record names; 5.x names several in one record."""
+    """Add ``isDone``: half messages named by an op record; a 5.x record may name several."""
     from pyspark.sql import functions as F  # noqa: N812
 
     done = (
@@ -169,7 +169,7 @@ def _with_done(rows: DataFrame, log: DataFrame) -> DataFrame:
 
 
 def _is_kept_elsewhere(proof: Proof) -> Column:
-    """Of topics that are not compacted: only a fresh store has them, but for what is done with."""
+    """Whether a message of an uncompacted topic is kept: only in format store, unless it is done."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if not proof.options.is_store:
@@ -185,11 +185,11 @@ def _is_kept_elsewhere(proof: Proof) -> Column:
     )
 
 
-# What the output holds.
+# Actual rows, from the output.
 
 
 def _output(spark: SparkSession, proof: Proof) -> DataFrame:
-    """The output's records under their old queue offsets, and the one ahead of each in its queue."""
+    """Return the output's records by their old queue offsets, each with its predecessor in its queue."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -210,7 +210,7 @@ def _output(spark: SparkSession, proof: Proof) -> DataFrame:
         F.col("physicalOffset").alias("mapSource"),
     )
     rows = rows.join(table, [*_QUEUE, "newOffset"], "full_outer")
-    # A compaction store keeps queue offsets, so it is compared without asking its map.
+    # A compaction store keeps queue offsets, so the comparison does not need its offset map.
     old = F.col("mapOffset") if proof.options.is_store else F.coalesce("newOffset", "mapOffset")
     rows = rows.withColumn("queueOffset", old)
     before = F.lag("queueOffset").over(queue)

@@ -1,4 +1,4 @@
-"""A row for each record of a log or of an output: who it is, and a digest of what must stay as it was."""
+"""Reads the records of a log or of an output: identity, and a digest of the bytes that must not change."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from rewindmq.protocol.message.record import QUEUE_OFFSET_AT
 from rewindmq.protocol.message.sysflag import TRANSACTION_MASK
 from rewindmq.protocol.names import TRANS_OP_HALF_TOPIC
 
-# "transaction" the bits of sysFlag; "body" that of op records, else null; "fault" a place of an output that
-# holds no record.
+# "transaction" holds the bits of sysFlag; "body" that of op records, else null; "fault" describes a place of
+# an output without a record.
 SCHEMA: Final = (
     "topic string, queueId int, queueOffset bigint, position bigint, time bigint, key string,"
     " bodySize int, transaction int, crcOk boolean, digest binary, body binary, fault string"
@@ -45,7 +45,7 @@ _ARROW: Final = pa.schema(
         ("fault", pa.string()),
     ]
 )
-# queueOffset and physicalOffset, and preparedTransactionOffset, are what a compaction rewrites.
+# A compaction rewrites queueOffset, physicalOffset and preparedTransactionOffset.
 _OFFSETS: Final = slice(QUEUE_OFFSET_AT, QUEUE_OFFSET_AT + 16)
 _PREPARED_AT: Final = 4
 _INT64_BYTES: Final = 8
@@ -70,8 +70,8 @@ class ProofTask(NamedTuple):
     """A part of a log, or a log file of an output; pickles.
 
     Attributes:
-        units: path of the compaction queue file that belongs to the log file; "" where there is none.
-        is_output: what holds no record is a fault, unless it is empty.
+        units: path of the compaction queue file of the log file; "" if there is none.
+        is_output: whether a place without a record is a fault, unless it is empty.
     """
 
     files: ReadableFiles
@@ -82,7 +82,7 @@ class ProofTask(NamedTuple):
     units: str = ""
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """The rows of this part."""
+        """Yield the rows of this part."""
         met: list[Damage] = []
         reader = SegmentReader(self.files, self.segment, met.append)
         levels = DelayLevels(DEFAULT_DELAY_LEVELS)
@@ -94,7 +94,7 @@ class ProofTask(NamedTuple):
         faults = [place for place in met if self.is_output and self._is_filled(place)]
         faults_told = [f"{self.segment.path} at {place.start}: {place.detail}" for place in faults]
         if self.units and self._unit_count() > seen:
-            faults_told.append(f"{self.units} has units without a message")
+            faults_told.append(f"{self.units} has entries without a message")
         if faults_told:
             yield _fault_rows(faults_told)
 
@@ -103,14 +103,14 @@ class ProofTask(NamedTuple):
         return any(data)
 
     def _unit_faults(self, columns: MessageColumns, seen: int) -> pa.Array:
-        """What is wrong with the unit of each record; null where nothing is."""
+        """Return the fault of each record's entry; null if the entry is correct."""
         count = len(columns.block)
         if not self.units:
             return pa.nulls(count, pa.string())
         data = self.files.read(self.units, seen * UNIT_BYTES, count * UNIT_BYTES)
         units = np.frombuffer(data[: len(data) // UNIT_BYTES * UNIT_BYTES], _UNIT)
         if len(units) < count:
-            return pa.array([f"{self.units} lacks units"] * count, pa.string())
+            return pa.array([f"{self.units} lacks entries"] * count, pa.string())
         block = columns.block
         right = (
             (units["position"] == block.head["physical_offset"])
@@ -120,7 +120,7 @@ class ProofTask(NamedTuple):
             & (units["code"] == columns.column("tagsCode").to_numpy())
             & (units["batch"] == 1)
         )
-        text = f"{self.units} has another unit"
+        text = f"{self.units} has another entry"
         return pc.if_else(pa.array(right), pa.scalar(None, pa.string()), pa.scalar(text, pa.string()))
 
     def _unit_count(self) -> int:

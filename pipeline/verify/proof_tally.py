@@ -1,4 +1,4 @@
-"""What a compared row of log and output says, many rows at a time."""
+"""Checks compared rows of log and output, many rows at a time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pyarrow.compute as pc
 from rewindmq.pipeline.verify.judge import result_batch
 from rewindmq.pipeline.verify.report import MAX_EXAMPLES, Tally
 
-# Name of the row that tells how many kept messages lie below the offsets asked for.
+# Name of the rows that count the kept messages below the requested offsets.
 RANKS: Final = "ranks"
 
 _Bools = npt.NDArray[np.bool_]
 
 
 class ProofTally:
-    """Counts; pickles.
+    """Counts of the checks; pickles.
 
     Args:
-        number: of the store.
-        offsets: by queue, the offsets asked for, in order.
-        log_begin: messages that stood before it are gone from the log; an output that was continued may still
-            have them.
+        number: index of the store.
+        offsets: requested offsets by queue, in order.
+        log_begin: start of the log. Older messages are deleted from it, but a continued output may still have
+            them.
     """
 
     def __init__(self, number: int, offsets: Mapping[tuple[str, int], Sequence[int]], log_begin: int) -> None:
@@ -36,7 +36,7 @@ class ProofTally:
         self._offsets = offsets
 
     def count(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One task's part."""
+        """Check one task's rows."""
         tally = Tally()
         ranks = {queue: np.zeros(len(offsets), np.int64) for queue, offsets in self._offsets.items()}
         for batch in batches:
@@ -90,15 +90,15 @@ class _Rows:
             self._add(name, must & kind, missing & kind, "is not in the output")
         extra = in_log & in_out & ~may
         superseded = self._is(role, "superseded")
-        self._add("nothing superseded", in_out & in_log, extra & superseded, "has a newer one of its key")
+        self._add("nothing superseded", in_out & in_log, extra & superseded, "has a newer message of its key")
         self._add("nothing expired", in_out & in_log, extra & ~superseded, "should not be in the output")
         copied = self._ints("copies") > 1
         is_gone = in_map & (self._ints("mapSource") < self._log_begin)
         invented = in_out & ((~in_log & ~is_gone) | copied)
-        self._add("nothing invented", in_out, invented, "of the output is not in the log, or there twice")
+        self._add("nothing invented", in_out, invented, "is not in the log, or is twice in the output")
         both = in_log & in_out
         same = pc.equal(self._batch.column("sourceDigest"), self._batch.column("outDigest"))
-        self._add("bytes kept", both, both & ~_filled(same), "has other bytes in the output")
+        self._add("bytes kept", both, both & ~_filled(same), "differs in the output")
         self._order(in_out)
         mapped = in_out | in_map
         misplaced = (
@@ -106,14 +106,14 @@ class _Rows:
             | (self._ints("mapPosition") != self._ints("outPosition"))
             | (in_log & (self._ints("mapSource") != self._ints("sourcePosition")))
         )
-        self._add("offset map", mapped, mapped & misplaced, "is not where the offset map has it")
+        self._add("offset map", mapped, mapped & misplaced, "is not at its place in the offset map")
 
     def _order(self, in_out: _Bools) -> None:
         follows = in_out & self._has("oldBefore") & self._has("newBefore")
         wrong = (self._ints("queueOffset") <= self._ints("oldBefore")) | (
             self._ints("newOffset") <= self._ints("newBefore")
         )
-        self._add("order kept", in_out, follows & wrong, "comes behind a later one")
+        self._add("order kept", in_out, follows & wrong, "follows a later message")
 
     def _faults(self, is_fault: _Bools) -> None:
         texts = self._batch.column("fault").filter(pa.array(is_fault)).to_pylist()

@@ -1,4 +1,4 @@
-"""The consume queues' side of a verification: a row for each unit, and what a file shows by itself."""
+"""Reads consume queues for a verification: a row per entry, and checks within each file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LIGHT_QUEUE: Final = "%LMQ%"
 
 
 class QueueTask(NamedTuple):
-    """Some units of one consume queue file; pickles.
+    """Some entries of one consume queue file; pickles.
 
     Attributes:
         label: topic/queueId.
-        first: index within the file of the first unit looked at.
-        before: the file with the unit before it, unless it is in this one.
-        is_last: no later file of the queue has a unit.
+        first: index within the file of the first entry to check.
+        before: the file with the entry before; None if it is in this file.
+        is_last: whether no later file of the queue has entries.
         log_begin, log_end: of the snapshot.
-        times: path of the time index's file for this one; "" where there is none.
+        times: path of the time index's file for this file; "" if there is none.
     """
 
     store: int
@@ -43,7 +43,7 @@ class QueueTask(NamedTuple):
     times: str = ""
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """The rows of these units."""
+        """Yield the rows of these entries."""
         tally = Tally()
         units = self._read(self.file, self.first, CHUNK_UNITS)
         number = self.file.base // CQ_UNIT_BYTES + self.first + np.arange(len(units))
@@ -54,10 +54,10 @@ class QueueTask(NamedTuple):
         self._check_order(tally, position[message], number[message])
         beyond = message & (position + size > self.log_end)
         examples = [
-            (int(position[at]), f"{self.label} unit {number[at]} points to {position[at]}")
+            (int(position[at]), f"{self.label} entry {number[at]} points to {position[at]}")
             for at in np.flatnonzero(beyond)[:MAX_EXAMPLES]
         ]
-        tally.add(self.store, "unit within the log", int(message.sum()), int(beyond.sum()), examples)
+        tally.add(self.store, "queue entry within the log", int(message.sum()), int(beyond.sum()), examples)
         kept = message & ~beyond & (position >= self.log_begin)
         yield evidence(
             self.store,
@@ -76,7 +76,7 @@ class QueueTask(NamedTuple):
         return np.frombuffer(data[: len(data) - len(data) % CQ_UNIT_BYTES], UNIT)
 
     def _times(self, count: int) -> np.ndarray:
-        """Store times that the time index tells of; ``NO_TIME`` without one."""
+        """Return store times from the time index; ``NO_TIME`` without one."""
         times = np.full(count, NO_TIME, np.int64)
         if self.times:
             data = self.files.read(self.times, self.first * TIME_BYTES, count * TIME_BYTES)
@@ -90,7 +90,7 @@ class QueueTask(NamedTuple):
         end = used if self.is_last else len(is_unit)
         missing = np.flatnonzero(~is_unit[:end])
         examples = [
-            (int(number[at]), f"{self.label} unit {number[at]} is empty") for at in missing[:MAX_EXAMPLES]
+            (int(number[at]), f"{self.label} entry {number[at]} is empty") for at in missing[:MAX_EXAMPLES]
         ]
         tally.add(self.store, "queue without holes", end, len(missing), examples)
 
@@ -100,10 +100,10 @@ class QueueTask(NamedTuple):
             position, number = np.append(before, position), np.append(number[0] - 1, number)
         wrong = np.flatnonzero(np.diff(position) <= 0) + 1
         examples = [
-            (int(number[at]), f"{self.label} unit {number[at]}: at {position[at]}, behind {position[at - 1]}")
+            (int(number[at]), f"{self.label} entry {number[at]}: {position[at]} after {position[at - 1]}")
             for at in wrong[:MAX_EXAMPLES]
         ]
-        tally.add(self.store, "unit order", len(position), len(wrong), examples)
+        tally.add(self.store, "queue entry order", len(position), len(wrong), examples)
 
     def _position_before(self) -> int | None:
         if self.first:
@@ -117,5 +117,5 @@ class QueueTask(NamedTuple):
 
 
 def is_light(queue: str) -> bool:
-    """Whether a queue is a light one, whose units point to records of another topic."""
+    """Whether a queue is a light queue, whose entries point to records of another topic."""
     return queue.startswith(_LIGHT_QUEUE)

@@ -1,4 +1,4 @@
-"""What a verification says: one row for each check."""
+"""The report of a verification: one row per check."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, Final, NamedTuple
 
 FORMAT: Final = 1
 MAX_EXAMPLES: Final = 5
-# Before the names of checks of an index, which are those of a store's own queues and index.
+# Prefix of the checks of an index output, which otherwise have the names of a store's own checks.
 OUTPUT: Final = "output: "
 
 
 class Severity(StrEnum):
-    """What it means that a check found something."""
+    """Severity of a check that found something."""
 
-    # Something is lost, changed or would be served wrongly.
+    # Data is lost or changed, or a broker would serve it wrongly.
     ERROR = "error"
-    # Odd, and worth knowing, but RocketMQ works with it.
+    # Unusual, but RocketMQ works with it.
     WARNING = "warning"
-    # What every live or killed store has.
+    # Normal for a live or killed store.
     NOTE = "note"
 
 
@@ -33,55 +33,53 @@ class _Rule(NamedTuple):
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 RULES: Final = MappingProxyType[str, _Rule](
     {
-        "log files": _Rule(_E, "commitlog/ holds segments only"),
-        "log without holes": _Rule(_E, "every place of the log before its end holds a record"),
-        "log tail": _Rule(_N, "nothing stands behind the last record"),
-        "body CRC": _Rule(_E, "each stored body has the CRC its record states"),
-        "store times": _Rule(_W, "no record has an earlier store time than the one before it"),
-        "queue files": _Rule(_E, "consume queue files are of one size and follow one another"),
-        "queue without holes": _Rule(_E, "no unit is missing between two others of a queue"),
-        "unit order": _Rule(_E, "the units of a queue are in the order of the log"),
-        "unit has a record": _Rule(_E, "each unit points to where a record begins"),
-        "unit size": _Rule(_E, "a unit states its record's size"),
-        "unit place": _Rule(_E, "a unit stands at its record's topic, queue and queue offset"),
-        "unit tagsCode": _Rule(_E, "a unit's tagsCode is the hash of its record's tag"),
-        "delivery time": _Rule(_W, "a delayed message's unit holds its delivery time (default levels)"),
-        "record has a unit": _Rule(_E, "each record that is to be consumed has a unit"),
-        "not dispatched yet": _Rule(_N, "every record has been dispatched to its queue"),
-        "unit within the log": _Rule(_N, "no unit points behind the log's end"),
-        "index file": _Rule(_E, "an index file's header and size are what its entries need"),
-        "index chain": _Rule(_E, "each entry and slot names the entry before it in its slot"),
-        "index entry has a record": _Rule(_E, "each index entry points to where a record begins"),
+        "log files": _Rule(_E, "commitlog/ contains only segments"),
+        "log without holes": _Rule(_E, "records fill the log up to its end"),
+        "log tail": _Rule(_N, "nothing follows the last record"),
+        "body CRC": _Rule(_E, "each stored body matches the CRC that its record states"),
+        "store times": _Rule(_W, "no record has an earlier store time than the record before"),
+        "queue files": _Rule(_E, "consume queue files have one size and consecutive positions"),
+        "queue without holes": _Rule(_E, "no entry is missing between two entries of a queue"),
+        "queue entry order": _Rule(_E, "the entries of a queue are in the order of the log"),
+        "queue entry has a record": _Rule(_E, "each entry points to the start of a record"),
+        "queue entry size": _Rule(_E, "an entry states its record's size"),
+        "queue entry place": _Rule(_E, "an entry is at its record's topic, queue and queue offset"),
+        "queue entry tagsCode": _Rule(_E, "an entry's tagsCode is the hash of its record's tag"),
+        "delivery time": _Rule(_W, "a delayed message's entry has its delivery time (default levels)"),
+        "record has a queue entry": _Rule(_E, "each record that consumers can receive has an entry"),
+        "not dispatched yet": _Rule(_N, "every record has a queue entry"),
+        "queue entry within the log": _Rule(_N, "no entry points beyond the log's end"),
+        "index file": _Rule(_E, "header and size of an index file match its entries"),
+        "index chain": _Rule(_E, "each entry and slot names the previous entry of its slot"),
+        "index entry has a record": _Rule(_E, "each index entry points to the start of a record"),
         "index key": _Rule(_E, "an index entry's hash is one of its record's keys"),
         "key has an index entry": _Rule(_W, "the keys of each record within the index have entries"),
-        "consumer offset": _Rule(_E, "no stored offset lies beyond its queue's end"),
-        "consumer offset expired": _Rule(_W, "no stored offset lies before its queue's first message"),
-        "delay offset": _Rule(_E, "each delay level's offset lies within its queue"),
-        "checkpoint": _Rule(_W, "the checkpoint names no time after the newest message"),
-        "output files": _Rule(_E, "the output's files hold records, and the units that belong to them"),
+        "consumer offset": _Rule(_E, "no stored offset is beyond its queue's end"),
+        "consumer offset expired": _Rule(_W, "no stored offset is before its queue's first message"),
+        "delay offset": _Rule(_E, "each delay level's offset is within its queue"),
+        "checkpoint": _Rule(_W, "the checkpoint has no time later than the newest message"),
+        "output files": _Rule(_E, "the output's files contain records and matching queue entries"),
         "survivor kept": _Rule(_E, "the newest message of each key is in the output"),
         "tombstone kept": _Rule(_E, "a tombstone within its grace is in the output"),
         "message kept": _Rule(_E, "a message that no rule removes is in the output"),
         "nothing superseded": _Rule(_E, "no message with a newer one of its key is in the output"),
-        "nothing expired": _Rule(_E, "no tombstone behind its grace, and nothing done with, is kept"),
-        "nothing invented": _Rule(_E, "each message of the output is one of the log, once"),
-        "bytes kept": _Rule(_E, "a kept message's bytes are the log's, but for positions and offsets"),
-        "order kept": _Rule(_E, "the messages of a queue are in the order they were in"),
-        "offset map": _Rule(_E, "the offset map names the messages of the output and no others"),
-        "offset translated": _Rule(_E, "a group's position means the same message as before"),
-        "time index": _Rule(_E, "the time index holds each message's store time"),
-        "Parquet copy": _Rule(_E, "the Parquet copy holds each record once, with its fields"),
+        "nothing expired": _Rule(_E, "no tombstone past its grace and no finished message is in the output"),
+        "nothing invented": _Rule(_E, "each message of the output is in the log, and once in the output"),
+        "bytes kept": _Rule(_E, "a kept message's bytes are unchanged, except positions and offsets"),
+        "order kept": _Rule(_E, "the messages of a queue keep their order"),
+        "offset map": _Rule(_E, "the offset map has exactly the messages of the output"),
+        "offset translated": _Rule(_E, "a group's offset means the same message as before"),
+        "time index": _Rule(_E, "the time index has each message's store time"),
+        "Parquet copy": _Rule(_E, "the Parquet copy has each record once, with its fields"),
     }
 )
 
 
-# What is asked of an index; the rest is asked of the store it was made from.
+# Checks of an index output; the other checks apply to the store itself.
 OF_AN_INDEX: Final = frozenset(
     name
     for name in RULES
-    if name.startswith(
-        ("unit", "index", "queue", "key has", "record has", "delivery", "time index", "Parquet")
-    )
+    if name.startswith(("index", "queue", "key has", "record has", "delivery", "time index", "Parquet"))
 )
 
 
@@ -90,10 +88,10 @@ class Check:
     """One check of one store.
 
     Attributes:
-        name: a key of ``RULES``, after ``OUTPUT`` where it is of an index.
-        checked: how many things were looked at.
-        wrong: how many of them are not as they should be.
-        examples: the first wrong ones with their place; at most ``MAX_EXAMPLES``.
+        name: a key of ``RULES``; for an index output, with the prefix ``OUTPUT``.
+        checked: number of items checked.
+        wrong: number of items that violate the rule.
+        examples: the first violations with their place; at most ``MAX_EXAMPLES``.
     """
 
     name: str
@@ -103,14 +101,14 @@ class Check:
 
     @property
     def severity(self) -> Severity:
-        """What it means when ``wrong`` is not 0; an index that was just made has no excuse."""
+        """Severity if ``wrong`` is not 0; in a new index a missing key is an error: it must be complete."""
         name = self.name.removeprefix(OUTPUT)
         is_missing = name != self.name and name == "key has an index entry"
         return Severity.ERROR if is_missing else RULES[name].severity
 
     @property
     def meaning(self) -> str:
-        """What should be so, in one sentence."""
+        """The rule, in one sentence."""
         return RULES[self.name.removeprefix(OUTPUT)].meaning
 
 
@@ -128,13 +126,13 @@ class VerifyReport:
         return not any(check.wrong and check.severity is Severity.ERROR for check in self.checks)
 
     def findings(self, severity: Severity | None = None) -> list[Check]:
-        """The checks that found something."""
+        """Return the checks that found something, optionally of one severity."""
         return [
             check for check in self.checks if check.wrong and (severity is None or check.severity is severity)
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """As ``docs/pipeline/verify.md`` describes it."""
+        """Return the JSON that ``docs/pipeline/verify.md`` describes."""
         return {
             "format": FORMAT,
             "store": self.store,
@@ -155,14 +153,14 @@ class VerifyReport:
 
 
 def render_text(report: VerifyReport) -> str:
-    """The report for a terminal: a table of the checks, then what was found."""
+    """Render the report for a terminal: a table of the checks, then the findings."""
     width = max((len(check.name) for check in report.checks), default=0)
     lines = [f"{'check':<{width}}  {'checked':>12}  {'wrong':>9}  result"]
     for check in report.checks:
         result = str(check.severity) if check.wrong else "ok"
         lines.append(f"{check.name:<{width}}  {check.checked:>12,}  {check.wrong:>9,}  {result}")
     for check in report.findings():
-        lines += ["", f"{check.severity}: {check.name}: not so that {check.meaning}"]
+        lines += ["", f"{check.severity}: {check.name}: expected: {check.meaning}"]
         lines += [f"  {example}" for example in check.examples]
         if check.wrong > len(check.examples):
             lines.append(f"  and {check.wrong - len(check.examples):,} more")
@@ -176,12 +174,12 @@ def _verdict(report: VerifyReport) -> str:
     if errors:
         return f"{errors} of {len(report.checks)} checks found errors in {subject}"
     others = len(report.findings())
-    notes = f"; {others} found what is worth knowing" if others else ""
+    notes = f"; {others} found warnings or notes" if others else ""
     return f"{len(report.checks)} checks found no error in {subject}{notes}"
 
 
 class Tally:
-    """Counts of checks by store, with the first examples of each."""
+    """Counts of the checks by store, with the first examples of each."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[int, str], list[int]] = {}
@@ -195,11 +193,11 @@ class Tally:
         wrong: int = 0,
         examples: Iterable[tuple[int, str]] = (),
     ) -> None:
-        """Count.
+        """Add to the counts of a check.
 
         Args:
             store: index of the store.
-            examples: of the wrong ones, some; each with its rank: the lowest are shown.
+            examples: some of the violations, each with its rank; those with the lowest ranks are shown.
         """
         assert name in RULES
         assert wrong <= checked
@@ -213,7 +211,7 @@ class Tally:
             del known[MAX_EXAMPLES:]
 
     def rows(self) -> list[tuple[int, str, int, int, list[int], list[str]]]:
-        """For sending on: store, name, checked, wrong, the examples' ranks and texts."""
+        """Return rows to send to the driver: store, name, checked, wrong, ranks and texts of the examples."""
         found = []
         for (store, name), (checked, wrong) in self._rows.items():
             examples = self._examples.get((store, name), [])
@@ -222,12 +220,12 @@ class Tally:
         return found
 
     def add_rows(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Count what another tally's ``rows`` tell."""
+        """Add the ``rows`` of another tally."""
         for store, name, checked, wrong, ranks, texts in rows:
             self.add(store, name, checked, wrong, zip(ranks, texts, strict=True))
 
     def checks(self, store: int) -> tuple[Check, ...]:
-        """The checks of one store, in the order of ``RULES``."""
+        """Return the checks of one store, in the order of ``RULES``."""
         mine: Mapping[str, list[int]] = {
             name: row for (number, name), row in self._rows.items() if number == store
         }

@@ -1,4 +1,4 @@
-"""The pieces of work of a comparison: parts of a log, consume queue files, index files."""
+"""Tasks of a comparison: parts of a log, consume queue files, index files."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ Views = Mapping[tuple[str, int], QueueView]
 
 
 class Task(Protocol):
-    """A piece of work that gives evidence; pickles."""
+    """A task that yields evidence; pickles."""
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """Rows of ``evidence.SCHEMA``."""
+        """Yield rows of ``evidence.SCHEMA``."""
 
 
 class Work(NamedTuple):
-    """Tasks, and the bytes that each of them reads."""
+    """Tasks, and the number of bytes that each reads."""
 
     tasks: Sequence[Task]
     weights: Sequence[int]
 
 
 class Subject(NamedTuple):
-    """What is compared with a log.
+    """The files that are compared with a log.
 
     Attributes:
-        number: of the store, in the tally.
-        log: the store whose commit log it is.
-        made: where queues and index are: the store itself, or an output as if it were one.
+        number: index of the store in the tally.
+        log: the store with the commit log.
+        made: the store with queues and index: the store itself, or an output treated as a store.
         views: the queues of ``made``.
-        times: folder of a time index, "" without one.
-        is_copied: there is a Parquet copy that should have each record.
-        slots: maxHashSlotNum, 0 to find out.
+        times: folder of a time index; "" if there is none.
+        is_copied: whether each record must be in a Parquet copy.
+        slots: maxHashSlotNum; 0 to detect it.
     """
 
     number: int
@@ -60,7 +60,7 @@ class Subject(NamedTuple):
 
 
 def list_work(subject: Subject, tally: Tally) -> Work:
-    """The tasks of a comparison."""
+    """Return the tasks of a comparison."""
     tasks: list[Task] = []
     weights: list[int] = []
     for task, weight in _tasks(subject, tally):
@@ -134,7 +134,7 @@ def _queue_tasks(subject: Subject, view: QueueView) -> Iterator[tuple[Task, int]
 
 
 def _time_base(unit_base: int) -> int:
-    """Name of the time index's file for a consume queue file."""
+    """Return the base of the time index's file for a consume queue file."""
     return unit_base // CQ_UNIT_BYTES * TIME_BYTES
 
 
@@ -160,10 +160,10 @@ def _index_tasks(subject: Subject, tally: Tally) -> Iterator[tuple[Task, int, tu
 def compare(
     spark: SparkSession, stores: Sequence[Work], others: Sequence[DataFrame] = ()
 ) -> list[Sequence[Any]]:
-    """The rows of a tally; as many as there are checks, stores and tasks of the last stage.
+    """Compare; return a tally's rows, one per check, store and task of the last stage.
 
     Args:
-        others: more evidence.
+        others: further evidence.
     """
     from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.judge import RESULT, judge
@@ -178,7 +178,7 @@ def compare(
 
 
 def gather(spark: SparkSession, stores: Sequence[Work]) -> DataFrame | None:
-    """The evidence of all tasks; None without any."""
+    """Return the evidence of all tasks; None if there is none."""
     from rewindmq.pipeline.spark.arrow_map import map_in_arrow
     from rewindmq.pipeline.verify.evidence import SCHEMA
 

@@ -1,1 +1,1 @@
-"""The views of a store, one module each: how its rows are planned as parts and read by tasks."""
+"""Views of a store, a module each: split the rows into parts, and read the parts in tasks."""

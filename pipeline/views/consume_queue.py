@@ -1,4 +1,4 @@
-"""One row a unit of the consume queues, as far as the snapshot of the log reaches."""
+"""The view consumequeue: one row per ConsumeQueue entry within the snapshot of the log."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _PART_BYTES: Final = 16 << 20
 
 
 class ConsumeQueueReader(StoreReader):
-    """Rows of the consume queues. Filler in front of a queue's first unit, and what stands behind its last
-    one, are no units (docs/spec/store.md 4.5)."""
+    """Reads rows of the consume queues.
+
+    Filler before a queue's first entry, and bytes after its last, are not entries (docs/spec/store.md 4.5).
+    """
 
     def __init__(self, options: ReadOptions, names: Sequence[str]) -> None:
         """
         Raises:
-            PipelineError: a store that cannot be read.
+            PipelineError: a store cannot be read.
         """
         super().__init__(options, names)
         self._queue_files = [
@@ -52,7 +54,7 @@ class ConsumeQueueReader(StoreReader):
             units = np.frombuffer(data[: len(data) // CQ_UNIT_BYTES * CQ_UNIT_BYTES], UNIT)
             valid = (units["position"] >= 0) & (units["size"] > 0)
             is_filler = units["size"] == PRE_BLANK_SIZE
-            # A live broker goes on writing behind the end of the snapshot.
+            # A live broker writes entries beyond the end of the snapshot.
             valid &= is_filler | (units["position"].astype(np.int64) + units["size"] <= snapshot.end)
             count = len(valid) if valid.all() else int(np.argmin(valid))
             kept = np.flatnonzero(~is_filler[:count])

@@ -1,4 +1,4 @@
-"""One row a damaged place of the logs. Everything is read, and every CRC computed."""
+"""The view damage: one row per damaged place of a log. Reads everything and computes every CRC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAIL = -1
 
 
 class DamageReader(StoreReader):
-    """Rows of what is wrong."""
+    """Reads the whole log and yields a row per damaged place."""
 
     def parts(self) -> Iterator[Sequence[Piece]]:
         size = self.options.split_bytes
@@ -60,11 +60,11 @@ class DamageReader(StoreReader):
 
 
 def wrong_sums(block: RecordBlock, segment: int) -> Iterator[Damage]:
-    """The records whose bodies do not have their CRC."""
+    """Yield the records whose bodies do not match their CRC."""
     wrong = block.select(~block.crc_ok)
     starts, ends = wrong.base + wrong.at, wrong.base + wrong.end
     for start, end, stated in zip(
         starts.tolist(), ends.tolist(), wrong.head["body_crc"].tolist(), strict=True
     ):
-        detail = f"the body does not have the CRC {stated} that its record states"
+        detail = f"the body does not match the CRC {stated} that its record states"
         yield Damage(DamageKind.BAD_CRC, segment, start, end, detail)

@@ -1,4 +1,4 @@
-"""One row an entry of the key index files; slots and places without an entry are not read."""
+"""The view index: one row per entry of the key index files; slots and unused places are not read."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PART_ENTRIES: Final = 1_000_000
 
 
 class IndexViewReader(StoreReader):
-    """Rows of the stores' index files; with option ``index`` those of that folder are rows of every store."""
+    """Reads rows of the stores' index files; the option ``index`` adds a folder's files for every store."""
 
     def __init__(self, options: ReadOptions, names: Sequence[str]) -> None:
         """
         Raises:
-            PipelineError: a store or an index file that cannot be read.
+            PipelineError: a store or an index file cannot be read.
         """
         super().__init__(options, names)
         made = open_index(options)

@@ -1,4 +1,4 @@
-"""One row a message; with ``pushFilters`` where Spark hands filters over."""
+"""The view messages: one row per message; its reader accepts Spark's filters (``pushFilters``)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from rewindmq.pipeline.decode.record_block import RecordBlock
 
-# Small logs, too, are read by several tasks, but by none for less than this.
+# Several tasks share even a small log, but no task reads less than this.
 _TASKS: Final = 8
 _LEAST_BYTES: Final = 4 << 20
 
 
 class MessageReader(StoreReader):
-    """Rows of the commit logs."""
+    """Reads rows of the commit logs."""
 
     def parts(self) -> Iterator[Sequence[Piece]]:
         index = open_index(self.options)
@@ -56,7 +56,7 @@ class MessageReader(StoreReader):
         for block in reader.blocks(piece.start, piece.stop):
             kept = chosen(block, self.options.selection, columns_of)
             for first in range(0, len(kept), self.options.batch_records):
-                # What was made of a whole block, as its fields, serves again.
+                # Columns built for the whole block are used again.
                 is_whole = len(kept) <= self.options.batch_records
                 records = kept if is_whole else kept.select(slice(first, first + self.options.batch_records))
                 if not self.options.decompress or "body" not in self.names:
@@ -68,11 +68,14 @@ class MessageReader(StoreReader):
 
 
 class PushingMessageReader(MessageReader):
-    """The same, asked by Spark for filters. Spark 4.1 and later; it refuses such a reader while filters are
-    switched off, so this one is only made where they are handed over."""
+    """A ``MessageReader`` that accepts filters from Spark, which 4.1 and later pass.
+
+    Spark rejects such a reader while filter pushdown is off, so it is made only in the process that passes
+    filters.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Let what Spark will filter spare reading; it evaluates all of it once more."""
+        """Use filters to skip parts of the log; Spark evaluates all of them again."""
         selection = narrow(self.options.selection, filters)
         self.options = self.options._replace(selection=selection)
         return filters
@@ -81,7 +84,7 @@ class PushingMessageReader(MessageReader):
 def log_pieces(
     store: int, snapshot: StoreSnapshot, ranges: Iterable[tuple[int, int]], size: int
 ) -> Iterator[tuple[Piece, int]]:
-    """Ranges of the log as pieces of its segments, of at most ``size`` bytes, each with its bytes."""
+    """Yield ranges of the log as pieces of segments of at most ``size`` bytes, each with its bytes."""
     for start, stop in ranges:
         for number, segment in enumerate(snapshot.segments):
             low, high = max(start, segment.base), min(stop, segment.end)

@@ -1,4 +1,4 @@
-"""One row a group and queue: where the group stands, and the queue's bounds."""
+"""The view offsets: one row per group and queue, with the group's offset and the queue's bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEPARATOR = "@"
 
 
 class OffsetsReader(StoreReader):
-    """Rows of ``config/consumerOffset.json``: one part a store."""
+    """Reads rows of ``config/consumerOffset.json``; each store is one part."""
 
     def parts(self) -> Iterator[Sequence[Piece]]:
         return ([Piece(number, 0, 0, 0)] for number in range(len(self.snapshots)))
@@ -37,7 +37,7 @@ class OffsetsReader(StoreReader):
 
 
 def _rows(snapshot: StoreSnapshot) -> Iterator[Mapping[str, Any]]:
-    """An entry that is not of the form that brokers use for queries (docs/spec/store.md 8.4) has no group."""
+    """Yield the rows. An entry without the form that brokers query (docs/spec/store.md 8.4) has no group."""
     bounds: dict[tuple[str, int], tuple[int, int] | None] = {}
     for key, queues in snapshot.config("consumerOffset.json").get("offsetTable", {}).items():
         pieces = key.split(_SEPARATOR)

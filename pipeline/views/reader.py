@@ -1,4 +1,4 @@
-"""What the readers of all views share: stores looked at once, parts with a number, what they read counted."""
+"""Base class of the views' readers: opens stores, numbers parts and counts what tasks read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Piece(NamedTuple):
     """A part of one store: of its log, or of one of its other files.
 
     Attributes:
-        store: number of the store.
-        source: number of the file among those of its kind: segments, queues' files, index files.
-        start, stop: positions or numbers within it, whatever the view counts by.
+        store: index of the store.
+        source: index of the file among files of its kind: segments, queue files, index files.
+        start, stop: positions or numbers within the file, in the view's own unit.
     """
 
     store: int
@@ -34,10 +34,10 @@ class Piece(NamedTuple):
 
 
 class Part(InputPartition):
-    """What one task reads."""
+    """The work of one task."""
 
     def __init__(self, number: int, pieces: Sequence[Piece], planning: int = 0) -> None:
-        """``planning`` is what had been read to plan the query; one part of a query tells of it."""
+        """``planning``: bytes read to plan the query; one part of each query reports them."""
         super().__init__(number)
         self.number = number
         self.pieces = tuple(pieces)
@@ -45,15 +45,15 @@ class Part(InputPartition):
 
 
 class StoreReader(DataSourceReader):
-    """A reader of one view; a subclass says what the pieces are, and makes their rows.
+    """Reader of one view; a subclass defines the pieces and reads their rows.
 
-    Spark copies it to the tasks before it asks for partitions: what planning finds out goes into pieces.
+    Spark copies the reader to the tasks before it asks for partitions, so results of planning go into pieces.
     """
 
     def __init__(self, options: ReadOptions, names: Sequence[str]) -> None:
         """
         Raises:
-            PipelineError: a store that cannot be read.
+            PipelineError: a store cannot be read.
         """
         self.options = options
         self.names = list(names)
@@ -66,24 +66,24 @@ class StoreReader(DataSourceReader):
         self.snapshots = labelled(snapshots)
 
     def counted(self, files: CountingFiles) -> CountingFiles:
-        """Let what is read from these files count, too."""
+        """Count also what is read from these files."""
         self._counting.append(files)
         return files
 
     @abstractmethod
     def parts(self) -> Iterator[Sequence[Piece]]:
-        """What to read, task by task."""
+        """Yield the pieces that each task reads."""
 
     @abstractmethod
     def rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """One piece's rows."""
+        """Yield the rows of one piece."""
 
     def partitions(self) -> Sequence[InputPartition]:
         try:
             parts = [Part(number, pieces) for number, pieces in enumerate(self.parts())]
         except OSError as error:
             raise PipelineError(_line(error)) from None
-        # Without a part Spark would make one of its own.
+        # Without a part, Spark would make a part itself.
         parts = parts or [Part(0, ())]
         parts[0].planning = self._bytes_read()
         return parts
@@ -113,15 +113,15 @@ class StoreReader(DataSourceReader):
 def _line(error: OSError) -> str:
     name = error.filename or "the store"
     if isinstance(error, FileNotFoundError):
-        return f"{name} was removed by the broker while it was to be read: start again"
+        return f"the broker removed {name} during the query: start again"
     return f"cannot read {name}: {error.strerror or error}"
 
 
 def packed(pieces: Iterator[tuple[Piece, int]], size: int, count: int = 1_000) -> Iterator[list[Piece]]:
-    """Neighbouring pieces together, up to ``size`` bytes and ``count`` pieces in one part.
+    """Group neighbouring pieces into parts of up to ``size`` bytes and ``count`` pieces.
 
     Args:
-        pieces: each with its bytes.
+        pieces: each piece with its number of bytes.
     """
     part: list[Piece] = []
     held = 0

@@ -215,7 +215,7 @@ def _print(
             "late": setting.budget,
             "fault": arguments.fault,
             "schedules": findings.schedules,
-            "explored_elsewhere": findings.blocked,
+            "equivalent": findings.equivalent,
             "complete": findings.is_complete,
             "run_twice": findings.repeated,
             "seconds": round(findings.seconds, 3),
@@ -234,7 +234,7 @@ def _print(
         f" at most {setting.budget} messages late in each"
     )
     print(
-        f"{findings.schedules:,} schedules ({findings.blocked:,} more stopped early as equivalent to others)"
+        f"{findings.schedules:,} schedules ({findings.equivalent:,} equivalent ones stopped early)"
         f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
         f" {findings.repeated} of them run twice, byte-identical"
     )

@@ -1,1 +1,1 @@
-"""Searching the interleavings of small models of the real code."""
+"""Search the interleavings of small models that run the real code."""

@@ -104,7 +104,7 @@ def read_schedule(path: Path) -> Schedule:
 def _known(fields: Mapping[str, str], key: str, values: type[StrEnum]) -> str:
     value = fields[key]
     if value not in list(values):
-        raise RaceError(f"no such {key}: {value!r} (there are {', '.join(values)})")
+        raise RaceError(f"no such {key}: {value!r} (known: {', '.join(values)})")
     return value
 
 

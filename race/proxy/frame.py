@@ -30,7 +30,7 @@ _NUMBERS: Final = (
     "epoch",
     "timestamp",
 )
-# One-letter names of SEND_MESSAGE_V2 and its kin.
+# One-letter field names of the requests in ``_SHORT_CODES``.
 _LETTERS: Final = MappingProxyType({"a": "producerGroup", "b": "topic", "e": "queueId"})
 _SHORT_CODES: Final = frozenset(
     (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)

@@ -72,7 +72,7 @@ class FrameHold:
                 waiter.set_result(None)
 
     def forget(self, keepsake: Keepsake) -> None:
-        """The frame is lost: nobody is there to receive it."""
+        """Remove a frame that is lost because its connection is gone."""
         del self._kept[keepsake]
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:

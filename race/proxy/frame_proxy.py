@@ -1,4 +1,4 @@
-"""FrameProxy: between one client and a whole cluster, theirs or ours, in any codec."""
+"""FrameProxy: between one client and a whole cluster (RocketMQ or RewindMQ), in any serialization type."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class FrameProxy:
         """Listen, once it is certain that there is a name server.
 
         Raises:
-            RaceError: no address, or nobody is there.
+            RaceError: the address is invalid, or no server listens there.
             OSError: the port cannot be bound.
         """
         try:
@@ -203,7 +203,7 @@ class _Front:
 
 
 class _Knock(asyncio.Protocol):
-    """Connects to see whether somebody is there, and leaves."""
+    """Connects to check that a server listens, and closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()

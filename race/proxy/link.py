@@ -202,7 +202,7 @@ class _End(asyncio.Protocol):
             transport.pause_reading()
 
     def write(self, data: bytes) -> bool:
-        """False when nobody is there to be written to."""
+        """Write to the connection. Return False if it is lost."""
         if self._transport is None:
             self._early.append(data)
         elif self.is_lost or self._transport.is_closing():

@@ -1,4 +1,4 @@
-"""Which frames are meant, and what is done with those caught."""
+"""Frame patterns, and the interface of holds on the frames that a pattern catches."""
 
 from __future__ import annotations
 

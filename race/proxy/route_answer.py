@@ -48,7 +48,7 @@ def broker_addresses(code: int, response: RemotingCommand) -> dict[str, str]:
 def with_addresses(response: RemotingCommand, replacements: Mapping[str, str]) -> bytes:
     """The frame of a route answer with other broker addresses; everything else in it stays as it is.
 
-    Texts are changed where the addresses stand, so what this project does not know (members that RocketMQ 5
+    Texts are changed where the addresses stand, so what this project does not know (fields that RocketMQ 5
     added) and how it is written (bare keys or not) both survive.
     """
     body = bytes(response.body) if isinstance(response.body, (bytes, memoryview)) else b""

@@ -1,4 +1,4 @@
-"""The same bytes to a real server and to ours, and what each makes of them.
+"""Sends the same bytes to a RocketMQ server and to a RewindMQ server, and records both answers.
 
 A case is a few frames over one connection. Its reaction is told in terms that do not depend on the moment,
 the machine or the release's own words for what went wrong inside it.

@@ -1,4 +1,4 @@
-"""Structured bodies with everything that fastjson reads or writes beside JSON, and with what nobody reads."""
+"""Structured bodies with everything that fastjson reads or writes beside JSON, and with unreadable ones."""
 
 from __future__ import annotations
 

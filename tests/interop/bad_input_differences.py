@@ -1,4 +1,4 @@
-"""Where ours answers bad input in another way than the real server does, and why it may.
+"""Differences between RewindMQ's and RocketMQ's answers to bad input, each with its reason.
 
 A row of ``EXPLAINED`` is keyed by the real release (``*``: both) and a pattern of cases' names. Each reason
 stands in docs/differences.md, too. A difference that no pattern names fails the suite, and so does a pattern
@@ -16,7 +16,7 @@ _BOTH: Final = "*"
 
 
 class Explanation(NamedTuple):
-    """Why ours answers in another way, and how.
+    """One difference of RewindMQ's answer, and its reason.
 
     Attributes:
         ours: see ``in_short``; one of them.

@@ -65,7 +65,7 @@ _BYTES: Final = {
     "binary: bytes behind the ext fields": frame(_rocketmq_header() + b"more", codec=1),
 }
 
-# What a header's text is, as a request that nobody serves.
+# Texts of headers, in requests that no server handles.
 _HEADERS: Final = {
     "no code": '{"opaque":7}',
     "code null": '{"code":null,"opaque":7}',

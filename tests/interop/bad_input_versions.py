@@ -1,4 +1,4 @@
-"""Clients of other ages: old versions, codes of 5.x, credentials that nobody asked for."""
+"""Clients of other releases: old versions, request codes of 5.x, credentials that the server does not use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.interop.bad_input import TOPIC, Case, request
 # MQVersion: unset, up to and from 3.0.7, 4.2.0, up to and from 4.9.4, beyond all.
 _VERSIONS: Final = (-1, 0, 27, 28, 252, 400, 401, 100_000)
 
-# What clients and tools of 5.x send and 4.9 does not know; 361 and 351 are served by both of ours.
+# What clients and tools of 5.x send and 4.9 does not know; RewindMQ serves 361 and 351 in both profiles.
 _CODES_OF_5: Final = (
     *(18, 47, 60, 61, 225, 343, 345, 352, 353, 354, 355, 370, 400, 401, 402, 513),
     *(901, 902, 903, 904, 905, 906, 907, 908),

@@ -1,4 +1,4 @@
-"""Bad input is answered as the real name server and broker answer it, and hurts nobody else."""
+"""Bad input gets the answer of the real name server and broker, and harms no other client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.chosen]
 CASES: Final[dict[str, Case]] = {case.name: case for case in (*FRAMES, *VERSIONS, *BODIES, *FIELDS)}
 Reactions = dict[str, dict[str, Reaction]]
 
-# Ours and the real one it is compared with; 5.x resets groups at the server unless told otherwise.
+# RewindMQ and the RocketMQ server it is compared with; 5.x resets groups at the server unless told otherwise.
 _STARTS: Final[dict[str, Callable[[], Server]]] = {
     f"ours of {SERVER_4}": lambda: OurServer(Profile.V49),
     f"ours of {SERVER_5}": lambda: OurServer(Profile.V53, config={"resetMode": "server"}),
@@ -90,7 +90,7 @@ def _explanations(release: str, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("release", [SERVER_4, SERVER_5])
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input(reactions: Reactions, name: str, release: str) -> None:
-    """What ours makes of it is what the real one makes of it, or is explained."""
+    """RewindMQ answers as the real server does, or the difference is explained."""
     ours, theirs = reactions[f"ours of {release}"][name], reactions[release][name]
     told = f"\nours   {ours}\ntheirs {theirs}"
     if same(ours, theirs):
@@ -135,7 +135,7 @@ def test_the_next_client_is_served(reactions: Reactions, servers: dict[str, Serv
 
 @pytest.mark.parametrize("which", list(_STARTS))
 def test_tls_on_the_plain_port(servers: dict[str, Server], which: str) -> None:
-    """The real ones answer TLS on the same port; ours closes at once (docs/differences.md)."""
+    """RocketMQ answers TLS on the same port; RewindMQ closes the connection at once (docs/differences.md)."""
     server = servers[which]
 
     async def greet() -> str | None:

@@ -126,7 +126,7 @@ WORKING: Final = (
     ("deleteSubGroup", "-b {broker} -g ruled-set", "success"),
     ("deleteTopic", f"-c {CLUSTER} -t {GONE}", "success"),
 )
-# What only a broker of ours serves, and what is said elsewhere.
+# Requests that only a RewindMQ broker serves, and those that other tests cover.
 REFUSED: Final = (
     ("fencedCommits", f"-g {GROUP}"),
     ("resetOffsetByTime", f"-g {GROUP} -t {TOPIC} -s 0 --mode fenced"),

@@ -1,4 +1,4 @@
-"""The races of the laboratory, with the official Java client, at the real broker and at ours.
+"""The races of the laboratory, with the official Java client, at a RocketMQ and at a RewindMQ broker.
 
 What the catalogue says of each comes true with the releases it is said of. With ``--full`` these are all
 cells of the table in ``docs/race/for_real.md``; without, one or two of each race. CI plays those at the real

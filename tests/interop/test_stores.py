@@ -1,4 +1,4 @@
-"""A real broker opens our store and ours opens a real one: message for message, offset for offset."""
+"""RocketMQ opens RewindMQ's stores and RewindMQ opens RocketMQ's: message for message, offset for offset."""
 
 from __future__ import annotations
 

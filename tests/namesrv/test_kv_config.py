@@ -75,3 +75,16 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         manager.put("other", "c", "1")
     manager.put("ns", "a", "2")
     assert manager.get("ns", "a") == "2"
+
+
+def test_the_order_of_topics_never_outgrows_an_answer_to_a_registration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    manager = KVConfigManager(None)
+    monkeypatch.setattr(kv_config, "MAX_TABLE_BYTES", 60)
+    manager.put(kv_config.ORDER_TOPIC_CONFIG, "T", "broker-a:4;broker-b:4")
+    with pytest.raises(RequestError, match="all config items together would have more than 60 bytes"):
+        manager.put(kv_config.ORDER_TOPIC_CONFIG, "U", "é" * 20)
+    assert manager.get(kv_config.ORDER_TOPIC_CONFIG, "U") is None
+    # A value may still be replaced by one that is as long.
+    manager.put(kv_config.ORDER_TOPIC_CONFIG, "T", "broker-a:8;broker-b:8")

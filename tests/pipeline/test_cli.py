@@ -111,15 +111,15 @@ def a_segment_is_missing(root: Path) -> None:
 
 
 BAD_STORES: dict[Callable[[Path], None], str] = {
-    no_directory: "no such directory",
+    no_directory: "the directory does not exist",
     a_file: "is a file; a store is a directory",
-    no_store: "is no store: there is no commitlog/ in it",
-    the_log_itself: "it looks like the commit log itself: give the directory above it",
-    an_empty_store: "holds no messages: its commit log is empty",
-    a_store_without_messages: "holds no messages: its commit log is empty",
+    no_store: "is not a store: it contains no commitlog/",
+    the_log_itself: "this looks like the commit log itself: give the directory above it",
+    an_empty_store: "has no messages: its commit log is empty",
+    a_store_without_messages: "has no messages: its commit log is empty",
     a_rocksdb_store: "RocksDB consume queue, which is not supported",
     a_raft_store: "DLedger (Raft) commit log, which is not supported",
-    segments_of_two_sizes: "the segments of a commit log are of one size",
+    segments_of_two_sizes: "all segments of a commit log must have one size",
     a_segment_is_missing: "lacks a segment between",
 }
 
@@ -161,7 +161,7 @@ for arguments in commands:
 
 def test_a_store_that_may_not_be_read(store: Path) -> None:
     """By every command; as another user where this one may read everything."""
-    # Not below pytest's own folder, which nobody else may enter.
+    # Not below pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         root = shutil.copytree(store, Path(folder) / "store")
@@ -183,24 +183,24 @@ def test_a_store_that_may_not_be_read(store: Path) -> None:
 
 REPLAY = ("replay-plan", "STORE", "-g", GROUP, "-t", "Orders", "--to")
 BAD_ARGUMENTS = {
-    ("show", "STORE", "--topic", "Ordres"): "unknown topic 'Ordres'; there are ",
-    ("show", "STORE", "--from", "yesterday"): "'yesterday' is no time",
-    ("show", "STORE", "--to", "2026-02-30"): "'2026-02-30' is no time",
-    ("show", "STORE", "--view", "damage", "--topic", "Orders"): "--topic is not for the view damage",
-    ("show", "STORE", "--view", "offsets", "--key", "k"): "option 'key' is not for the view offsets",
+    ("show", "STORE", "--topic", "Ordres"): "unknown topic 'Ordres'; known: ",
+    ("show", "STORE", "--from", "yesterday"): "'yesterday' is not a time",
+    ("show", "STORE", "--to", "2026-02-30"): "'2026-02-30' is not a time",
+    ("show", "STORE", "--view", "damage", "--topic", "Orders"): "--topic does not apply to the view damage",
+    ("show", "STORE", "--view", "offsets", "--key", "k"): "option 'key' does not apply to the view offsets",
     ("show", "ftp://somewhere/store"): "cannot use ftp://somewhere/store",
     ("compact", "STORE", "OUT", "--topic", "Ordres"): "Ordres",
     ("compact", "STORE", "OUT", "--topic", "SCHEDULE_TOPIC_XXXX"): "SCHEDULE_TOPIC_XXXX",
-    ("compact", "STORE", "OUT", "--tombstone-grace", "3 days"): "'3 days' is no duration",
+    ("compact", "STORE", "OUT", "--tombstone-grace", "3 days"): "'3 days' is not a duration",
     ("compact", "STORE", "OUT", "--format", "store", "--segment-bytes", "1"): "1 bytes",
     ("index", "STORE", "OUT", "--max-index-num", "1"): "maxIndexNum at least 2",
     ("index", "STORE", "OUT", "--queue-file-bytes", "1001"): "consume queue files of 1001 bytes",
     ("index", "STORE", "OUT", "--delay-levels", "soon"): "soon",
-    (*REPLAY, "tomorrow"): "'tomorrow' is no time",
-    (*REPLAY, "0", "--html", "/nowhere/plan.html"): "there is no directory /nowhere",
+    (*REPLAY, "tomorrow"): "'tomorrow' is not a time",
+    (*REPLAY, "0", "--html", "/nowhere/plan.html"): "the directory /nowhere does not exist",
     ("replay-plan", "STORE", "-g", "Nobody", "-t", "Orders", "--to", "0"): "unknown group 'Nobody'",
     ("replay-plan", "STORE", "-g", GROUP, "-t", "Ordres", "--to", "0"): "unknown topic 'Ordres'",
-    ("install", "STORE", "STORE"): "holds no index",
+    ("install", "STORE", "STORE"): "is not an index",
     ("verify", "STORE", "OUT"): "OUT",
 }
 
@@ -256,13 +256,13 @@ def out_of_a_later_version(out: Path, store: Path) -> Path:
 
 
 BAD_OUTPUTS: dict[Callable[[Path, Path], Path], str] = {
-    out_with_other_things: "exists and holds other things (thesis.txt)",
+    out_with_other_things: "exists and holds other files (thesis.txt)",
     out_is_a_file: "exists and is a file",
-    out_in_the_store: "is not apart from the store",
-    out_around_the_store: "is not apart from the store",
-    out_is_the_store: "is not apart from the store",
+    out_in_the_store: "overlap",
+    out_around_the_store: "overlap",
+    out_is_the_store: "overlap",
     out_of_another_job: "is the output of other; choose another for",
-    out_of_a_later_version: "is of format 99",
+    out_of_a_later_version: "has format 99",
 }
 
 
@@ -365,7 +365,7 @@ def test_a_summary_of_nothing_new_is_one_line_and_what_to_do_next(capsys: pytest
     summary = {"output": "/x", "isNew": False, "messages": 0}
     show_summary(summary, is_json=False, next_steps=[command("install", "/x", "a store")])
     assert capsys.readouterr().out == (
-        "nothing new: /x stays as it is\n\nnext: rewindmq pipeline install /x 'a store'\n"
+        "nothing new: /x is unchanged\n\nnext: rewindmq pipeline install /x 'a store'\n"
     )
 
 

@@ -84,7 +84,7 @@ def test_a_submitted_job_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
     result = submit(JOBS / "show.py", str(tmp_path / "nowhere"), folder=tmp_path)
     assert result.returncode == 1
     # spark-submit puts a program's stderr into stdout.
-    assert result.stdout == f"show: there is no store at {tmp_path}/nowhere: no such directory\n"
+    assert result.stdout == f"show: there is no store at {tmp_path}/nowhere: the directory does not exist\n"
 
 
 def test_a_session_that_knows_nothing_of_us_reads_by_the_data_sources_name(

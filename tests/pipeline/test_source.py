@@ -183,15 +183,15 @@ def test_damage_is_a_table_of_its_own(spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ({"view": "messagez"}, f"unknown view 'messagez'; there are {', '.join(VIEWS)}"),
-        ({"colour": "red"}, "unknown option 'colour'; there are view, path, paths, decompress, "),
-        ({"columns": ["topic", "bodi"]}, "unknown column 'bodi' of the view messages; there are store, "),
-        ({"view": "damage", "topic": "T"}, "option 'topic' is not for the view damage: filter its rows"),
+        ({"view": "messagez"}, f"unknown view 'messagez'; known: {', '.join(VIEWS)}"),
+        ({"colour": "red"}, "unknown option 'colour'; known: view, path, paths, decompress, "),
+        ({"columns": ["topic", "bodi"]}, "unknown column 'bodi' of the view messages; known: store, "),
+        ({"view": "damage", "topic": "T"}, "option 'topic' does not apply to the view damage: filter"),
         ({"decompress": "yes"}, "option decompress: 'yes' is neither true nor false"),
-        ({"batchRecords": "0"}, "option batchRecords: '0' is no number of at least 1"),
+        ({"batchRecords": "0"}, "option batchRecords: '0' is not a number of at least 1"),
         ({"delayLevels": "1s 5x"}, "option delayLevels: messageDelayLevel: '5x' is not a number"),
-        ({"from": "yesterday"}, "'yesterday' is no time: "),
-        ({"queueId": "a"}, "option queueId: 'a' is no list of numbers, as in 0,1"),
+        ({"from": "yesterday"}, "'yesterday' is not a time: "),
+        ({"queueId": "a"}, "option queueId: 'a' is not a list of numbers, as in 0,1"),
     ],
 )
 def test_what_there_is_not_is_told_before_spark_is_asked(
@@ -210,11 +210,12 @@ def test_errors_that_spark_wraps_end_with_one_clear_line(
     with pytest.raises(AnalysisException) as caught:
         reader.load(str(tmp_path / "nothing"))
     assert (
-        str(described(str(caught.value))) == f"there is no store at {tmp_path / 'nothing'}: no such directory"
+        str(described(str(caught.value)))
+        == f"there is no store at {tmp_path / 'nothing'}: the directory does not exist"
     )
     with pytest.raises(AnalysisException) as caught:
         reader.option("view", "all").load(str(stores[0]))
-    assert str(described(str(caught.value))).startswith("unknown view 'all'; there are messages, ")
+    assert str(described(str(caught.value))).startswith("unknown view 'all'; known: messages, ")
     table = spark.read.format("rocketmq").schema("topic int").load(str(stores[0]))
     with pytest.raises(PipelineError, match=r"^column 'topic' is of type string, not int$"), in_one_line():
         table.collect()
@@ -229,7 +230,7 @@ def test_a_segment_that_is_removed_while_it_is_read_is_one_clear_line(tmp_path: 
     first.unlink()
     with pytest.raises(PipelineError) as caught:
         list(reader.read(part))
-    assert str(caught.value) == f"{first} was removed by the broker while it was to be read: start again"
+    assert str(caught.value) == f"the broker removed {first} during the query: start again"
 
 
 def test_a_list_of_paths_may_be_given_as_json(spark: SparkSession, stores: list[Path]) -> None:

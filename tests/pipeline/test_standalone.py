@@ -70,7 +70,7 @@ def daemon(kind: str, arguments: list[str], log: Path, said: str) -> Iterator[st
         try:
             line = next((line for line in process.stderr if said in line), None)
             assert line is not None, f"{kind} ended"
-            # It must never wait for somebody to read what it says.
+            # It must never block because its output is not read.
             rest = threading.Thread(target=_drain, args=(process.stderr, log))
             rest.start()
             yield line

@@ -168,7 +168,7 @@ class Driver:
         for waiting in (self._ready, *self._waiting.values()):
             if not waiting.done():
                 waiting.set_exception(error)
-                # Nobody may be left to ask for it.
+                # The caller may be gone.
                 waiting.exception()
 
     def _log_tail(self) -> str:

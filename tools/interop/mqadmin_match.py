@@ -53,7 +53,7 @@ def _lacks_route(lines: list[str]) -> bool:
 
 
 def _start(kind: Kind) -> list[Server]:
-    """Ours and theirs; neither is left behind where the other does not start."""
+    """Start RewindMQ and RocketMQ; stop both if one does not start."""
     with ThreadPoolExecutor(2) as starters:
         starting: list[Future[Server]] = [
             starters.submit(lambda: OurServer(kind.profile, config=kind.ours)),
@@ -143,12 +143,12 @@ class Match:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
 
     async def both(self, line: str) -> tuple[Printed, Printed]:
-        """What a command prints: ours, theirs."""
+        """Return what a command prints on RewindMQ and on RocketMQ."""
         ours, theirs = await asyncio.gather(self.ours.run(line), self.theirs.run(line))
         return ours, theirs
 
     async def compare(self, case: Case) -> tuple[list[str], list[str]]:
-        """The lines of a command, and of the one that shows what came of it: ours, theirs."""
+        """Return the lines of a command, or of the one that shows its effect, on RewindMQ and RocketMQ."""
         ours, theirs = await self._lines(case.line, case)
         if case.then and ours == theirs:
             loop = asyncio.get_running_loop()

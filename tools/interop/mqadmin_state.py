@@ -127,7 +127,7 @@ class State:
             await self.wait_route(topic)
 
     async def wait_route(self, topic: str) -> None:
-        """Until the name server knows a topic; nobody is told of that."""
+        """Poll until the name server knows a topic; it sends no event."""
         async with asyncio.timeout(_WAIT_SECONDS):
             while topic not in await self.admin.fetch_all_topic_list():  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
@@ -215,7 +215,7 @@ class State:
         await self.wait_delivered(group)
         await self.wait_route(retry_topic(group))
         async with asyncio.timeout(_WAIT_SECONDS):
-            # The consumer commits now and then; nobody is told.
+            # The consumer commits periodically, without an event.
             while not await self._has_committed(consumer, topic):  # noqa: ASYNC110
                 await asyncio.sleep(_ASK_SECONDS)
         return consumer

@@ -22,7 +22,7 @@ _TYPES: Final = (
     # Of the last ten seconds, so it depends on when they are asked.
     (re.compile(r"^Consume TPS: \d+\.\d\d$"), "Consume TPS: <rate>"),
     (re.compile(r"(\bV\d+_\d+_\d+ +(PUSH|PULL) +(CLUSTERING|BROADCASTING) +)\d+"), r"\1<rate>"),
-    # The real servers are of releases beside those that ours imitate.
+    # The RocketMQ servers are of other releases than the profiles of RewindMQ imitate.
     (re.compile(r"\bV\d+_\d+_\d+\b"), "<version>"),
     # 4.x reads 8 MiB behind the first record's start for it, and has none of a shorter log.
     (re.compile(r"\b(earliestMessageTimeStamp +: )(-1|1[6-9]\d{11})$"), r"\1<ms>"),

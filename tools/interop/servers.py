@@ -78,7 +78,7 @@ class Server(Protocol):
     """One running cluster of one master.
 
     Attributes:
-        release: as published; of ours the profile.
+        release: RocketMQ's release; for RewindMQ the profile.
     """
 
     name: str
@@ -275,7 +275,7 @@ class RealNamesrv:
 
 
 class RealBroker:
-    """A real broker that registers at the given name server, theirs or ours.
+    """A real broker that registers at the given name server of either kind.
 
     Args:
         store: its ``storePathRootDir``; may hold a store already.
@@ -439,7 +439,7 @@ def rocketmq_home(directory: Path) -> Path:
 def free_port(*around: int) -> int:
     """A port that is free now, as are those this far away from it.
 
-    RocketMQ cannot be told to take any free one. Somebody may be quicker, so callers try again.
+    RocketMQ cannot be told to take any free one. Another process may take it first, so callers try again.
     """
     while True:
         port = random.choice(_PORTS)

@@ -1,4 +1,4 @@
-"""One store that is opened by a real broker and by ours in turn, each adding messages of every kind.
+"""Opens one store with RocketMQ and RewindMQ brokers in turn; each adds messages of every kind.
 
 Both ways to end are between them: in order, and killed, which leaves ``abort``. Each chain that is asked for
 is played once in a session, all of them at the same time.

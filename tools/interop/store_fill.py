@@ -37,7 +37,7 @@ RETRIES: Final = 2
 LARGE_BYTES: Final = 200_000
 HASH_SLOTS, INDEX_ENTRIES = 200, 800
 # Small files, so that a few hundred messages need several of each kind; retries at once, and the last level
-# waits; nobody checks a transaction back while we look.
+# waits; the broker checks no transaction while the test looks.
 CONFIG: Final[dict[str, object]] = {
     "mappedFileSizeCommitLog": 1 << 18,
     "mappedFileSizeConsumeQueue": 6_000,
@@ -88,7 +88,7 @@ async def create_topics(admin: AdminClient, broker: str, label: str) -> None:
         config = TopicConfig(topic_name=topic, read_queue_nums=count, write_queue_nums=count)
         await admin.create_and_update_topic_config(broker, config)
     async with asyncio.timeout(_SECONDS):
-        # The name server tells nobody of new routes.
+        # The name server sends no notification of new routes.
         while not queues.keys() <= {*await admin.fetch_all_topic_list()}:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
@@ -188,7 +188,7 @@ async def consume(
     try:
         async with asyncio.timeout(_SECONDS):
             await enough.wait()
-            while not until():  # noqa: ASYNC110 - at the broker, which tells nobody
+            while not until():  # noqa: ASYNC110 - the broker sends no event
                 await asyncio.sleep(0.1)
             await _commit(consumer, namesrv, topic, 1 if fails else count)
     finally:

@@ -39,7 +39,7 @@ class OurNamesrv:
 
 
 class OurBroker:
-    """``rewindmq broker`` that registers at the given name server, theirs or ours; the same handle as of a
+    """``rewindmq broker`` that registers at the given name server of either kind; the same handle as of a
     ``RealBroker``.
 
     Args:

@@ -1,6 +1,6 @@
 """Clusters of both kinds of broker: a master of each, beside each other, under a name server of either kind.
 
-Under ours each master has a slave of the other kind, too.
+With a RewindMQ name server, each master has a slave of the other kind, too.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def is_chosen(release: str, kind: str) -> bool:
 
 @dataclass
 class MixedCluster:
-    """``broker-a`` is real, ``broker-b`` is ours; where there are slaves, it is the other way round.
+    """``broker-a`` is RocketMQ's, ``broker-b`` is RewindMQ's; their slaves are of the other kind.
 
     Attributes:
-        release: of the real ones; ours are the profile that imitates it.
+        release: RocketMQ's release; RewindMQ uses the profile that imitates it.
     """
 
     release: str
@@ -52,7 +52,7 @@ class MixedCluster:
         return self.namesrv.address
 
     def start_ours(self, name: str) -> OurBroker:
-        """Another broker of ours in this cluster."""
+        """Start another RewindMQ broker in this cluster."""
         profile = PROFILES[self.release]
         keys = _CONFIG | {"brokerName": name}
         broker = OurBroker(profile, self.namesrv_address, self.directory / name, config=keys)

@@ -231,7 +231,7 @@ def _look_up(peer: Peer, topic: str, messages: list[MessageExt]) -> dict[tuple[s
 
 
 def wait_until(what: str, holds: Callable[[], bool], seconds: float = 300.0) -> None:
-    """Wait for something that nobody tells of."""
+    """Poll until ``holds()`` is true; raise TimeoutError after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -251,7 +251,7 @@ def consumed(addresses: Iterable[str], topic: str, group: str) -> int:
 
 def wait_dispatched(address: str) -> None:
     """Until everything in the log is in queues and index, too."""
-    # Ours does both at once and does not tell.
+    # RewindMQ does both at once and does not report it.
     wait_until("the log is dispatched", lambda: runtime_info(address).get("dispatchBehindBytes", "0") == "0")
 
 

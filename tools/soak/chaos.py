@@ -179,7 +179,7 @@ class Chaos:
             if f"{group.name}-{number}" not in self._crew.workers
         ]
         if not vacant:
-            return "everybody is there"
+            return "all processes run"
         group, place = self._chance.choice(vacant)
         await self._crew.start_member(group, place)
         self.counts["member joined"] += 1

@@ -60,7 +60,7 @@ class Checker:
         self._waits = waits
         self._ledger = Ledger()
         self._groups = {rules.name: _Group(rules, self.verdict) for rules in groups}
-        # Delayed messages that nobody has got yet, to when they are due.
+        # Undelivered delayed messages, and their delivery times.
         self._due: dict[MessageId, int] = {}
         # Queue and the producer that sends to it in order, to the last number seen there and its offset.
         self._sent_in_order: dict[tuple[str, int], tuple[int, int]] = {}

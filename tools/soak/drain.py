@@ -1,4 +1,4 @@
-"""The end of a soak: everybody comes to the end of every queue."""
+"""Ends a soak: waits until each group has consumed every queue to its end."""
 
 from __future__ import annotations
 

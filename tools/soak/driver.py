@@ -205,7 +205,7 @@ class Soak:
     # The end.
 
     async def _come_to_rest(self, admin: AdminClient) -> None:
-        """Nobody is disturbed any more; what was sent has to arrive."""
+        """Stop all disturbances and wait until every sent message has arrived."""
         options, crew = self._options, self._crew
         self._remark("no more disturbances; draining")
         await self._chaos.fill_up()

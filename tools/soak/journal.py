@@ -77,7 +77,7 @@ class Reset(NamedTuple):
 
     Attributes:
         at: when it was asked for.
-        mode: TRIED, of which nobody knows what became of it, or the mode that it was done in.
+        mode: TRIED if the outcome is unknown, else the mode of the reset.
         targets: queue to offset.
     """
 
@@ -144,7 +144,7 @@ class JournalWriter:
     """Appends to a journal of its own.
 
     Raises:
-        FileExistsError: somebody has written it already.
+        FileExistsError: the file exists already.
     """
 
     def __init__(self, path: Path, header: Header) -> None:

@@ -32,7 +32,7 @@ class Group:
         role: what its members run, see ``worker``.
         profile: None: that of the cluster.
         reset_mode: how it is reset; None: not at all.
-        members: how many there are when nobody has joined or left.
+        members: number of consumers before any joins or leaves.
     threads: listeners at the same time in one member; None: the default.
     slow: which part of the listener's calls takes its time. With few threads, messages wait in the member
         then, and a kill finds them pulled and not delivered.

@@ -39,7 +39,7 @@ class QueueOrder:
         self._chains: dict[tuple[str, int], _Chain] = {}
         # One past the furthest offset ever accepted.
         self._furthest = 0
-        # When somebody last accepted a message: the owner may have lost the queue right after, with no way to
+        # When an owner last accepted a message: the owner may have lost the queue right after, with no way to
         # commit.
         self._last_at = 0
         # (since, offset): from that time on it may not go back behind it. The head is what holds now.
@@ -47,11 +47,11 @@ class QueueOrder:
         self._outages: deque[tuple[int, int]] = deque(maxlen=8)
 
     def reset(self, target: int) -> None:
-        """Somebody may begin at the target, now or later."""
+        """Allow an owner to begin at the target, now or later."""
         self._committed = deque([(0, min(target, self._floor(0)))])
 
     def broker_was_down(self, since: int, until: int) -> None:
-        """Nobody could commit meanwhile."""
+        """Record an outage, during which no owner could commit."""
         self._outages.append((since, until))
 
     def delivered(self, owner: str, delivery: Delivery) -> None:
@@ -107,5 +107,5 @@ class QueueOrder:
         return self._committed[0][1]
 
     def _outage_us(self, at: int) -> int:
-        """How long the broker was away within the last while, and whoever may commit had to wait."""
+        """Return how long recent outages of the broker delayed commits, us."""
         return sum(until - since for since, until in self._outages if until > at - 20 * self._commit_us)

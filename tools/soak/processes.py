@@ -78,7 +78,7 @@ class Crew:
         return {worker.pid: place for place, worker in self.workers.items() if worker.is_running}
 
     async def close(self) -> None:
-        """Stop everybody, in order where that works."""
+        """Stop all processes, cleanly if possible."""
         await asyncio.gather(*(self.end(place, kill=False) for place in list(self.workers)))
 
     def kill_all(self) -> None:

@@ -77,7 +77,7 @@ class _Transactions:
 
     async def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
         who = read_body(message.body)
-        # Nobody has sent this, so that committing it shows it to the checker.
+        # The ledger has no such message, so the checker sees it if it is committed.
         return LocalTransactionState.COMMIT_MESSAGE if who is None else _outcome(who)
 
 
@@ -187,7 +187,7 @@ class _Sender:
             self._acked(CONCURRENT, [message_id for message_id, _ in made], result)
 
     async def _oneway(self) -> None:
-        """Nobody says whether it arrives, so it is never owed."""
+        """Send without an answer: the message may be lost, so it is never owed."""
         _, message = self._make(CONCURRENT)
         try:
             await self._producer.send_oneway(message)

@@ -1,7 +1,7 @@
 """Rewinds of the soak's groups, in the mode each group has.
 
 Only ever back: a target behind which a group has not committed everything would make it skip messages,
-which is no fault of anybody. So the stored offsets are looked at first, and one reset is made at a time.
+which is not an error. So stored offsets are read first, and one reset runs at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Rewinder:
             addresses: the brokers', by name.
 
         Raises:
-            RewindMQError: it was refused, or nobody answered; it may have been done all the same.
+            RewindMQError: the reset was refused, or got no answer; it may have been done nevertheless.
         """
         assert group.reset_mode is not None
         letter = self._chance.choice(group.rules.topics)

@@ -15,7 +15,7 @@ class Law(StrEnum):
     """What a soak must not show."""
 
     LOST = "an acknowledged message was never delivered"
-    INVENTED = "a message was delivered that nobody sent, or in other words"
+    INVENTED = "a message was delivered that was not sent, or with other content"
     WRONG_QUEUE = "a message was delivered to a group that does not subscribe to it"
     TWO_IN_ONE_PLACE = "one place of a queue held two messages"
     OUT_OF_ORDER = "an orderly queue was delivered out of order"

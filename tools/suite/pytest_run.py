@@ -93,7 +93,7 @@ class PytestRun:
         self._watch.join()
 
     def _note_end(self) -> None:
-        # A thread: pytest may end long before somebody asks for its result.
+        # A thread: pytest may end long before the caller asks for its result.
         self._process.wait()
         self._ended = time.monotonic()
 

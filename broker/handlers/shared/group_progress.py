@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rewindmq.broker.context import BrokerContext
+from rewindmq.broker.limits import MAX_PROGRESS_QUEUES
 from rewindmq.protocol.body.stats import ConsumeStats, OffsetWrapper
+from rewindmq.protocol.code import ResponseCode
+from rewindmq.protocol.errors import RequestError
 from rewindmq.protocol.message_queue import MessageQueue
+
+# Queues between two moments at which other requests pass: some 2 ms.
+_SLICE: Final = 1_000
 
 
 def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
@@ -13,21 +21,44 @@ def is_consumed(context: BrokerContext, group: str, topic: str) -> bool:
     return online is None or not online.subscriptions or topic in online.subscriptions
 
 
-def add_progress(
-    context: BrokerContext, group: str, topic: str, queue_nums: int, stats: ConsumeStats
-) -> None:
-    """Add the group's progress in a topic's queues to ``stats``; a missing offset counts as 0.
+class ProgressScan:
+    """Reads the progress of groups for one answer, and lets other requests pass meanwhile."""
 
-    The broker does not count pulls, so the number of messages in flight is 0.
-    """
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._queues = 0
+
+    async def add(self, group: str, topic: str, queue_nums: int, stats: ConsumeStats) -> None:
+        """Add the group's progress in a topic's queues to ``stats``; a missing offset counts as 0.
+
+        The broker does not count pulls, so the number of messages in flight is 0.
+
+        Raises:
+            RequestError: 1, the answer would have more than ``MAX_PROGRESS_QUEUES``.
+        """
+        context = self._context
+        self._queues += queue_nums
+        if self._queues > MAX_PROGRESS_QUEUES:
+            raise RequestError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the answer would list more than {MAX_PROGRESS_QUEUES} queues:"
+                " ask for one group and one topic",
+            )
+        offsets = context.offsets.offsets_of(group, topic)
+        for first in range(0, queue_nums, _SLICE):
+            if self._queues > _SLICE:
+                await context.runtime.timers.sleep(0)
+            for queue_id in range(first, min(first + _SLICE, queue_nums)):
+                stats.offset_table[MessageQueue(topic, context.config.broker_name, queue_id)] = _progress(
+                    context, topic, queue_id, max(0, offsets.get(queue_id, 0))
+                )
+        stats.consume_tps += context.stats.consume_tps(topic, group)
+
+
+def _progress(context: BrokerContext, topic: str, queue_id: int, consumed: int) -> OffsetWrapper:
     store = context.store
-    offsets = context.offsets.offsets_of(group, topic)
-    for queue_id in range(queue_nums):
-        consumed = max(0, offsets.get(queue_id, 0))
-        last_consumed = max(0, store.store_time(topic, queue_id, consumed - 1)) if consumed else 0
-        queue = MessageQueue(topic, context.config.broker_name, queue_id)
-        end = store.max_offset(topic, queue_id)
-        stats.offset_table[queue] = OffsetWrapper(
-            end, consumed, last_consumed, consumed if context.profile.reports_pull_offset else None
-        )
-    stats.consume_tps += context.stats.consume_tps(topic, group)
+    last_consumed = max(0, store.store_time(topic, queue_id, consumed - 1)) if consumed else 0
+    end = store.max_offset(topic, queue_id)
+    return OffsetWrapper(
+        end, consumed, last_consumed, consumed if context.profile.reports_pull_offset else None
+    )

@@ -1,1 +1,1 @@
-"""The compaction store: topics that keep the newest message of each key."""
+"""The compaction store: keeps the newest message of each key of compaction topics."""

@@ -1,4 +1,4 @@
-"""A file of a compaction log and the file of its units.
+"""A file of a compaction log, and its index file of entries.
 
 Specification: docs/spec/store.md 14.2, 4.8; 5.3.3 SparseConsumeQueue.
 """
@@ -24,10 +24,10 @@ _ALLOCATION_BYTES: Final = 1_048_576
 
 
 class CompactionUnit(NamedTuple):
-    """Where one message is.
+    """A compaction queue entry: position and times of one message.
 
     Attributes:
-        position: in the compaction log.
+        position: position in the compaction log.
         store_timestamp: ms.
     """
 
@@ -39,12 +39,12 @@ class CompactionUnit(NamedTuple):
 
 
 class CompactionFile:
-    """Records, and a unit for each; behind the last ones of a full file stands that it ends.
+    """A file of records and a file with an entry for each record. Full files end with an end mark.
 
     Attributes:
-        log: the records; ``log.base`` is the position of its first byte in the queue's compaction log.
-        units: the units; the file has the same name.
-        count: units in it.
+        log: the record file; ``log.base`` is the position of its first byte in the queue's compaction log.
+        units: the entry file, with the same name.
+        count: number of entries.
     """
 
     def __init__(self, log: MappedFile, units: MappedFile, disk: Disk) -> None:
@@ -56,29 +56,29 @@ class CompactionFile:
     # Reading
 
     def unit(self, number: int) -> CompactionUnit:
-        """The unit of that number, from 0 to ``count`` - 1."""
+        """Return entry ``number``, from 0 to ``count`` - 1."""
         mapping = self.units.map or self.units.open_map()
         return CompactionUnit(*UNIT.unpack_from(mapping, number * UNIT_BYTES)[:5])
 
     def record(self, unit: CompactionUnit) -> bytes | None:
-        """The record of a unit of this file; None when it does not lie within the file."""
+        """Return the record of an entry of this file; None if it is outside the file."""
         start = unit.position - self.log.base
         if start < 0 or start + unit.size > self.log.size:
             return None
         return (self.log.map or self.log.open_map())[start : start + unit.size]
 
     def first_at_or_after(self, queue_offset: int) -> int:
-        """Number of the unit of the first message at ``queue_offset`` or later, ``count`` without one."""
+        """Return the number of the first entry at ``queue_offset`` or later, ``count`` if there is none."""
         return bisect_left(range(self.count), queue_offset, key=lambda number: self.unit(number).queue_offset)
 
     @property
     def last_queue_offset(self) -> int:
-        """Of its newest message, -1 when there is none."""
+        """Queue offset of the newest message, -1 if there is none."""
         return self.unit(self.count - 1).queue_offset if self.count else -1
 
     @property
     def end(self) -> int:
-        """Bytes of records."""
+        """Size of the records in bytes."""
         if not self.count:
             return 0
         last = self.unit(self.count - 1)
@@ -87,7 +87,7 @@ class CompactionFile:
     # Opening
 
     def count_units(self) -> None:
-        """Find how many units there are: they stand at the front."""
+        """Count the entries; they are at the start of the file."""
         places = range(self.units.size // UNIT_BYTES)
         self.count = bisect_left(places, True, key=lambda number: not self._is_unit(number))
 
@@ -98,7 +98,7 @@ class CompactionFile:
         return bool(position >= 0 and size > 0 and offset >= 0 and batch_size > 0)
 
     def cut_damage(self) -> bool:
-        """Keep the units up to the first whose record is not intact; whether there was one."""
+        """Cut the file before its first damaged record; return True if there was one."""
         places = self.units.size // UNIT_BYTES
         mapping, log = self.log.open_map(), self.log
         previous, number = -1, 0
@@ -127,7 +127,7 @@ class CompactionFile:
         )
 
     def append(self, record: bytes, tags_code: int, store_timestamp: int, queue_offset: int) -> None:
-        """Copy a record, which then names its place here. OSError when the disk gives no room."""
+        """Copy a record, with its new position in it. Raise OSError if the disk is full."""
         start, size = self.end, len(record)
         self._claim(self.log, start + size + BLANK_BYTES)
         self._claim(self.units, (self.count + 2) * UNIT_BYTES)
@@ -136,7 +136,7 @@ class CompactionFile:
         units = self.units.map or self.units.open_map()
         log[start : start + size] = record
         log[start + PHYSICAL_OFFSET_AT : start + PHYSICAL_OFFSET_AT + 8] = position.to_bytes(8, "big")
-        # The unit last: without it there is no record.
+        # The entry is written last: a record without an entry is never read.
         UNIT.pack_into(
             units,
             self.count * UNIT_BYTES,
@@ -153,7 +153,7 @@ class CompactionFile:
         self.log.mtime_ms = self.units.mtime_ms = store_timestamp
 
     def seal(self) -> None:
-        """Mark the end of both files; the next one is there."""
+        """Write the end marks of both files; the next file exists."""
         end = self.end
         left = self.log.size - end
         self._claim(self.log, end + BLANK_BYTES)
@@ -182,7 +182,7 @@ class CompactionFile:
             file.allocated = claim_to
 
     def flush(self) -> None:
-        """Make both files durable; may run on a worker thread. OSError when the disk refuses."""
+        """Make both files durable; may run on a worker thread. Raise OSError on a disk error."""
         for file in (self.log, self.units):
             self._disk.sync(file.path)
             file.save_mtime(self._disk)

@@ -21,17 +21,17 @@ from rewindmq.protocol.message.record import BLANK_BYTES
 _log = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[0-9]{20}")
-# After a crash this many files are checked record by record; older ones were durable long before.
+# After a crash this many files are checked record by record; older files are durable.
 _FILES_CHECKED: Final = 2
 _NEVER_TOO_OLD: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 class CompactionQueue:
-    """Records in files of fixed size, whose names may leave gaps where a compaction has replaced some.
+    """A queue of a compaction topic, in files of fixed size; a compaction may leave gaps between them.
 
     Attributes:
-        max_offset: queue offset that no message here reaches; the next one gets it, or a higher one.
-        seen_offset: every message of the ordinary queue below it is here, or not meant to be.
+        max_offset: lowest queue offset that the next message may have.
+        seen_offset: messages of the ordinary queue below this offset need no copying.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class CompactionQueue:
     ) -> None:
         """
         Args:
-            folders: of the records, and of the units.
-            last_compacted: queue offset up to which a compaction has removed messages, -1 for none.
+            folders: the folder of the records, and the folder of the entries.
+            last_compacted: queue offset up to which the queue was compacted, -1 for none.
         """
         self._log_folder, self._unit_folder = folders
         self._log_bytes = config.compaction_log_file_bytes
@@ -61,16 +61,16 @@ class CompactionQueue:
     # Opening
 
     def load(self, *, clean: bool) -> None:
-        """Find the files, and after a crash the end of what is intact.
+        """Find the files, and after a crash the end of the intact records.
 
         Raises:
             StoreError: a stray file, one of another size, or one without its counterpart.
-            OSError: the disk refuses.
+            OSError: the disk fails.
         """
         logs = self._find(self._log_folder, self._log_bytes, "compactionMappedFileSize")
         units = self._find(self._unit_folder, self._unit_bytes, "compactionCqMappedFileSize")
         if len(logs) == len(units) + 1 and max(logs) not in units:
-            # A crash between making the one and making the other.
+            # A crash between creating the two files left only one.
             self._disk.remove(logs.pop(max(logs)).path)
         if logs.keys() != units.keys():
             raise StoreError(f"{self._log_folder} and {self._unit_folder} must hold files of the same names")
@@ -107,7 +107,7 @@ class CompactionQueue:
         for number in range(max(0, len(self._files) - _FILES_CHECKED), len(self._files)):
             if self._files[number].cut_damage():
                 _log.warning(
-                    "%s cut behind its last intact message, as a crash left it", self._files[number].log.path
+                    "%s cut behind its last intact message after a crash", self._files[number].log.path
                 )
                 while len(self._files) > number + 1:
                     self._drop_last()
@@ -122,10 +122,10 @@ class CompactionQueue:
     # Writing
 
     def append(self, record: bytes, tags_code: int, store_timestamp: int, queue_offset: int) -> None:
-        """Add a message; one below ``max_offset`` is there already, or was removed.
+        """Add a message; ignore a message below ``max_offset``, which was added or removed before.
 
         Raises:
-            OSError: the disk gives no room; nothing was added.
+            OSError: the disk is full; nothing was added.
         """
         if queue_offset < self.max_offset:
             return
@@ -152,7 +152,7 @@ class CompactionQueue:
         self._files.append(CompactionFile(log, units, self._disk))
 
     def flush(self) -> None:
-        """Make what was written durable; may run on a worker thread. OSError when the disk refuses."""
+        """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""
         files = list(self._files)
         if not files:
             return
@@ -167,23 +167,23 @@ class CompactionQueue:
 
     @property
     def min_offset(self) -> int:
-        """Queue offset of the first message; ``max_offset`` when there is none."""
+        """Queue offset of the first message; ``max_offset`` if there is none."""
         for file in self._files:
             if file.count:
                 return file.unit(0).queue_offset
         return self.max_offset
 
     def _file_with(self, queue_offset: int) -> CompactionFile | None:
-        """The file with the first message at ``queue_offset`` or later."""
+        """Return the file with the first message at ``queue_offset`` or later."""
         files = [file for file in self._files if file.count]
         number = bisect_left(files, queue_offset, key=lambda file: file.last_queue_offset)
         return files[number] if number < len(files) else None
 
     def read(self, offset: int, max_count: int) -> GetResult:
-        """At most ``max_count`` messages from the first one at ``offset`` or later, out of one file.
+        """Return at most ``max_count`` messages from the first at ``offset`` or later, from one file.
 
-        5.3.3 ``CompactionLog#getMessage``: tags are left to the client, and there is no "too small". Beyond
-        the last message that is left of a compacted queue the next offset is its max.
+        As 5.3.3 ``CompactionLog#getMessage``, this does not filter tags and never returns "too small".
+        Beyond the last message of a compacted queue, the next offset is the queue's max.
         """
         minimum, maximum = self.min_offset, self.max_offset
         if maximum == 0:
@@ -221,7 +221,7 @@ class CompactionQueue:
         return GetResult(status, next_offset, minimum, maximum, b"".join(records), len(records))
 
     def store_time(self, offset: int) -> int:
-        """Store timestamp of the message at ``offset``, ms; -1 when there is none."""
+        """Return the store timestamp of the message at ``offset``, ms; -1 if there is none."""
         file = self._file_with(offset)
         if file is None:
             return -1
@@ -229,14 +229,14 @@ class CompactionQueue:
         return unit.store_timestamp if unit.queue_offset == offset else -1
 
     def search(self, timestamp: int, boundary: Boundary, mode: SearchMode) -> int:
-        """Queue offset of the message stored at ``timestamp`` ms, by the rules of ``mode``; max if empty."""
+        """Return the queue offset for ``timestamp`` (ms), by the rules of ``mode``; max if empty."""
         timeline = CompactionTimeline(self._files)
         place = search_by_time(timeline, timeline, timestamp, boundary, mode)
         return timeline.queue_offset(place) if place < timeline.max_offset else self.max_offset
 
 
 class _WholeQueue(NamedTuple):
-    """All of a timeline as one file of a consume queue."""
+    """A whole timeline as one file of a consume queue."""
 
     base: int
     size: int
@@ -248,7 +248,7 @@ class _Files(NamedTuple):
 
 
 class CompactionTimeline:
-    """The messages of a queue numbered without gaps: both sides of a search by time (``offset_search``)."""
+    """The messages of a queue numbered without gaps, as queue and log of ``offset_search``."""
 
     min_offset: Final = 0
 
@@ -263,13 +263,13 @@ class CompactionTimeline:
         return self._files[number].unit(place - self._ends[number] + self._files[number].count)
 
     def unit(self, index: int) -> tuple[int, int, int]:
-        """The place itself stands for a log position."""
+        """Return an entry whose log position is the index itself."""
         return index, 1, 0
 
     def store_time(self, offset: int) -> int:
-        """Store timestamp of the message at a place, ms."""
+        """Return the store timestamp of the message at an index, ms."""
         return self._unit(offset).store_timestamp
 
     def queue_offset(self, place: int) -> int:
-        """Queue offset of the message at a place."""
+        """Return the queue offset of the message at an index."""
         return self._unit(place).queue_offset

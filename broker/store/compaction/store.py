@@ -1,14 +1,15 @@
-"""Topics of which only the newest message of each key matters (5.3.3 CompactionStore; docs/spec/store.md 14).
+"""Compaction topics, which keep only the newest message of each key (5.3.3 CompactionStore;
+docs/spec/store.md 14).
 
-They are read from here alone: pulls, bounds, searches by time. Messages go to the commit log and the ordinary
-consume queue as all others do, and are copied from there: right after each put, and when the topics become
-known at a start, whatever is missing. Their queue offsets stay what they were, so a compaction leaves gaps
-and no group's position changes its meaning; should the ordinary queue be behind (a compacted store without
-its commit log), it goes on where the compacted one ends.
+Pulls, offset queries and searches by time of these topics use only this store. Messages go to the commit log
+and the ordinary consume queue like all others, and are copied from there: right after each put, and missing
+messages when the topics become known at a start. Queue offsets do not change, so a compaction leaves gaps and
+stored group offsets stay valid. If the ordinary queue is behind (a compacted store without its commit log),
+it continues where the compacted queue ends.
 
-The broker itself never compacts: the pipeline does, offline. What it, or a broker of RocketMQ, says in
-``position-checkpoint`` is obeyed: messages up to that queue offset are not copied again, though their keys'
-last ones may be gone.
+The broker itself never compacts; the pipeline does, offline. The broker respects a ``position-checkpoint`` of
+the pipeline or of a RocketMQ broker: it does not copy messages up to that queue offset again, even if their
+keys' newest messages are missing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class CompactionStore:
     """The queues of compaction topics.
 
     Attributes:
-        topics: the names of these topics; of others nothing is read or written here.
+        topics: names of the compaction topics; other topics are ignored.
     """
 
     def __init__(
@@ -66,8 +67,8 @@ class CompactionStore:
         """Find every queue on disk.
 
         Raises:
-            StoreError: a file that does not belong there, of the wrong size, or without its counterpart.
-            OSError: the disk refuses.
+            StoreError: a file is stray, has the wrong size, or lacks its counterpart.
+            OSError: the disk fails.
         """
         self._positions = self._read_positions()
         for folder in (self._folder / LOG_FOLDER, self._folder / CQ_FOLDER):
@@ -97,7 +98,7 @@ class CompactionStore:
         return CompactionQueue(folders, last_compacted, self._config, self._disk, self._pool)
 
     def set_topics(self, topics: Collection[str]) -> None:
-        """Say which topics these are; messages that are missing here are copied from the commit log."""
+        """Set the compaction topics; copy missing messages from the commit log."""
         new = frozenset(topics) - self.topics
         self.topics = frozenset(topics)
         for queue in self._ordinary:
@@ -105,7 +106,7 @@ class CompactionStore:
                 self.find(queue.topic, queue.queue_id)
 
     def find(self, topic: str, queue_id: int) -> CompactionQueue | None:
-        """A queue with all its messages; None when it never had one."""
+        """Return a queue with all its messages; None if it never had a message."""
         found = self._queues.get((topic, queue_id))
         ordinary = self._ordinary.get((topic, queue_id))
         if ordinary is None:
@@ -118,12 +119,12 @@ class CompactionStore:
             try:
                 self._copy(ordinary, found)
             except OSError as error:
-                # The commit log has them; whoever asks next tries again.
+                # The commit log has the messages; the next call tries again.
                 _log.error("%s lacks messages: %s", self._folder, error.strerror)
         return found
 
     def prepare_put(self, topic: str, queue_id: int, now_ms: int) -> None:
-        """Let the ordinary queue go on behind the last message here. OSError when the disk gives no room."""
+        """Move the ordinary queue's end behind the last message here. Raise OSError if the disk is full."""
         found = self._queues.get((topic, queue_id))
         if found is not None:
             ordinary = self._ordinary.get((topic, queue_id)) or self._ordinary.create(topic, queue_id)
@@ -144,11 +145,11 @@ class CompactionStore:
             target.seen_offset = index
 
     def flush(self) -> None:
-        """Make everything written durable; may run on a worker thread. OSError when the disk refuses."""
+        """Make everything written durable; may run on a worker thread. Raise OSError on a disk error."""
         for queue in list(self._queues.values()):
             queue.flush()
 
 
 def has_keys(properties: bytes) -> bool:
-    """Whether a properties text names a key: without one, a message has no place in a compaction topic."""
+    """Return True if a properties text has a key; compaction topics require one."""
     return bool((find_property(properties.decode("utf-8", "replace"), KEYS) or "").strip())

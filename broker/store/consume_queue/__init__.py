@@ -1,1 +1,1 @@
-"""Consume queues: where each message of a queue is in the log, and when it was stored."""
+"""Consume queues: the log position and store time of each message of a queue."""

@@ -1,4 +1,4 @@
-"""Which message of a queue was stored at a given time: resets by time rest on it.
+"""Search by time: finds the message of a queue that was stored at a given time. Resets by time use it.
 
 Specification: docs/spec/broker.md B.10.
 """
@@ -19,15 +19,15 @@ class SearchedFile(Protocol):
 
     @property
     def base(self) -> int:
-        """Position of its first byte."""
+        """Position of the file's first byte."""
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
 
     @property
     def mtime_ms(self) -> int:
-        """When it was last written."""
+        """Time of the last write, ms."""
 
 
 class SearchedFiles(Protocol):
@@ -35,11 +35,11 @@ class SearchedFiles(Protocol):
 
     @property
     def files(self) -> Sequence[SearchedFile]:
-        """In order."""
+        """The files in order of position."""
 
 
 class SearchedQueue(Protocol):
-    """What a search reads of a consume queue: the broker's own, or a store's on any file system."""
+    """The consume queue that a search reads: a broker's own, or a queue of a store on any file system."""
 
     @property
     def min_offset(self) -> int:
@@ -47,41 +47,42 @@ class SearchedQueue(Protocol):
 
     @property
     def max_offset(self) -> int:
-        """Index the next message gets."""
+        """Index of the next message."""
 
     @property
     def files(self) -> SearchedFiles:
-        """Its files."""
+        """The queue's files."""
 
     def unit(self, index: int) -> tuple[int, int, int] | None:
-        """Log position, size, tagsCode; None outside of [min, max)."""
+        """Return log position, size and tagsCode; None outside [min, max)."""
 
 
 class SearchedLog(Protocol):
-    """What a search reads of the commit log."""
+    """The commit log as a search reads it."""
 
     @property
     def min_offset(self) -> int:
         """Position of the first byte kept."""
 
     def store_time(self, offset: int) -> int:
-        """Store timestamp of the record at ``offset``, -1 when it cannot be read."""
+        """Return the store timestamp of the record at ``offset``, -1 if it cannot be read."""
 
 
 def search_by_time(
     queue: SearchedQueue, log: SearchedLog, timestamp: int, boundary: Boundary, mode: SearchMode
 ) -> int:
-    """Queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``."""
+    """Return the queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``."""
     if mode is SearchMode.NEAREST:
         return search_nearest(queue, log, timestamp)
     return search_boundary(queue, log, timestamp, boundary)
 
 
 def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> int:
-    """The search of 4.2.0 to 5.1.0 (ConsumeQueue#getOffsetInQueueByTime of 4.9.4, docs/spec/store.md 12.1).
+    """Search as 4.2.0 to 5.1.0 do (ConsumeQueue#getOffsetInQueueByTime of 4.9.4, docs/spec/store.md 12.1).
 
-    Of several messages stored at ``timestamp`` the first one the bisection meets; in a gap the nearer
-    neighbour, the earlier one on a tie; after everything the last message, not max. Not clamped.
+    Of several messages stored at ``timestamp``, return the first that the bisection meets. In a gap, return
+    the nearer neighbour, the earlier one on a tie. After the last message, return its offset, not max. The
+    result is not clamped.
     """
     file = _file_by_mtime(queue, timestamp)
     if file is None:
@@ -111,7 +112,7 @@ def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> in
             low = middle + 1
             left, left_time = middle, stored
     if left_time == -1:
-        # Java divides the byte position -1 of "no right neighbour" by the unit's size, rounding towards 0.
+        # Java divides -1, the byte position without a right neighbour, by the entry size and rounds to 0.
         return right if right >= 0 else max(0, first - 1)
     if right_time == -1:
         return left
@@ -119,7 +120,7 @@ def search_nearest(queue: SearchedQueue, log: SearchedLog, timestamp: int) -> in
 
 
 def _file_by_mtime(queue: SearchedQueue, timestamp: int) -> SearchedFile | None:
-    """The first file last written at or after ``timestamp``, else the last; None without any unit."""
+    """Return the first file last written at or after ``timestamp``, else the last; None if empty."""
     written = None
     for file in queue.files.files:
         if file.base >= queue.max_offset * CQ_UNIT_BYTES:
@@ -131,15 +132,16 @@ def _file_by_mtime(queue: SearchedQueue, timestamp: int) -> SearchedFile | None:
 
 
 def search_boundary(queue: SearchedQueue, log: SearchedLog, timestamp: int, boundary: Boundary) -> int:
-    """The search of 5.1.1 and later.
+    """Search as 5.1.1 and later do.
 
     Source: ``ConsumeQueue#binarySearchInQueueByTime`` of 5.3.3; docs/spec/store.md 12.2.
 
-    LOWER: the first message stored at or after ``timestamp``, max when there is none. UPPER: the last one
-    stored at or before it, 0 when there is none. An unreadable store time gives 0. Clamped into [min, max].
+    LOWER returns the first message stored at or after ``timestamp``, max if there is none. UPPER returns the
+    last message stored at or before it, 0 if there is none. An unreadable store time gives 0. The result is
+    clamped into [min, max].
     """
     min_offset, max_offset = queue.min_offset, queue.max_offset
-    # Both are one search: the first message stored later than this.
+    # Both boundaries use one search for the first message stored later than this.
     after = timestamp - 1 if boundary is Boundary.LOWER else timestamp
     low, high = min_offset, max_offset
     log_min = log.min_offset

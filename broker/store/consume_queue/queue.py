@@ -1,4 +1,4 @@
-"""A consume queue: for each message of one (topic, queue) its place in the log (docs/spec/store.md 4)."""
+"""A consume queue: the log position of each message of one queue of a topic (docs/spec/store.md 4)."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from rewindmq.protocol.limits import MAX_TOPIC_LENGTH
 # Log position, record size, tagsCode.
 UNIT: Final = struct.Struct(">qiq")
 _NUMBERS: Final = 3
-# Units of a batch written at a time: RocketMQ's clients send batches of about this size.
+# Entries of a batch per write: RocketMQ's clients send batches of about this size.
 _RUN: Final = 64
-# Size in units that only fill the front of a queue's first file; they stand for no message.
+# Size field of filler entries at the front of a queue's first file, which have no message.
 FILLER_SIZE: Final = 0x7FFF_FFFF
 _FILLER: Final = UNIT.pack(0, FILLER_SIZE, 0)
 _POSITION_AND_SIZE: Final = struct.Struct(">qi8x")
 _ALLOCATION_BYTES: Final = 16_384
-# RocketMQ looks no further back when it checks a queue's files (ConsumeQueue#recover).
+# RocketMQ checks at most this many of a queue's last files (ConsumeQueue#recover).
 _FILES_CHECKED: Final = 3
 
 
 @lru_cache(maxsize=_RUN)
 def _unit_run(count: int) -> struct.Struct:
-    """So many units one after the other, at most ``_RUN``."""
+    """Return the layout of ``count`` consecutive entries, at most ``_RUN``."""
     return struct.Struct(">" + UNIT.format.removeprefix(">") * count)
 
 
 class ConsumeQueue:
-    """Units by index. The index of a unit is the message's queue offset.
+    """A consume queue. The index of an entry is the message's queue offset.
 
     Attributes:
-        topic_field: the topic as records hold it, length byte and name; empty if V1 cannot hold it.
+        topic_field: the topic as in a record, length byte and name; empty if too long for a V1 record.
         min_offset: index of the first message kept.
-        max_offset: index the next message gets.
-        max_physical_offset: log position behind the newest record with a unit here, -1 when there is none.
-        room_end: index up to which units may be appended without ``make_room``.
+        max_offset: index of the next message.
+        max_physical_offset: log position behind the newest record with an entry here, -1 if there is none.
+        room_end: index up to which entries may be appended without ``make_room``.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class ConsumeQueue:
         self.files = MappedFileQueue(folder, file_bytes, disk, pool)
         self._disk = disk
         self.active: MappedFile | None = None
-        # Index of the first unit of the active file.
+        # Index of the first entry of the active file.
         self.active_index = 0
         self.min_offset = 0
         self.max_offset = 0
@@ -80,10 +80,10 @@ class ConsumeQueue:
     # Writing
 
     def make_room(self, count: int, now_ms: int) -> None:
-        """Ensure that ``count`` units can be appended.
+        """Ensure that ``count`` entries can be appended.
 
         Raises:
-            OSError: the disk gives no room, or the system no mapping; no unit has been written.
+            OSError: the disk is full, or mapping a file fails; no entry has been written.
         """
         end = self.max_offset + count
         files = self.files.files
@@ -95,7 +95,7 @@ class ConsumeQueue:
             self.files.append_file(full.base + full.size, now_ms)
         last = files[-1]
         self._claim(last, end * CQ_UNIT_BYTES - last.base)
-        # Here, where it may fail: once its record is in the log, a unit has to follow.
+        # Map the file here, where failing is safe: once a record is in the log, its entry must follow.
         for file in files[files.index(self.active or last) :]:
             file.open_map()
         self.room_end = (last.base + last.allocated) // CQ_UNIT_BYTES
@@ -115,7 +115,7 @@ class ConsumeQueue:
         self.room_end = 0
 
     def append(self, physical_offset: int, size: int, tags_code: int, now_ms: int) -> None:
-        """Write the unit of the next message; there must be room."""
+        """Write the entry of the next message; there must be room."""
         file = self.active
         assert file is not None
         at = (self.max_offset - self.active_index) * CQ_UNIT_BYTES
@@ -128,10 +128,10 @@ class ConsumeQueue:
         self.max_physical_offset = physical_offset + size
 
     def append_all(self, units: Sequence[int], size: int, now_ms: int) -> None:
-        """Write the units of a batch in one go; there must be room.
+        """Write the entries of a batch in one step; there must be room.
 
         Args:
-            units: log position, size and tagsCode of each, one after the other.
+            units: log position, size and tagsCode of each entry in sequence.
             size: bytes of all records together.
         """
         file = self.active
@@ -158,10 +158,10 @@ class ConsumeQueue:
         return file
 
     def build(self, physical_offset: int, size: int, tags_code: int, queue_offset: int, now_ms: int) -> None:
-        """Add the unit of a record found in the log, by the rules of docs/spec/store.md 4.4.
+        """Add the entry of a record found in the log, by the rules of docs/spec/store.md 4.4.
 
-        What is there already is left alone. A record beyond the next index is appended at the next one
-        all the same, as RocketMQ does.
+        Existing entries stay unchanged. As in RocketMQ, a record beyond the next index is still appended at
+        the next index.
         """
         if physical_offset + size <= self.max_physical_offset:
             return
@@ -183,10 +183,10 @@ class ConsumeQueue:
         self.room_end = 0
 
     def skip_to(self, queue_offset: int, now_ms: int) -> None:
-        """Let the next message be the one at ``queue_offset``; those before it are none of this queue.
+        """Make ``queue_offset`` the next offset; the offsets skipped have no message.
 
         Raises:
-            OSError: the disk gives no room; the queue is a queue, but may not have come that far.
+            OSError: the disk is full; the queue is consistent, but its next offset may be lower.
         """
         if not self.files.files:
             self._start_at(queue_offset, now_ms)
@@ -201,7 +201,7 @@ class ConsumeQueue:
     # Reading
 
     def unit(self, index: int) -> tuple[int, int, int] | None:
-        """Log position, size, tagsCode; None outside of [min, max)."""
+        """Return log position, size and tagsCode; None outside [min, max)."""
         if not self.min_offset <= index < self.max_offset:
             return None
         position = index * CQ_UNIT_BYTES
@@ -211,7 +211,7 @@ class ConsumeQueue:
         return UNIT.unpack_from(file.map or file.open_map(), position - file.base)
 
     def units(self, index: int, max_bytes: int) -> bytes:
-        """Units from ``index`` on, at most ``max_bytes``, none beyond the file that holds the first."""
+        """Return entries from ``index`` on, at most ``max_bytes``, all from the file of the first."""
         position = index * CQ_UNIT_BYTES
         file = self.files.find(position)
         if file is None:
@@ -223,7 +223,7 @@ class ConsumeQueue:
     # Recovery
 
     def recover(self, *, is_durable: bool) -> None:
-        """Find the end of what was written (docs/spec/store.md 9.2); later files are deleted."""
+        """Find the last written entry and delete later files (docs/spec/store.md 9.2)."""
         files = self.files.files
         for number in range(max(0, len(files) - _FILES_CHECKED), len(files)):
             file = files[number]
@@ -260,7 +260,7 @@ class ConsumeQueue:
         self.max_physical_offset = self._newest_end()
 
     def _newest_end(self) -> int:
-        """Log position behind the newest record, -1 when the units only fill."""
+        """Return the log position behind the newest record, -1 if all entries are fillers."""
         for index in range(self.max_offset - 1, self.files.files[0].base // CQ_UNIT_BYTES - 1, -1):
             position = index * CQ_UNIT_BYTES
             file = self.files.find(position)
@@ -271,14 +271,14 @@ class ConsumeQueue:
         return -1
 
     def truncate(self, log_end: int) -> None:
-        """Drop the units of records at or beyond ``log_end`` (docs/spec/store.md 9.5)."""
+        """Drop the entries of records at or beyond ``log_end`` (docs/spec/store.md 9.5)."""
         files = self.files.files
         if self.max_physical_offset <= log_end or not files:
             return
         first = files[0].base // CQ_UNIT_BYTES
         keep = self._first_unit_at(log_end, first)
         position = keep * CQ_UNIT_BYTES
-        # A queue whose front files have expired must not start over at 0: its first file stays.
+        # A queue whose oldest files have expired must not start over at 0, so its first file stays.
         if keep == first and first == 0:
             self.destroy()
             return
@@ -295,27 +295,27 @@ class ConsumeQueue:
         self.max_physical_offset = -1
 
     def correct_min_offset(self, log_min: int) -> None:
-        """Move ``min_offset`` to the first message whose record the log still holds; max when none is left.
+        """Set ``min_offset`` to the first message whose record is in the log; max if there is none.
 
-        RocketMQ 5's rule (ConsumeQueue#correctMinOffset); 4.9.4 keeps the old value when none is left,
-        which a restart turns into 0 (docs/spec/store.md 11.3).
+        This is RocketMQ 5's rule (ConsumeQueue#correctMinOffset). If no record is left, 4.9.4 keeps the old
+        value, which a restart turns into 0 (docs/spec/store.md 11.3).
         """
         files = self.files.files
         first = files[0].base // CQ_UNIT_BYTES if files else 0
         self.min_offset = self._first_unit_at(log_min, first)
 
     def expire(self, log_min: int, *, ends_idle: bool) -> None:
-        """Drop files in front whose records are all gone, and correct ``min_offset``.
+        """Delete the oldest files while all their records are gone, and correct ``min_offset``.
 
         Specification: docs/spec/store.md 11.3.
 
-        The last file stays.
+        The last file is never deleted.
 
         Args:
-            ends_idle: without any record left ``min_offset`` becomes the maximum, as in 5.x; 4.9.4 leaves it.
+            ends_idle: set ``min_offset`` to max if no record is left, as 5.x does; 4.9.4 leaves it.
 
         Raises:
-            OSError: the disk refuses; what is gone is gone.
+            OSError: the disk fails; files deleted so far stay deleted.
         """
         files = self.files.files
         while len(files) > 1 and files[0] is not self.active and self._last_position(files[0]) < log_min:
@@ -344,7 +344,7 @@ class ConsumeQueue:
         return low
 
     def flush(self) -> None:
-        """Make the units written so far durable; may run on a worker thread. Raises OSError."""
+        """Make the entries written so far durable; may run on a worker thread. Raise OSError on failure."""
         end = self.max_offset
         if end == self._flushed_index:
             return
@@ -360,7 +360,7 @@ class ConsumeQueue:
         try:
             self._disk.sync(file.path)
         except FileNotFoundError:
-            # Retention was quicker; nobody needs it any more.
+            # Retention has deleted the file in the meantime.
             if file in self.files.files:
                 raise
         file.save_mtime(self._disk)

@@ -1,4 +1,4 @@
-"""When a message was stored: from the time index where that knows, else from the record itself."""
+"""Store times of messages: from the time index if it has them, else from the records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rewindmq.broker.store.model import Boundary, SearchMode
 
 
 class StoreTimes:
-    """Store times of messages, given their units."""
+    """Looks up store times of messages, given their consume-queue entries."""
 
     def __init__(self, log: CommitLog, index: TimeIndex) -> None:
         self._log = log
@@ -19,20 +19,20 @@ class StoreTimes:
 
     @property
     def min_physical_offset(self) -> int:
-        """Log position of the first byte kept; messages before it are gone."""
+        """Log position of the first byte in the log; older messages are deleted."""
         return self._log.min_offset
 
     def store_time(self, queue: ConsumeQueue, index: int, physical_offset: int) -> int:
-        """Store timestamp, ms, of the message whose unit is ``index``; -1 when it cannot be read.
+        """Return the store timestamp, ms, of the message at ``index``; -1 if it cannot be read.
 
         Args:
-            physical_offset: the unit's log position.
+            physical_offset: the entry's log position.
         """
         known = self._index.store_time(queue.topic, queue.queue_id, index, physical_offset)
         return known or self._log.store_time(physical_offset)
 
     def search(self, queue: ConsumeQueue, timestamp: int, boundary: Boundary, mode: SearchMode) -> int:
-        """Queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``."""
+        """Return the queue offset of the message stored at ``timestamp`` (ms), by the rules of ``mode``."""
         if self._index.is_empty:
             return search_by_time(queue, self._log, timestamp, boundary, mode)
         timed = _TimedQueue(queue)
@@ -40,7 +40,7 @@ class StoreTimes:
 
 
 class _TimedQueue:
-    """A queue as a search by time sees it (a ``SearchedQueue``); it remembers the unit looked at last."""
+    """A ``SearchedQueue`` that remembers the index of the last entry read."""
 
     def __init__(self, queue: ConsumeQueue) -> None:
         self.queue = queue
@@ -59,13 +59,13 @@ class _TimedQueue:
         return self.queue.files
 
     def unit(self, index: int) -> tuple[int, int, int] | None:
-        """Log position, size, tagsCode; None outside of [min, max)."""
+        """Return log position, size and tagsCode; None outside [min, max)."""
         self.index = index
         return self.queue.unit(index)
 
 
 class _TimedLog:
-    """The log as the same search sees it (a ``SearchedLog``): it asks for the time of the last unit."""
+    """A ``SearchedLog`` that returns the store time of the entry its queue read last."""
 
     def __init__(self, queue: _TimedQueue, times: StoreTimes) -> None:
         self._queue = queue
@@ -76,5 +76,5 @@ class _TimedLog:
         return self._times.min_physical_offset
 
     def store_time(self, offset: int) -> int:
-        """Store timestamp, ms, of the message at log position ``offset``; -1 when it cannot be read."""
+        """Return the store timestamp, ms, of the message at log position ``offset``; -1 if unreadable."""
         return self._times.store_time(self._queue.queue, self._queue.index, offset)

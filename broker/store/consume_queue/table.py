@@ -16,7 +16,7 @@ _MAX_FOLDER_NAME_BYTES: Final = 255
 
 
 class ConsumeQueueTable:
-    """Loads queues from ``consumequeue/<topic>/<queueId>`` and makes new ones on their first message."""
+    """Loads queues from ``consumequeue/<topic>/<queueId>`` and creates a queue on its first message."""
 
     def __init__(self, folder: Path, config: StoreConfig, disk: Disk, pool: MmapCache) -> None:
         self._folder = folder
@@ -31,11 +31,11 @@ class ConsumeQueueTable:
 
     @property
     def max_physical_offset(self) -> int:
-        """Log position behind the newest record with a unit anywhere, -1 when there is none."""
+        """Log position behind the newest record with an entry in any queue, -1 if there is none."""
         return max((queue.max_physical_offset for queue in self._queues.values()), default=-1)
 
     def load(self) -> None:
-        """Find every queue on disk; folders that are no queue id are passed over, as RocketMQ does.
+        """Find every queue on disk; ignore folders that are not queue ids, as RocketMQ does.
 
         Raises:
             StoreError: a file that does not belong there, or of the wrong size.
@@ -53,7 +53,7 @@ class ConsumeQueueTable:
                 self._queues[queue.topic, queue.queue_id] = queue
 
     def create(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """A queue that has no files yet; None when topic or id can name no folder of RocketMQ's layout."""
+        """Create a queue without files; None if topic or id cannot name a folder of RocketMQ's layout."""
         if not names_a_queue(topic, queue_id):
             return None
         queue = self._new(topic, queue_id)
@@ -61,7 +61,7 @@ class ConsumeQueueTable:
         return queue
 
     def remove(self, topic: str, queue_id: int) -> None:
-        """Delete a queue with its files. OSError when the disk refuses: it may be there without messages."""
+        """Delete a queue with its files. After an OSError it may remain without messages."""
         self._queues[topic, queue_id].destroy()
         del self._queues[topic, queue_id]
 
@@ -71,7 +71,7 @@ class ConsumeQueueTable:
 
 
 def names_a_queue(topic: str, queue_id: int) -> bool:
-    """Whether topic and id can be folders of RocketMQ's layout."""
+    """Return True if topic and id can be folders of RocketMQ's layout."""
     if not 0 <= queue_id <= _MAX_QUEUE_ID or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
         return False
     try:

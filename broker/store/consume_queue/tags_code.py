@@ -1,4 +1,4 @@
-"""The third field of a consume-queue unit (docs/spec/store.md 4.2)."""
+"""Computes tagsCode, the third field of a consume-queue entry (docs/spec/store.md 4.2)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class DelayLevels:
     """The delays of ``messageDelayLevel``; level 1 is the first.
 
     Args:
-        scale: what every delay is multiplied by: wall-clock seconds in a second of the text.
+        scale: factor for every delay: wall-clock seconds per second of the text.
 
     Raises:
-        StoreError: a piece is not a number followed by s, m, h or d, or there is none.
+        StoreError: a delay is not a number followed by s, m, h or d, or there are no delays.
     """
 
     def __init__(self, text: str, scale: float = 1.0) -> None:
@@ -42,11 +42,11 @@ class DelayLevels:
         return len(self._delays_ms)
 
     def delay_ms(self, level: int) -> int:
-        """The delay of a level from 1 to ``highest``, ms of the wall clock."""
+        """Return the delay of a level from 1 to ``highest``, in wall-clock ms."""
         return self._delays_ms[level - 1]
 
     def delivery_time(self, level: int, store_timestamp: int) -> int:
-        """When a message of ``level`` is due, ms. Levels above the last count as the last (4.9.4)."""
+        """Return when a message of ``level`` is due, ms. Levels above the last count as the last (4.9.4)."""
         if level > len(self._delays_ms):
             level = len(self._delays_ms)
         delay = self._delays_ms[level - 1] if level > 0 else round(_UNKNOWN_LEVEL_MS * self.scale)
@@ -54,13 +54,13 @@ class DelayLevels:
 
 
 class TagsCoder:
-    """Computes the field from what a record holds: for units rebuilt from the log, for delayed messages."""
+    """Computes tagsCode from a record, for entries rebuilt from the log and delayed messages."""
 
     def __init__(self, levels: DelayLevels) -> None:
         self._levels = levels
 
     def tags_code(self, topic: str, properties: bytes, store_timestamp: int) -> int:
-        """Delivery time for the schedule topic, else the hash of TAGS, else 0."""
+        """Return the delivery time for the schedule topic, else the hash of TAGS, else 0."""
         text = properties.decode("utf-8", "replace")
         if topic == SCHEDULE_TOPIC:
             level = find_property(text, DELAY)

@@ -1,8 +1,8 @@
-"""The time index: store times by queue offset, so that searches by time need not read the log. Our own.
+"""The time index: store times by queue offset, so that searches by time need not read the log.
 
-The pipeline writes it beside the store's other folders; a broker reads it and never writes one. A broker
-without it, or RocketMQ's, answers the same from the commit log.
-``layout.time_index`` says what the files hold.
+Only RewindMQ has it. The pipeline writes it into a folder of the store; a broker only reads it. Without it, a
+broker (RewindMQ or RocketMQ) gets the same results from the commit log.
+``layout.time_index`` describes the files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class TimeIndex:
-    """The index of one store, as far as there is one and it belongs to the store's log."""
+    """The time index of one store; empty if there is none or it does not match the store's log."""
 
     def __init__(self, folder: Path, units_per_file: int, disk: Disk, pool: MmapCache) -> None:
         self._folder = folder
@@ -37,11 +37,11 @@ class TimeIndex:
         self._disk = disk
         self._pool = pool
         self._begin = self._end = 0
-        # None: there is no such file, or none that can be used.
+        # None: the file is missing or unusable.
         self._files: dict[tuple[str, int, int], MappedFile | None] = {}
 
     def load(self, log: CommitLog) -> None:
-        """See whether there is an index, and whether it was made from this log; after recovery.
+        """Load the index if there is one and it matches the log. Call after recovery.
 
         Raises:
             OSError: a wrong index cannot be removed.
@@ -63,21 +63,21 @@ class TimeIndex:
             or record.physical_offset + record.size != position.end
             or record.store_timestamp != position.last_store_timestamp
         ):
-            _log.warning("time index dropped: the log up to %d is not what %s tells of", position.end, path)
+            _log.warning("time index dropped: the log up to %d does not match %s", position.end, path)
             self._disk.remove(path)
             return
         self._begin, self._end = position.begin, position.end
 
     @property
     def is_empty(self) -> bool:
-        """Whether it knows no time at all, as where no job made one."""
+        """True if the index has no store time, for example because no job has made one."""
         return self._begin >= self._end
 
     def store_time(self, topic: str, queue_id: int, index: int, physical_offset: int) -> int:
-        """Store timestamp, ms, of the message whose unit is ``index``; 0 when it is not known here.
+        """Return the store timestamp, ms, of the message at ``index``; 0 if unknown.
 
         Args:
-            physical_offset: the unit's log position.
+            physical_offset: the entry's log position.
         """
         if not self._begin <= physical_offset < self._end:
             return NOT_KNOWN
@@ -102,7 +102,7 @@ class TimeIndex:
                 return None
             if sizes[path] != self._file_bytes:
                 _log.error(
-                    "%s not used: it has %d bytes, %d are needed for the units of a consume queue file",
+                    "%s not used: it has %d bytes, a consume queue file's entries need %d",
                     path,
                     sizes[path],
                     self._file_bytes,

@@ -1,4 +1,4 @@
-"""The disk seam: all the store asks of the operating system, in one place where tests can make it fail."""
+"""The disk seam: all calls of the store to the operating system, which tests can make fail."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAX_MAPPINGS: Final = 16_384
 
 
 class DiskEntry(NamedTuple):
-    """What a folder holds.
+    """An entry of a folder.
 
     Attributes:
-        size: bytes of a file.
+        size: size in bytes, of a file.
     """
 
     path: Path
@@ -30,75 +30,75 @@ class DiskEntry(NamedTuple):
 
 
 class Disk(Protocol):
-    """Every method raises OSError as the system does."""
+    """The store's file system calls. Every method raises OSError as the system does."""
 
     def lock(self, path: Path) -> Callable[[], None]:
-        """Keep every other store away from the folder of this file until the result is called.
+        """Lock the folder of this file against other stores; return the function that unlocks it.
 
         Raises:
             StoreError: another store has it, or the file cannot be made.
         """
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and those above it; one that is there is no error."""
+        """Make a folder and its parents; do nothing if it exists."""
 
     def list_folder(self, path: Path) -> list[DiskEntry]:
-        """What is in a folder, by name; nothing when there is no such folder."""
+        """Return a folder's entries by name; empty if the folder is missing."""
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file of this name."""
+        """Return True if the path exists."""
 
     def is_folder(self, path: Path) -> bool:
-        """Whether there is a folder of this name."""
+        """Return True if the path is a folder."""
 
     def read(self, path: Path) -> bytes | None:
-        """A small file as a whole; None when there is none."""
+        """Return the content of a small file; None if it is missing."""
 
     def touch(self, path: Path) -> None:
-        """An empty file, unless there is one."""
+        """Create an empty file unless it exists."""
 
     def create(self, path: Path, size: int) -> None:
-        """A new sparse file of exactly ``size`` bytes; missing folders are made."""
+        """Create a sparse file of exactly ``size`` bytes, and missing folders."""
 
     def map(self, path: Path, size: int) -> mmap.mmap:
-        """A shared, writable mapping of the whole file."""
+        """Return a shared, writable mapping of the whole file."""
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
-        """Claim disk blocks: writing to a mapping of a full disk would kill the process (SIGBUS)."""
+        """Allocate disk blocks, because writing to a mapping on a full disk kills the process (SIGBUS)."""
 
     def sync(self, path: Path) -> None:
-        """Make the file durable, with what was written through mappings. Called on worker threads."""
+        """Make the file durable, including writes through mappings. Called on worker threads."""
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a small file as a whole, durably."""
 
     def replace(self, source: Path, target: Path) -> None:
-        """Atomic rename, durable as well."""
+        """Rename atomically and durably."""
 
     def remove(self, path: Path) -> None:
-        """Remove a file; a missing one is no error."""
+        """Remove a file; do nothing if it is missing."""
 
     def mtime_ms(self, path: Path) -> int:
-        """Modification time."""
+        """Return the modification time, ms."""
 
     def set_mtime_ms(self, path: Path, mtime_ms: int) -> None:
-        """Set the modification time."""
+        """Set the modification time, ms."""
 
     def data_beyond(self, path: Path, offset: int) -> int:
-        """Offset of the first byte at or after ``offset`` that is not in a hole, -1 when there is none."""
+        """Return the offset of the first byte at or after ``offset`` outside a hole, -1 if there is none."""
 
     def used_ratio(self, path: Path) -> float:
-        """Part of the file system that is in use, 0 to 1."""
+        """Return the used part of the file system, 0 to 1."""
 
     def physical_memory(self) -> int:
-        """Bytes of memory of the machine."""
+        """Return the machine's memory in bytes."""
 
     def max_mappings(self) -> int:
-        """How many files the store may keep mapped at once; each holds a descriptor."""
+        """Return how many files the store may map at once; each holds a descriptor."""
 
 
 class OsDisk:
-    """The real one."""
+    """The operating system's file system."""
 
     def lock(self, path: Path) -> Callable[[], None]:
         lock = StoreLock(path)
@@ -174,12 +174,12 @@ class OsDisk:
             try:
                 return os.lseek(file.fileno(), offset, os.SEEK_DATA)
             except OSError as error:
-                # Where holes cannot be asked for, every byte counts as data.
+                # If the file system does not report holes, every byte counts as data.
                 return -1 if error.errno == errno.ENXIO else offset
 
     def used_ratio(self, path: Path) -> float:
         usage = shutil.disk_usage(path)
-        # What is reserved for the system's administrator counts on neither side, as df and RocketMQ see it.
+        # Blocks reserved for root count neither as used nor as free, as in df and RocketMQ.
         entire = usage.used + usage.free
         return usage.used / entire if entire else 0.0
 

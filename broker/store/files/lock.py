@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rewindmq.broker.store.errors import StoreError
 
-# POSIX locks do not exclude a second opener of the same process, and closing any descriptor of the file drops
-# them, so what this process holds is remembered here.
+# POSIX locks do not exclude a second opener in the same process, and closing any descriptor of the file drops
+# them. This set therefore records the files that this process has locked.
 _held: set[tuple[int, int]] = set()
 
 
@@ -47,7 +47,7 @@ class StoreLock:
         _held.add(self._identity)
 
     def release(self) -> None:
-        """Give the lock back; no error when it is not held."""
+        """Release the lock; do nothing if it is not held."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -17,34 +17,33 @@ from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.store.files.disk import Disk
 
 _NAME: Final = re.compile(r"[0-9]{20}")
-# Of a full pool, the part that is kept for files that may not be used any more: one in so many.
+# A full cache keeps 1 in this many of its mappings for files that may no longer be in use.
 _IDLE_SHARE: Final = 4
 
 
 def file_name(base: int) -> str:
-    """Twenty decimal digits."""
+    """Return the base as 20 decimal digits."""
     return f"{base:020d}"
 
 
 class MmapCache:
-    """Bounds how many files are mapped at once: one that was not used for long makes room.
+    """Limits how many files are mapped at once; approximately evicts the least recently used mapping.
 
-    Reads and writes use ``MappedFile.map`` without asking the pool, so the pool does not see them. When the
-    pool is full, the files mapped longest ago lose ``map``, but the pool keeps their mappings for a while. A
-    file that is used again gets its mapping back for the price of two dictionary entries, and counts as the
-    newest; one that is not used is unmapped. That comes close to least recently used, and costs nothing
-    until the pool is full.
+    Reads and writes use ``MappedFile.map`` directly, so the cache does not see them. When the cache is full,
+    the files mapped longest ago lose ``map``, but the cache keeps their mappings for a while. A file that is
+    used again gets its mapping back at the cost of two dictionary operations, and becomes the newest. An
+    unused file is unmapped. There is no cost until the cache is full.
     """
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._limit = disk.max_mappings()
-        # Both in the order in which files came; ordered dictionaries find their first entry at once.
+        # Both in order of insertion; an ordered dictionary finds its first entry in constant time.
         self._in_use: OrderedDict[MappedFile, mmap.mmap] = OrderedDict()
         self._idle: OrderedDict[MappedFile, mmap.mmap] = OrderedDict()
 
     def map(self, file: MappedFile) -> mmap.mmap:
-        """Map ``file``; a mapping given up stays valid for the code that still holds it."""
+        """Map ``file``; an evicted mapping stays valid for code that still holds it."""
         mapping = self._idle.pop(file, None)
         if mapping is None:
             if len(self._in_use) + len(self._idle) >= self._limit:
@@ -62,13 +61,13 @@ class MmapCache:
         file.give_up_map()
 
     def release(self, file: MappedFile) -> None:
-        """Let go of one file's mapping."""
+        """Drop one file's mapping."""
         file.map = None
         self._in_use.pop(file, None)
         self._idle.pop(file, None)
 
     def release_all(self) -> None:
-        """Let go of every mapping."""
+        """Drop every mapping."""
         for file in self._in_use:
             file.map = None
         self._in_use.clear()
@@ -76,14 +75,14 @@ class MmapCache:
 
 
 class MappedFile:
-    """One file of a queue of files.
+    """One file of a ``MappedFileQueue``.
 
     Attributes:
-        base: position of its first byte in the queue of files.
-        map: the mapping, or None: ``open_map`` gives it.
+        base: position of the file's first byte in the queue of files.
+        map: the mapping, or None: ``open_map`` then makes it.
         allocated: bytes from the front known to have disk blocks.
-        mtime_ms: time of the last write, ms; ``save_mtime`` tells the file system.
-        on_map_given_up: called when the pool takes the mapping away.
+        mtime_ms: time of the last write, ms; ``save_mtime`` passes it to the file system.
+        on_map_given_up: called when the cache evicts the mapping.
     """
 
     __slots__ = (
@@ -110,33 +109,33 @@ class MappedFile:
         self._saved_mtime_ms = -1
 
     def open_map(self) -> mmap.mmap:
-        """The mapping, made on first use. OSError when the system gives none."""
+        """Return the mapping, made on first use. Raise OSError if mapping fails."""
         if self.map is None:
             self.map = self._pool.map(self)
         return self.map
 
     def give_up_map(self) -> None:
-        """Let go of the mapping to make room for another."""
+        """Drop the mapping to make room for another."""
         self.map = None
         if self.on_map_given_up is not None:
             self.on_map_given_up()
 
     def end_at(self, mtime_ms: int) -> None:
-        """Nothing more is written; the last write made the file system forget what it was told before."""
+        """End writing; set the modification time again, because the last write changed it."""
         self.mtime_ms = mtime_ms
         self._saved_mtime_ms = -1
 
     def save_mtime(self, disk: Disk) -> None:
-        """Give the file the time of its last write, which reads by time and retention go by."""
+        """Set the file's modification time to its last write; searches by time and retention use it."""
         if self.mtime_ms != self._saved_mtime_ms:
-            # On a worker thread retention may have been quicker.
+            # This may run on a worker thread after retention has deleted the file.
             with suppress(FileNotFoundError):
                 disk.set_mtime_ms(self.path, self.mtime_ms)
             self._saved_mtime_ms = self.mtime_ms
 
 
 class MappedFileQueue:
-    """The files of one folder, in the order of their bases, without a hole between them."""
+    """The files of one folder, in order of base, without gaps."""
 
     def __init__(self, folder: Path, file_bytes: int, disk: Disk, pool: MmapCache) -> None:
         self.folder = folder
@@ -148,7 +147,7 @@ class MappedFileQueue:
     def load(self) -> None:
         """Find the files.
 
-        A last file of no bytes is what a crash between creating and sizing it leaves; 5.x removes it, too.
+        An empty last file comes from a crash between creating and sizing it. It is removed, as in 5.x.
 
         Raises:
             StoreError: a stray file, one of another size, or a hole in the sequence.
@@ -174,7 +173,7 @@ class MappedFileQueue:
             self.files.append(MappedFile(self._pool, path, base, self.file_bytes, self._disk.mtime_ms(path)))
 
     def find(self, position: int) -> MappedFile | None:
-        """The file that holds ``position``."""
+        """Return the file that holds ``position``, None if there is none."""
         files = self.files
         if not files or position < files[0].base:
             return None
@@ -182,14 +181,14 @@ class MappedFileQueue:
         return files[index] if index < len(files) else None
 
     def append_file(self, base: int, now_ms: int) -> MappedFile:
-        """Create the next file (the first one: at ``base``). OSError when the disk refuses."""
+        """Create the next file (the first one: at ``base``). Raise OSError on a disk error."""
         path = self.folder / file_name(base)
         try:
             self._disk.create(path, self.file_bytes)
         except FileExistsError:
             raise
         except OSError:
-            # Sizing failed: an empty file would be taken for one of the wrong size.
+            # Sizing failed: the next load would report a file of the wrong size.
             with suppress(OSError):
                 self._disk.remove(path)
             raise
@@ -204,8 +203,8 @@ class MappedFileQueue:
         self._disk.remove(file.path)
 
     def drop_first(self) -> None:
-        """Delete the first file; whoever still holds its mapping may read on. OSError: it is still there."""
-        # First out of the list: a flush that misses its file sees by that why.
+        """Delete the first file; open mappings stay readable. After an OSError the file is still there."""
+        # Remove it from the list first: a concurrent flush then knows why the file is missing.
         file = self.files.pop(0)
         try:
             self._disk.remove(file.path)
@@ -215,14 +214,14 @@ class MappedFileQueue:
         self._pool.release(file)
 
     def clear_beyond(self, position: int) -> None:
-        """Zero what the file of ``position`` holds from there on, or a later crash could bring it back."""
+        """Zero the file from ``position`` on, so that a later crash cannot bring old data back."""
         file = self.find(position)
         if file is not None:
             clear_file_beyond(self._disk, file, position - file.base)
 
 
 def clear_file_beyond(disk: Disk, file: MappedFile, at: int) -> None:
-    """Zero a file from its byte ``at`` on; holes stay holes."""
+    """Zero a file from byte ``at`` on; holes stay holes."""
     mapping = file.open_map()
     while 0 <= (at := disk.data_beyond(file.path, at)) < file.size:
         end = min(at + 1_048_576, file.size)

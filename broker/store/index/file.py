@@ -24,7 +24,7 @@ _ALLOCATION_BYTES: Final = 1_048_576
 
 
 class IndexFile:
-    """Header, slots and entries. Times are ms; an entry's time is kept in whole seconds since the first one.
+    """Header, slots and entries. Times are in ms; an entry holds whole seconds since the first entry.
 
     Attributes:
         begin_timestamp, end_timestamp: store times of the first and the last message in it.
@@ -46,16 +46,16 @@ class IndexFile:
         self._hash_slot_count = 0
 
     def read_header(self) -> bool:
-        """Take over what the file says; False when that cannot be. OSError when it cannot be mapped."""
+        """Read the header; return False if it is invalid. Raise OSError if the file cannot be mapped."""
         fields = HEADER.unpack_from(self._file.open_map())
         self.begin_timestamp, self.end_timestamp, self.begin_phy_offset, self.end_phy_offset = fields[:4]
         self._hash_slot_count, count = fields[4:]
-        # Zeros are a file that a crash left before the first entry.
+        # A header of zeros is what a crash before the first entry leaves.
         self.index_count = max(count, FIRST_ENTRY)
         return 0 <= count <= self._entries and 0 <= self._hash_slot_count <= self._slots
 
     def begin_after(self, previous: IndexFile) -> None:
-        """Start where the file before ended; the first entry puts its own values in place of these."""
+        """Copy the end of the previous file; the first entry replaces these values with its own."""
         self.begin_timestamp = self.end_timestamp = previous.end_timestamp
         self.begin_phy_offset = self.end_phy_offset = previous.end_phy_offset
 
@@ -108,11 +108,11 @@ class IndexFile:
         file.allocated = end
 
     def overlaps(self, begin: int, end: int) -> bool:
-        """Whether a message stored in [begin, end] can be in the file."""
+        """Return True if a message stored in [begin, end] can be in the file."""
         return begin <= self.end_timestamp and end >= self.begin_timestamp
 
     def select(self, key_hash: int, max_count: int, begin: int, end: int) -> list[int]:
-        """Log positions under a hash with a time in [begin, end], newest first."""
+        """Return the log positions under a hash with a time in [begin, end], newest first."""
         found: list[int] = []
         mapping = self._file.map or self._file.open_map()
         (number,) = SLOT.unpack_from(mapping, HEADER_BYTES + key_hash % self._slots * SLOT_BYTES)
@@ -132,7 +132,7 @@ class IndexFile:
         return found
 
     def entries_of_last(self) -> int:
-        """How many entries the last message in it has."""
+        """Return the number of entries of the last message in the file."""
         mapping = self._file.map or self._file.open_map()
         number = self.index_count
         while number > FIRST_ENTRY:
@@ -143,11 +143,11 @@ class IndexFile:
         return self.index_count - number
 
     def flush(self) -> None:
-        """Make the file durable; may run on a worker thread. OSError when the disk refuses."""
+        """Make the file durable; may run on a worker thread. Raise OSError on a disk error."""
         self._disk.sync(self.path)
         self._file.save_mtime(self._disk)
 
     def remove(self) -> None:
-        """Delete the file. OSError when the disk refuses."""
+        """Delete the file. Raise OSError on a disk error."""
         self._pool.release(self._file)
         self._disk.remove(self.path)

@@ -1,17 +1,15 @@
 """The key index of a store: which messages of a topic were sent under a key (4.9.4 IndexService).
 
-RocketMQ posts a message a moment after it was stored. Here the index is written behind: nothing is done when
-a message is put, so that sends cost what they cost without it. Whoever queries first brings the index up to
-date with ``catch_up``, in steps as large as it likes; a broker does one step per turn of its event loop. The
-log is the only source: what the newest file says of its last message is where reading goes on, also after a
-restart. A store that is never asked gets no ``index/`` folder. On a clean stop an index that is there is
-brought up to date where that is cheap, for a broker of RocketMQ that may open the store next and would not
-look back; our own would go on wherever it ended.
+RocketMQ indexes a message a moment after it is stored. RewindMQ indexes on demand: a put does not touch the
+index, so sends cost the same with and without it. A query first brings the index up to date with
+``catch_up``, in steps of any size; a broker does one step per turn of its event loop. The commit log is the
+only source: reading continues behind the last message of the newest file, also after a restart. A store
+without queries gets no ``index/`` folder. A clean stop completes an existing index if little is missing,
+because a RocketMQ broker that opens the store next does not index older messages; RewindMQ would continue.
 
-Differs from 4.9.4 besides: the last message of an index is not posted again after a restart; files that tell
-of messages the log does not hold (it was cut, or is another store's) are dropped, not only those that a crash
-may have spoiled; and a file of the wrong size, which RocketMQ extends or cuts to what its settings say, is
-refused when the store is opened.
+Other differences from 4.9.4: a restart does not index the last message again. Files that refer to messages
+outside the log (it was cut, or belongs to another store) are dropped, not only files that a crash may have
+damaged. A file of the wrong size, which RocketMQ resizes to match its settings, is an error at open.
 """
 
 from __future__ import annotations
@@ -41,10 +39,10 @@ _ROLLBACK: Final = int(MessageSysFlag.TRANSACTION_ROLLBACK)
 
 
 class IndexHits(NamedTuple):
-    """What the index knows of a key.
+    """The index entries of a key.
 
     Attributes:
-        physical_offsets: log positions, in no order, each as often as it was posted.
+        physical_offsets: log positions, unordered; a position indexed twice appears twice.
         last_update_timestamp: store time of the newest message in the index, ms; 0 without an index.
         last_update_phy_offset: its log position; 0 without an index.
     """
@@ -78,33 +76,33 @@ class IndexService:
         # Everything in the log before this position is in the index.
         self._position = 0
         self._flushed_position = 0
-        # Keys of the record at that position that are in it nevertheless.
+        # Keys of the record at that position that are already indexed.
         self._posted = 0
-        # Whether every message of the newest indexed one's millisecond is in the index.
+        # True if every message with the newest indexed store time is in the index.
         self._is_settled = False
 
     # Opening
 
     def load(self, *, clean: bool, checkpoint: StoreCheckpoint) -> None:
-        """Find the files and drop those that cannot be trusted; after the log was recovered.
+        """Find the files and drop unreliable ones. Call after the log is recovered.
 
         Raises:
             StoreError: a file of another size than the settings say.
-            OSError: the disk refuses.
+            OSError: the disk fails.
         """
         is_sound = True
         for entry in self._disk.list_folder(self._folder):
             name = entry.path.name
             if not entry.is_file or not (name.isascii() and name.isdigit()):
-                _log.warning("%s is no index file, it is passed over", entry.path)
+                _log.warning("%s is not an index file and is ignored", entry.path)
             elif entry.size == 0:
                 # What a crash between creating and sizing a file leaves.
                 self._disk.remove(entry.path)
             elif entry.size != (size := file_bytes(self._slots, self._entries)):
                 raise StoreError(
                     f"{entry.path} has {entry.size} bytes, but with maxHashSlotNum {self._slots} and"
-                    f" maxIndexNum {self._entries} an index file has {size}: set what it was written with, or"
-                    f" remove {self._folder}, it is made again from the commit log"
+                    f" maxIndexNum {self._entries} an index file has {size}: use the settings it was"
+                    f" written with, or remove {self._folder}; it is rebuilt from the commit log"
                 )
             else:
                 file = IndexFile(entry.path, self._slots, self._entries, self._disk, self._pool)
@@ -113,7 +111,7 @@ class IndexService:
                 if file.is_empty:
                     self._drop_last()
                 elif not clean and file.end_timestamp > checkpoint.index_msg_timestamp:
-                    _log.warning("index file %s dropped: it may lack what a crash lost", entry.path)
+                    _log.warning("index file %s dropped: a crash may have lost entries of it", entry.path)
                     self._drop_last()
         if not is_sound:
             _log.error("%s dropped: a header in it is damaged", self._folder)
@@ -121,7 +119,7 @@ class IndexService:
                 self._drop_last()
         while self._files and not self._belongs_to_log(self._files[-1]):
             _log.warning(
-                "index file %s dropped: the commit log does not hold the messages it tells of",
+                "index file %s dropped: the commit log does not hold its messages",
                 self._files[-1].path,
             )
             self._drop_last()
@@ -133,23 +131,23 @@ class IndexService:
         self._files.pop().remove()
 
     def _belongs_to_log(self, file: IndexFile) -> bool:
-        """Whether the last message of a file is in the log, or older than the log."""
+        """Return True if the last message of a file is in the log, or older than the log."""
         if file.end_phy_offset < self._log.min_offset:
             return True
         record = self._log.record_at(file.end_phy_offset)
         return record is not None and record.store_timestamp == file.end_timestamp
 
     def _drop_before(self, position: int) -> None:
-        """Files that end before a log position; the newest one stays (docs/spec/store.md 5.6)."""
+        """Drop files that end before a log position, except the newest (docs/spec/store.md 5.6)."""
         while len(self._files) > 1 and self._files[0].end_phy_offset < position:
             self._files.pop(0).remove()
 
     def drop_expired(self) -> None:
-        """Drop files whose messages are all gone; those a flush may be at stay. OSError: the disk refuses."""
+        """Drop files whose messages are all gone, unless a flush may use them. Raise OSError on failure."""
         self._drop_before(min(self._log.min_offset, self._flushed_position))
 
     def _find_end(self) -> None:
-        """See where in the log to go on."""
+        """Find the log position from which to continue."""
         self._position = self._log.min_offset
         newest = self._files[-1] if self._files else None
         if newest is not None and newest.end_phy_offset >= self._position:
@@ -157,7 +155,7 @@ class IndexService:
             assert record is not None
             posted = newest.entries_of_last()
             if newest.is_full and posted < len(self._keys_of(record)):
-                # The others were in the next file, which is gone.
+                # The message's other keys were in the next file, which is gone.
                 self._position, self._posted = record.physical_offset, posted
             else:
                 self._position = record.physical_offset + record.size
@@ -166,16 +164,16 @@ class IndexService:
     # Writing
 
     def catch_up(self, until: int, max_records: int) -> bool:
-        """Post the messages that the index lacks, at most ``max_records`` of them.
+        """Index messages that are missing, at most ``max_records``.
 
         Args:
-            until: a log position; messages that begin there or later may stay for the next time.
+            until: a log position; messages that begin there or later may be left to the next call.
 
         Returns:
-            Whether all before ``until`` is in the index.
+            True if every message before ``until`` is in the index.
 
         Raises:
-            OSError: the disk gives no room; what was posted stays.
+            OSError: the disk is full; the entries written so far remain.
         """
         if not self._is_kept:
             return True
@@ -190,14 +188,14 @@ class IndexService:
         for _ in range(max_records):
             record = self._log.next_record(self._position) if self._position < until else None
             if record is None:
-                # What is left before it, if anything, is no message.
+                # Only bytes without messages can remain before it.
                 self._position = max(self._position, until)
                 return
             self._post(record)
             self._position = record.physical_offset + record.size
 
     def _settle(self) -> None:
-        """See whether another message of the newest entry's millisecond may follow."""
+        """Update whether another message with the newest entry's store time may follow."""
         following = self._log.next_record(self._position)
         timestamp = self._files[-1].end_timestamp if self._files else 0
         since = self._now_ms() if following is None else following.store_timestamp
@@ -228,7 +226,7 @@ class IndexService:
         return file
 
     def _next_name(self) -> str:
-        """The creation time in local time, but never at or before the name of the newest file."""
+        """Return the creation time in local time, always after the name of the newest file."""
         now = datetime.fromtimestamp(self._now_ms() / 1_000).astimezone()
         name = int(f"{now:%Y%m%d%H%M%S}{now.microsecond // 1_000:03d}")
         if self._files:
@@ -238,13 +236,13 @@ class IndexService:
     # Reading
 
     def query(self, topic: str, key: str, max_count: int, begin: int, end: int) -> IndexHits:
-        """Positions of messages under ``key`` with a store time in [begin, end] ms, as far as the index goes.
+        """Return the indexed messages under ``key`` with a store time in [begin, end] ms.
 
-        An entry knows its time in whole seconds since its file's first: a message stored in the second of
-        ``begin`` can be missed. Other keys of the same hash come along.
+        An entry holds its time in whole seconds since its file's first entry: a message stored in the second
+        of ``begin`` can be missed. Messages under other keys with the same hash are included.
 
         Args:
-            max_count: at most so many, and at most 64; the newest ones.
+            max_count: upper limit, capped at 64; the newest messages are returned.
         """
         max_count = min(max_count, MAX_MSGS_NUM_BATCH)
         found: list[int] = []
@@ -263,7 +261,7 @@ class IndexService:
 
     @property
     def is_present(self) -> bool:
-        """Whether there is any index file."""
+        """True if there is any index file."""
         return bool(self._files)
 
     def flush(self) -> int:
@@ -273,7 +271,7 @@ class IndexService:
             The store time, ms, up to which every message is in files that survive a crash.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: the disk fails.
         """
         position, files = self._position, list(self._files)
         if not files:
@@ -284,6 +282,6 @@ class IndexService:
                 if file.end_phy_offset >= self._flushed_position:
                     file.flush()
             self._flushed_position = position
-        # A crash could lose the entries of messages that are yet to come with the same time.
+        # A crash could lose entries of later messages that have the same store time.
         is_settled = self._is_settled or (position >= self._log.max_offset and self._now_ms() > timestamp)
         return timestamp if is_settled else timestamp - 1

@@ -8,7 +8,7 @@ from typing import Final
 # phy, size, tagsCode, storeTime, msgBaseOffset, batchSize, compactedOffset, reserved.
 UNIT: Final = struct.Struct(">qiqqqhii")
 UNIT_BYTES: Final = 46
-# A file of units ends with a unit of this log position and size 0.
+# An entry file ends with an entry that has this log position and size 0.
 END_OF_FILE: Final = -1
 BATCH_SIZE: Final = 1
 NO_COMPACTED_OFFSET: Final = -1
@@ -21,6 +21,6 @@ FOLDER: Final = "compaction"
 LOG_FOLDER: Final = "compactionLog"
 CQ_FOLDER: Final = "compactionCq"
 POSITION_FILE: Final = "position-checkpoint"
-# The attribute of topics.json that makes a topic one of the compaction store, and its value.
+# The topic attribute, and its value, that mark a compaction topic.
 CLEANUP_POLICY: Final = "cleanup.policy"
 COMPACTION: Final = "COMPACTION"

@@ -25,7 +25,7 @@ FIRST_ENTRY: Final = 1
 
 MAX_HASH_SLOT_NUM: Final = 5_000_000
 MAX_INDEX_NUM: Final = 20_000_000
-# One query returns no more (MessageStoreConfig.maxMsgsNumBatch).
+# Most messages that one query returns (MessageStoreConfig.maxMsgsNumBatch).
 MAX_MSGS_NUM_BATCH: Final = 64
 
 _INT32_MAX: Final = 0x7FFF_FFFF
@@ -33,12 +33,12 @@ _KEY_SEPARATOR: Final = " "
 
 
 def file_bytes(slots: int, entries: int) -> int:
-    """Size of an index file with so many slots and entry places."""
+    """Return the size of an index file in bytes, for its numbers of slots and entries."""
     return HEADER_BYTES + slots * SLOT_BYTES + entries * ENTRY_BYTES
 
 
 def key_hash(topic: str, key: str) -> int:
-    """The hash an entry holds: never negative, 0 where Java's ``abs`` has no answer."""
+    """Return the hash of an entry: never negative, 0 where Java's ``abs`` overflows."""
     value = abs(to_int32(extend_hash(_prefix_hash(topic), key)))
     return value if value <= _INT32_MAX else 0
 
@@ -49,15 +49,15 @@ def _prefix_hash(topic: str) -> int:
 
 
 def time_diff(store_timestamp: int, begin_timestamp: int) -> int:
-    """Whole seconds since the file's first entry, kept within an int32."""
+    """Return the whole seconds since the file's first entry, clamped to 0 to 2^31 - 1."""
     if begin_timestamp <= 0:
         return 0
-    # Java divides towards zero; below zero becomes zero either way.
+    # Java rounds towards zero; negative results become 0 in any case.
     return min(max((store_timestamp - begin_timestamp) // 1000, 0), _INT32_MAX)
 
 
 def index_keys(unique_key: str | None, keys: str | None) -> Iterator[str]:
-    """What a message is indexed under, in order: UNIQ_KEY, then each piece of KEYS."""
+    """Yield the keys that a message is indexed under: UNIQ_KEY, then each key in KEYS."""
     if unique_key:
         yield unique_key
     if keys:

@@ -1,4 +1,4 @@
-"""Paths of a store, and the layouts that are recognised only to be refused (docs/spec/store.md 1)."""
+"""Paths of a store, and detection of unsupported layouts (docs/spec/store.md 1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROCKSDB_CONFIG: Final = ("topics", "subscriptionGroups", "consumerOffsets", "rd
 
 
 class StoreLayout:
-    """Where everything lies under ``storePathRootDir``."""
+    """The files and folders under ``storePathRootDir``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -31,7 +31,7 @@ class StoreLayout:
         self.lock = root / "lock"
 
     def check(self, disk: Disk) -> None:
-        """Look for layouts that this store cannot read.
+        """Raise an error if the folder has a layout that this store cannot read.
 
         Raises:
             StoreError: a Raft (DLedger) log, or RocksDB in place of consume queues or configuration.

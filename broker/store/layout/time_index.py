@@ -1,21 +1,22 @@
-"""The files of a time index, which RewindMQ has and RocketMQ does not.
+"""The files of a time index, which only RewindMQ has.
 
-``timeindex/<topic>/<queueId>/<20 digits>``: positional like the consume queue. One number of 8 bytes,
-big-endian, for each unit: the store timestamp in ms, 0 where none is known. A file has as many numbers as a
-consume queue file has units, and is named after 8 * the queue offset of its first unit, so its bounds are
-those of a consume queue file. Files of units that are gone, and of none, may be missing.
+``timeindex/<topic>/<queueId>/<20 digits>``: positional like the consume queue. Each entry of the queue has
+one big-endian number of 8 bytes: the store timestamp in ms, 0 if unknown. A file has as many numbers as a
+consume queue file has entries, and its name is 8 * the queue offset of its first entry. Its bounds are
+therefore those of a consume queue file. Files without a known entry may be missing.
 
-``timeindex/position``: one JSON object that says which part of the log the index was made from, written
-last and durably, so that there is no index without it::
+``timeindex/position``: one JSON object with the part of the log that the index was made from, written
+last and durably: without this file there is no index::
 
     {"begin": 0, "end": 4711, "last": 4400, "lastStoreTimestamp": 1700000000000}
 
-``begin`` is the log position of the first record read. ``last`` is that of the last one, ``end`` the position
-right behind it (not behind a blank record that may follow), ``lastStoreTimestamp`` its store timestamp. A
-number counts only for a unit whose record begins in [begin, end). The members about the last record prove
-that the log still is the one the index was made from: recovery may have cut it, and other messages have taken
-the same positions and queue offsets. Where the proof fails, the position file is removed and the index with
-it. Without any record ``begin`` and ``end`` are 0, ``last`` and ``lastStoreTimestamp`` -1.
+``begin`` is the log position of the first record read, and ``last`` that of the last. ``end`` is the position
+right behind the last record (not behind a blank record that may follow), and ``lastStoreTimestamp`` its store
+timestamp. A number is valid only for an entry whose record begins in [begin, end). The fields about the last
+record show that the log is still the log the index was made from: recovery may have cut the log, and other
+messages may have the same positions and queue offsets. If they do not match, the broker removes the position
+file and ignores the index. Without any record, ``begin`` and ``end`` are 0, ``last`` and
+``lastStoreTimestamp`` -1.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class TimeIndexPosition(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     last_store_timestamp: int
 
     def to_json(self) -> bytes:
-        """The file's content."""
+        """Return the file's content."""
         return msgspec.json.encode(self)
 
 
 def file_bytes(units_per_file: int) -> int:
-    """Size of a file, given the units of a consume queue file."""
+    """Return the size of a file in bytes, given the number of entries of a consume queue file."""
     return units_per_file * TIME_BYTES

@@ -35,14 +35,15 @@ _MAGIC_END: Final = 8
 
 
 class CommitLog:
-    """Appends and reads by position. The writer fills ``buffer`` itself and then moves ``max_offset`` on.
+    """Appends and reads by position. The writer fills ``buffer`` itself and then advances ``max_offset``.
 
     Attributes:
         buffer: mapping of the last segment.
-        base: log position of its first byte.
-        max_offset: log position of the next record. One attribute, so that a flushing thread sees it whole.
-        room_end: up to which log position records may be written without ``make_room``.
-        last_store_timestamp: of the newest record, ms; 0 in an empty log.
+        base: log position of the first byte of ``buffer``.
+        max_offset: log position of the next record. A single attribute, so that a flushing
+            thread reads it atomically.
+        room_end: log position up to which records may be written without ``make_room``.
+        last_store_timestamp: store timestamp of the newest record, ms; 0 in an empty log.
         flushed_offset: everything before this position is durable.
     """
 
@@ -65,7 +66,7 @@ class CommitLog:
         return files[0].base if files else 0
 
     def set_end(self, offset: int) -> None:
-        """Declare what was found on disk: records end at ``offset``; later segments are deleted."""
+        """Set the end of the log to ``offset`` and delete later segments."""
         segments = self.segments
         while segments.files and segments.files[-1].base > offset:
             segments.drop_last()
@@ -83,7 +84,7 @@ class CommitLog:
         """Ensure that ``size`` bytes, at most a segment less its blank record, can be written.
 
         Raises:
-            OSError: the disk gives no room; nothing has changed.
+            OSError: the disk is full; nothing has changed.
         """
         files = self.segments.files
         if not files or self.base + self.segment_bytes - self.max_offset < size + BLANK_BYTES:
@@ -122,40 +123,40 @@ class CommitLog:
         self.max_offset = segment.base
 
     def begin_at(self, base: int) -> None:
-        """Let an empty log begin with the segment of this base: a slave's, whose master's first are gone.
+        """Start an empty log at the segment with this base, for a slave whose master deleted older segments.
 
         Raises:
-            OSError: the disk gives no room; the log is still empty.
+            OSError: the disk is full; the log is still empty.
         """
         self._activate(self.segments.append_file(base, self.last_store_timestamp))
         self.max_offset = self.flushed_offset = base
 
     def end_segment(self) -> None:
-        """Write the blank record that says that the rest of the segment is unused; the next one is there.
+        """Write the blank record that marks the rest of the segment as unused, and create the next segment.
 
         Raises:
-            OSError: the disk gives no room; nothing has changed.
+            OSError: the disk is full; nothing has changed.
         """
         self._roll()
 
     def append_record(self, record: bytes, timestamp: int) -> None:
-        """Write a record as it is, which has to fit into the segment.
+        """Write a record unchanged; it must fit into the segment.
 
         Raises:
-            OSError: the disk gives no room; nothing has changed.
+            OSError: the disk is full; nothing has changed.
         """
         start = self.max_offset - self.base
         end = start + len(record)
         self._claim(self.segments.files[-1], end)
         buffer = self.buffer
-        # Size and magic come last: a torn record is none.
+        # Size and magic are written last, so that a torn record is never read as a record.
         buffer[start + _MAGIC_END : end] = memoryview(record)[_MAGIC_END:]
         buffer[start : start + _MAGIC_END] = record[:_MAGIC_END]
         self.last_store_timestamp = max(self.last_store_timestamp, timestamp)
         self.max_offset += len(record)
 
     def chunk(self, offset: int, max_bytes: int) -> bytes:
-        """What stands at ``offset``, at most so many bytes of one segment; nothing outside of the log."""
+        """Return at most ``max_bytes`` bytes at ``offset``, from one segment; empty outside the log."""
         segment = self.segments.find(offset)
         if segment is None or offset >= self.max_offset:
             return b""
@@ -164,7 +165,7 @@ class CommitLog:
         return (segment.map or segment.open_map())[start:end]
 
     def read(self, offset: int, size: int) -> bytes | None:
-        """``size`` bytes at ``offset``; None when they do not lie within one segment and the log."""
+        """Return ``size`` bytes at ``offset``; None unless they lie within the log and in one segment."""
         segment = self.segments.find(offset)
         if segment is None or size < 0:
             return None
@@ -174,7 +175,7 @@ class CommitLog:
         return (segment.map or segment.open_map())[start : start + size]
 
     def record_at(self, offset: int) -> StoredRecord | None:
-        """The intact record that starts at ``offset``; None for any other position."""
+        """Return the intact record that starts at ``offset``; None for any other position."""
         segment = self.segments.find(offset)
         if segment is None:
             return None
@@ -182,29 +183,27 @@ class CommitLog:
         return check_record(segment.open_map(), offset - segment.base, end, offset, check_crc=False)
 
     def next_record(self, offset: int) -> StoredRecord | None:
-        """The record at ``offset``, where a record or the blank behind the last one of a segment stands.
+        """Return the record at ``offset``, the position of a record or of a segment's final blank record.
 
-        Damage costs the rest of its segment. None at the end of the log.
+        After a damaged record, skip the rest of its segment. Return None at the end of the log.
         """
         while (segment := self.segments.find(offset)) is not None and offset < self.max_offset:
             record = self.record_at(offset)
             if record is not None:
                 return record
             if not is_blank(segment.open_map(), offset - segment.base, segment.size):
-                _log.error(
-                    "no intact record at log position %d, the rest of its segment is passed over", offset
-                )
+                _log.error("no intact record at log position %d, the rest of its segment is skipped", offset)
             offset = self.next_segment_base(offset)
         return None
 
     def properties_of(self, record: StoredRecord) -> bytes:
-        """The properties text of a record of this log."""
+        """Return the properties text of a record of this log."""
         segment = self.segments.find(record.physical_offset)
         assert segment is not None
         return record.properties(segment.open_map(), segment.base)
 
     def store_time(self, offset: int) -> int:
-        """Store timestamp of the record at ``offset``, -1 when the position is not in the log."""
+        """Return the store timestamp of the record at ``offset``, -1 if the position is not in the log."""
         segment = self.segments.find(offset)
         if segment is None or offset + STORE_TIMESTAMP_AT_V6 + 8 > self.max_offset:
             return -1
@@ -216,7 +215,7 @@ class CommitLog:
         return int(_INT64.unpack_from(mapping, start + at)[0])
 
     def next_segment_base(self, offset: int) -> int:
-        """Base of the segment behind the one that holds ``offset``."""
+        """Return the base of the segment after the one that holds ``offset``."""
         return offset - offset % self.segment_bytes + self.segment_bytes
 
     def flush(self) -> int:
@@ -226,7 +225,7 @@ class CommitLog:
             The position up to which the log is durable.
 
         Raises:
-            OSError: the disk refuses; what is durable is then unknown and ``flushed_offset`` stays.
+            OSError: the disk fails; ``flushed_offset`` is unchanged, and how much is durable is unknown.
         """
         with self._flush_lock:
             end = self.max_offset
@@ -238,7 +237,7 @@ class CommitLog:
             return self.flushed_offset
 
     def save_mtimes(self, timestamp: int) -> None:
-        """Tell the file system when the segments were last written to, the last one at ``timestamp``."""
+        """Set the segments' modification times; the last segment gets ``timestamp``."""
         files = list(self.segments.files)
         if files:
             files[-1].mtime_ms = timestamp

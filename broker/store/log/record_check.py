@@ -1,4 +1,4 @@
-"""Records as recovery and reads by position meet them: possibly torn, stale, or no record at all."""
+"""Checks records that recovery and reads by position find: they may be torn, stale or missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 
 class RecordHead(NamedTuple):
-    """How the fields before the body are packed, which depends on the sizes of the two hosts."""
+    """Layout of the fields before the body; it depends on the address sizes of the two hosts."""
 
     layout: struct.Struct
     body_at: int
@@ -38,8 +38,8 @@ RECORD_HEADS: Final = {
     HOST_FLAGS: _head(20, 20),
 }
 
-# The same with only what says what a record is and where it belongs: size, magic, CRC, queue id, queue
-# offset, log position, sysFlag, store timestamp, body length.
+# The same layouts, reduced to size, magic, CRC, queue id, queue offset, log position, sysFlag,
+# store timestamp and body length.
 _CHECKED_FIELDS: Final = {
     flags: struct.Struct(f">iIii4xqqi{28 if flags & _BORN_V6 else 16}xq{32 if flags & _STORE_V6 else 20}xi")
     for flags in RECORD_HEADS
@@ -50,7 +50,7 @@ _HOST_FLAGS_AT: Final = 39
 
 
 class StoredRecord(NamedTuple):
-    """What consume queues and the index need to know of a record."""
+    """The fields of a record that consume queues and the index need."""
 
     physical_offset: int
     size: int
@@ -62,7 +62,7 @@ class StoredRecord(NamedTuple):
     properties_bytes: int
 
     def properties(self, mapping: mmap.mmap | bytes, base: int) -> bytes:
-        """The properties text, given the mapping of the segment and the segment's base."""
+        """Return the properties text, given the mapping of the segment and the segment's base."""
         end = self.physical_offset - base + self.size
         return mapping[end - self.properties_bytes : end]
 
@@ -70,10 +70,11 @@ class StoredRecord(NamedTuple):
 def check_record(
     mapping: mmap.mmap | bytes, position: int, end: int, physical_offset: int, check_crc: bool
 ) -> StoredRecord | None:
-    """The record at ``position`` of a segment, or None when there is no intact one.
+    """Return the record at ``position`` of a segment, or None if it is not intact.
 
-    Intact means: a known magic, its own log position in it, lengths that add up and stay before ``end``, and
-    the body's CRC if asked for. V2 records (5.x, topics above 127 bytes) are read too.
+    A record is intact if its magic is known, it holds its own log position, its lengths add up and end
+    before ``end``, and its body matches the CRC if ``check_crc`` is set. V2 records (5.x, topics above
+    127 bytes) count.
     """
     if not 0 <= position <= end - FIXED_V4.size:
         return None
@@ -117,7 +118,7 @@ def check_record(
 
 
 def is_blank(mapping: mmap.mmap, position: int, end: int) -> bool:
-    """Whether the record at ``position`` says that the rest of the segment is unused."""
+    """Return True if a blank record at ``position`` marks the rest of the segment as unused."""
     return position <= end - BLANK_BYTES and BLANK.unpack_from(mapping, position)[1] == MAGIC_BLANK
 
 
@@ -125,9 +126,9 @@ class SegmentScan:
     """Walks the records of one segment in order.
 
     Attributes:
-        position: after the walk, where in the segment the first thing stands that is no intact record.
-        is_complete: the walk ended at the blank record (or exactly at the segment's end).
-        mapping: of the segment.
+        position: after the walk, position in the segment of the first byte behind the last intact record.
+        is_complete: True if the walk ended at the blank record, or exactly at the segment's end.
+        mapping: the segment's mapping.
     """
 
     def __init__(self, segment: MappedFile, check_crc: bool) -> None:

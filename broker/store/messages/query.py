@@ -1,4 +1,4 @@
-"""Reading messages by key: the index tells where they are, the log what they are (docs/spec/store.md 5.5)."""
+"""Reading messages by key: the index gives positions, the log the content (docs/spec/store.md 5.5)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.model import QueryResult
 from rewindmq.protocol.limits import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
-# DefaultMessageStore#queryMessage goes back this often while it finds no message that is still there.
+# DefaultMessageStore#queryMessage repeats this often, further back, while it finds no existing message.
 _ROUNDS: Final = 3
-# What one answer can carry.
+# Largest body of one response, in bytes.
 _MAX_BYTES: Final = MAX_FRAME_BYTES - MAX_HEADER_BYTES
 
 
 def query_message(
     index: IndexService, log: CommitLog, topic: str, key: str, max_count: int, begin: int, end: int
 ) -> QueryResult:
-    """DefaultMessageStore#queryMessage of 4.9.4, as far as the index has come.
+    """Return the indexed messages under a key (DefaultMessageStore#queryMessage of 4.9.4).
 
-    Each record once, by log position; those beyond what a frame can carry are left out, the newest first.
+    Records are unique and ordered by log position. If a frame cannot carry all, the newest are left out.
     """
     hits = index.query(topic, key, max_count, begin, end)
     newest = hits

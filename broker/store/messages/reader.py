@@ -12,7 +12,7 @@ from rewindmq.broker.store.consume_queue.queue import FILLER_SIZE, UNIT, Consume
 from rewindmq.broker.store.log.commit_log import CommitLog
 from rewindmq.broker.store.model import GetMessageStatus, GetResult
 
-# One read looks at no more than this many bytes of units, or 20 for each message asked for.
+# One read scans at most this many bytes of entries, or 20 bytes for each requested message if more.
 _SCAN_BYTES: Final = 16_000
 
 _FOUND: Final = GetMessageStatus.FOUND
@@ -25,14 +25,14 @@ class RecordScan(Protocol):
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the read ends here; asked before each record."""
+        """Return True to end the read; called before each record."""
 
     def accepts(self, record: bytes) -> bool:
-        """Whether the record is part of the result."""
+        """Return True if the record is part of the result."""
 
 
 class MessageReader:
-    """DefaultMessageStore#getMessage of 4.9.4."""
+    """Reads messages by queue offset (DefaultMessageStore#getMessage of 4.9.4)."""
 
     def __init__(self, log: CommitLog, config: StoreConfig, physical_memory: int) -> None:
         self._log = log
@@ -43,7 +43,7 @@ class MessageReader:
         self._cold_count = config.max_transfer_count_on_message_in_disk
 
     def is_cold(self, physical_offset: int) -> bool:
-        """Whether the position lies too far behind the log's tail to be in memory."""
+        """Return True if the position is too far behind the log's tail to be in memory."""
         return self._log.max_offset - physical_offset > self._cold_distance
 
     def read(
@@ -54,10 +54,10 @@ class MessageReader:
         tag_codes: frozenset[int] | None,
         scan: RecordScan | None = None,
     ) -> GetResult:
-        """At most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all).
+        """Return at most ``max_count`` messages from ``offset`` on, with any of ``tag_codes`` (None: all).
 
         Args:
-            scan: asked about each record besides; None takes all.
+            scan: a further filter for each record; None accepts all.
         """
         min_offset = queue.min_offset
         max_offset = queue.max_offset
@@ -93,7 +93,7 @@ class MessageReader:
         cold_bytes = self._cold_bytes
         status = _NO_MATCHED_MESSAGE
         chunks: list[bytes] = []
-        # The segment of the last record; records next to each other are copied in one piece.
+        # The segment of the last record. Adjacent records are copied in one piece.
         base = limit = 0
         mapping = log.buffer
         run_start = run_end = -1
@@ -154,7 +154,7 @@ class MessageReader:
         min_offset: int,
         max_offset: int,
     ) -> GetResult:
-        """The same, record by record: each has to be looked into."""
+        """Collect record by record, because ``scan`` has to see each one."""
         log = self._log
         cold_before = log.max_offset - self._cold_distance
         status = _NO_MATCHED_MESSAGE

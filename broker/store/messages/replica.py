@@ -1,11 +1,12 @@
-"""A slave's log: bytes of its master's, put at the same positions.
+"""A slave's log: copies the master's log, byte for byte, at the same positions.
 
-4.9.4 ``CommitLog#appendData`` and ``ReputMessageService``. Changed: bytes become part of the log by whole
-records. The front of one whose rest is yet to come is kept in memory, so what is on disk is a log at any
-time, and what a slave acknowledges are messages. A queue that starts over at the master, since its topic was
-deleted or it had no message left, does so here: a slave of 4.9.4 finds its messages only when there are more
-than before. And bytes that are no record where one has to stand are refused: 4.9.4 stores them, and
-dispatches nothing from there on.
+4.9.4 ``CommitLog#appendData`` and ``ReputMessageService``. Changed:
+
+- The slave appends whole records only, and keeps the start of an unfinished record in memory. The log on disk
+  is therefore always valid, and a slave acknowledges whole messages.
+- A queue that starts over on the master (its topic was deleted, or the queue was empty) also starts over
+  here. A 4.9.4 slave finds the queue's messages only after their number exceeds the old one.
+- Bytes that are not a valid record are refused. 4.9.4 stores them, and dispatches nothing from there on.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from rewindmq.protocol.message.sysflag import TRANSACTION_MASK, MessageSysFlag
 _SIZE_AND_MAGIC: Final = struct.Struct(">iI")
 _MAGICS: Final = frozenset((MAGIC_V1, MAGIC_V2))
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
-# Of a record besides its body: fixed fields, topic, properties.
+# Most bytes of a record besides its body: fixed fields, topic, properties.
 _MAX_OVERHEAD_BYTES: Final = 131_072
-# Queue offsets without a message, as a master's compaction topic has them, are filled up to this many.
+# Up to this many queue offsets without a message are filled; a master's compaction topics have such gaps.
 _MAX_GAP: Final = 1_000_000
 
 
 class Arrival(NamedTuple):
-    """A message that can be read now.
+    """A message that has become readable.
 
     Attributes:
-        max_offset: one past it.
+        max_offset: the message's queue offset plus 1.
     """
 
     topic: str
@@ -47,7 +48,7 @@ class Arrival(NamedTuple):
 
 
 class ReplicaWriter:
-    """Takes the log as it comes, in pieces of any size; positions are the master's."""
+    """Appends the master's log, received in pieces of any size, at the master's positions."""
 
     def __init__(
         self, log: CommitLog, queues: ConsumeQueueTable, coder: TagsCoder, config: StoreConfig
@@ -56,37 +57,37 @@ class ReplicaWriter:
         self._queues = queues
         self._coder = coder
         self._max_record_bytes = config.max_message_size + _MAX_OVERHEAD_BYTES
-        # The front of a record, not yet in the log.
+        # The start of an unfinished record, not yet in the log.
         self._front = bytearray()
-        # How much of the unused rest of a segment is still to come, when the log is in the next one already.
+        # Bytes of a segment's unused rest still to be received, while the log is already in the next segment.
         self._unused = 0
 
     @property
     def position(self) -> int:
-        """The log position that has to come next."""
+        """The log position that must be received next."""
         return self._log.max_offset - self._unused + len(self._front)
 
     def restart(self) -> None:
-        """Forget what came of an unfinished record; the log position to go on from is its end."""
+        """Discard the unfinished record; continue from the end of the log."""
         self._front.clear()
         self._unused = 0
 
     def append(self, position: int, data: bytes) -> list[Arrival]:
-        """Put the records that are complete now into log and queues.
+        """Append the records that are now complete to log and queues.
 
         Args:
-            position: of the first byte; an empty log begins where a segment does.
+            position: log position of the first byte; an empty log starts at the start of a segment.
 
         Raises:
-            StoreError: not what has to follow here: another position, or no record. What came before it is in
-                the log.
-            OSError: the disk refuses, likewise.
+            StoreError: the data starts at another position or is not a record; earlier records are in the
+                log.
+            OSError: the disk fails; earlier records are in the log.
         """
         log = self._log
         if not log.segments.files:
             self._begin(position)
         if position != self.position:
-            raise StoreError(f"log position {self.position} is next, not {position}")
+            raise StoreError(f"log position {self.position} must come next, not {position}")
         if self._unused:
             passed = min(self._unused, len(data))
             self._unused -= passed
@@ -107,7 +108,7 @@ class ReplicaWriter:
     def _begin(self, position: int) -> None:
         if position < 0 or position % self._log.segment_bytes:
             raise StoreError(
-                f"log position {position} is no segment's begin: the master needs the same"
+                f"log position {position} is not the start of a segment: the master needs the same"
                 f" mappedFileSizeCommitLog, {self._log.segment_bytes}"
             )
         self._log.begin_at(position)
@@ -121,7 +122,7 @@ class ReplicaWriter:
         return magic not in _MAGICS or len(front) >= size or size > self._max_record_bytes
 
     def _next(self, block: bytes, at: int, arrivals: list[Arrival]) -> int:
-        """How many bytes the record at ``at`` took; 0 when its rest is yet to come."""
+        """Append the record at ``at`` and return its size; 0 if it is unfinished."""
         if len(block) - at < _SIZE_AND_MAGIC.size:
             return 0
         log = self._log
@@ -162,11 +163,11 @@ class ReplicaWriter:
             arrivals.append(Arrival(queue.topic, queue.queue_id, queue.max_offset, tags_code, properties))
 
     def _queue_with_room(self, record: StoredRecord) -> ConsumeQueue | None:
-        """The record's queue; None where no folder can be named so, as in recovery."""
+        """Return the record's queue; None if its topic is not a valid folder name, as in recovery."""
         topic = record.topic.decode("utf-8", "replace")
         queue = self._queues.get((topic, record.queue_id))
         if queue is not None and record.queue_offset < queue.max_offset:
-            # Every record comes once: the master has removed the queue, which starts over there.
+            # Each record comes once, so the master has removed the queue and it starts over.
             self._queues.remove(topic, record.queue_id)
             queue = None
         queue = queue or self._queues.create(topic, record.queue_id)
@@ -176,8 +177,8 @@ class ReplicaWriter:
         if gap > 0:
             if gap > _MAX_GAP and queue.files.files:
                 raise StoreError(
-                    f"the master has message {record.queue_offset} of queue {queue.queue_id} of {topic} where"
-                    f" {queue.max_offset} is next"
+                    f"the master has message {record.queue_offset} of queue {queue.queue_id} of {topic}, but"
+                    f" {queue.max_offset} must come next"
                 )
             queue.skip_to(record.queue_offset, record.store_timestamp)
         if queue.max_offset >= queue.room_end:

@@ -25,9 +25,9 @@ _SEPARATOR: Final = PROPERTY_SEPARATOR.encode()
 _SEPARATOR_BYTE: Final = _SEPARATOR[0]
 _CRC_MASK: Final = 0x7FFF_FFFF
 _OTHER_FLAGS: Final = ~HOST_FLAGS
-# Prepared and rollback records are no messages of their queue: no unit, queue offset 0.
+# Prepared and rollback records are not messages of a queue: they have no entry, and queue offset 0.
 _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageSysFlag.TRANSACTION_ROLLBACK)))
-# The size and the magic of a record are written last, so a torn record is none.
+# Size and magic are written last, so that a torn record is never read as a record.
 _MAGIC_END: Final = 8
 _BODY_LENGTH_BYTES: Final = 4
 
@@ -43,7 +43,7 @@ class _Head(NamedTuple):
 
 
 class MessageWriter:
-    """Writes a record, then its unit. The queue offset is the next one of the queue."""
+    """Appends a record, then its consume-queue entry, at the queue's next offset."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class MessageWriter:
         self.set_store_host(b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
 
     def set_store_host(self, store_host: bytes) -> None:
-        """The address that records name as their broker: 8 or 20 bytes."""
+        """Set the broker address in new records: 8 or 20 bytes."""
         store_flag = MessageSysFlag.STOREHOST_V6 if len(store_host) == 20 else 0
         self.store_host = store_host
         for born_bytes, born_flag in ((8, 0), (20, MessageSysFlag.BORNHOST_V6)):
@@ -72,7 +72,7 @@ class MessageWriter:
             self._heads[born_bytes] = _Head(head.layout, head.body_at, flags)
 
     def put(self, message: StoredMessage) -> PutResult:
-        """Append one message; a refused one leaves no trace."""
+        """Append one message; a refused message changes nothing."""
         queue_id = message.queue_id
         queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
         born_host = message.born_host
@@ -123,7 +123,7 @@ class MessageWriter:
                 body_bytes,
             )
         except struct.error:
-            # A number beyond its field.
+            # A number is out of range of its field.
             return _ILLEGAL
         buffer = log.buffer
         start = physical_offset - log.base
@@ -142,7 +142,7 @@ class MessageWriter:
         return PutResult(_PUT_OK, physical_offset, queue_offset, size, timestamp, 1)
 
     def put_batch(self, message: StoredMessage, entries: BatchEntries) -> PutResult:
-        """Append the inner messages next to each other with one store timestamp: all of them, or none."""
+        """Append the inner messages in sequence with one store timestamp: all of them, or none."""
         queue_id = message.queue_id
         queue = self._queues.get((message.topic, queue_id)) or self._queues.create(message.topic, queue_id)
         head = self._heads.get(len(message.born_host))
@@ -157,7 +157,7 @@ class MessageWriter:
                 (body, _with_shared(own, shared), tags_code, flag) for body, own, tags_code, flag in entries
             ]
         sizes = [overhead + len(body) + len(properties) for body, properties, _, _ in entries]
-        # Nearly always the whole messages are smaller than what properties may have.
+        # Usually the whole message is smaller than the limit of its properties, so one comparison is enough.
         if max(sizes) > MAX_PROPERTIES_BYTES and any(
             len(properties) > MAX_PROPERTIES_BYTES for _, properties, _, _ in entries
         ):
@@ -176,7 +176,7 @@ class MessageWriter:
         except struct.error:
             return _ILLEGAL
         start = log.max_offset - log.base
-        # The first record's magic comes last: a torn batch is none.
+        # The first record's magic is written last, so that a torn batch is never read.
         log.buffer[start + _MAGIC_END : start + total] = memoryview(data)[_MAGIC_END:]
         log.buffer[start : start + _MAGIC_END] = data[:_MAGIC_END]
         log.max_offset += total
@@ -188,7 +188,7 @@ class MessageWriter:
     def _make_room(self, queue: ConsumeQueue, size: int, units: int, timestamp: int) -> bool:
         log = self._log
         try:
-            # The queue's file last: a new segment may cost it the mapping it is written through.
+            # Map the queue's file last: a new segment may evict its mapping from the cache.
             if log.max_offset + size > log.room_end:
                 log.make_room(size)
             if queue.max_offset + units > queue.room_end:
@@ -206,7 +206,7 @@ class MessageWriter:
         sizes: list[int],
         timestamp: int,
     ) -> tuple[bytes, list[int]]:
-        """The records, and the numbers of their consume-queue units one after the other."""
+        """Return the records, and the numbers of their consume-queue entries in sequence."""
         shared = _shared_fields(message, head, timestamp, self.store_host)
         pack = _batch_head(len(shared)).pack
         pack_length = _INT16.pack
@@ -214,7 +214,7 @@ class MessageWriter:
         topic_field = queue.topic_field
         queue_offset = queue.max_offset
         physical_offset = self._log.max_offset
-        # The topic, and the length of the properties: few lengths occur in one batch.
+        # Packed topic and properties length by length: few lengths occur in one batch.
         between: dict[int, bytes] = {}
         parts: list[bytes | memoryview] = []
         units: list[int] = []
@@ -247,12 +247,12 @@ class MessageWriter:
 
 @cache
 def _batch_head(shared_bytes: int) -> struct.Struct:
-    """A record up to its body, the fields that all records of a batch share being so many bytes in one."""
+    """Return the layout of a record up to its body, with the fields a batch shares as one block of bytes."""
     return struct.Struct(f">iIiiiqq{shared_bytes}si")
 
 
 def _shared_fields(message: StoredMessage, head: _Head, timestamp: int, store_host: bytes) -> bytes:
-    """What lies between the log position and the length of the body."""
+    """Return the packed fields between the log position and the body length."""
     fields = head.layout.pack(
         0,
         MAGIC_V1,
@@ -274,7 +274,7 @@ def _shared_fields(message: StoredMessage, head: _Head, timestamp: int, store_ho
 
 
 def _with_shared(own: bytes, shared: bytes) -> bytes:
-    """An inner message's properties with the batch's behind them."""
+    """Return an inner message's properties followed by the batch's."""
     if own and own[-1] != _SEPARATOR_BYTE:
         own += _SEPARATOR
     return own + shared

@@ -1,4 +1,4 @@
-"""The ``checkpoint`` file: up to which store time the files are known to be durable.
+"""The ``checkpoint`` file: the store times up to which the files are durable.
 
 Specification: docs/spec/store.md 6.
 """
@@ -13,12 +13,12 @@ from rewindmq.broker.store.files.disk import Disk
 
 _BYTES: Final = 4_096
 _FIELDS: Final = struct.Struct(">qqq")
-# Recovery starts this much earlier than the file says.
+# Recovery starts this much earlier than the file says, in ms.
 _MARGIN_MS: Final = 3_000
 
 
 class StoreCheckpoint:
-    """Three store times, ms: of the newest durable log record, queue unit and index entry."""
+    """Three store times in ms: of the newest durable log record, queue entry and index entry."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class StoreCheckpoint:
         self.index_msg_timestamp = 0
 
     def load(self) -> None:
-        """Read the file; a missing or short one counts as zeros. OSError when it cannot be read."""
+        """Read the file; a missing or short file counts as zeros. Raise OSError if it cannot be read."""
         data = self._disk.read(self._path) or b""
         if len(data) >= _FIELDS.size:
             self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = (
@@ -37,10 +37,10 @@ class StoreCheckpoint:
 
     @property
     def min_timestamp(self) -> int:
-        """Messages stored up to then are complete on disk, ms."""
+        """Store time, ms, up to which all messages are complete on disk."""
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - _MARGIN_MS)
 
     def save(self) -> None:
-        """Write the file durably. OSError when the disk refuses."""
+        """Write the file durably. Raise OSError on a disk error."""
         fields = _FIELDS.pack(self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
         self._disk.write(self._path, fields.ljust(_BYTES, b"\0"))

@@ -1,4 +1,4 @@
-"""Bringing log and queues to one consistent end when a store is opened (docs/spec/store.md 9)."""
+"""Recovery at open: truncates log and queues to one consistent end (docs/spec/store.md 9)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _HALF: Final = frozenset((int(MessageSysFlag.TRANSACTION_PREPARED), int(MessageS
 
 
 class _UnitsMissingError(Exception):
-    """A record was met whose queue lacks units of earlier records."""
+    """A record's queue lacks entries of earlier records."""
 
 
 class Recovery:
-    """What 4.9.4 does on load and on its first dispatch, in one pass.
+    """Recovers log and queues in one pass, as 4.9.4 does on load and on its first dispatch.
 
-    The log is cut behind the last intact record, units beyond are dropped, missing units are rebuilt.
-    Better than 4.9.4 in two ways. It rebuilds from an earlier segment where units are missing, instead
-    of leaving holes (docs/spec/store.md 9.6). And units of delayed messages always carry their delivery time
-    (9.7). A queue whose folder is gone is rebuilt once a record that no queue has a unit of names it;
-    messages of a deleted folder that only older segments hold stay out of sight, as nothing tells that there
-    were any.
+    Recovery truncates the log behind the last intact record, drops entries beyond it and rebuilds missing
+    entries. It improves on 4.9.4 in two ways. If entries are missing, it rebuilds from an earlier segment
+    instead of leaving holes (docs/spec/store.md 9.6). Entries of delayed messages always hold their delivery
+    time (9.7). A queue whose folder is gone is rebuilt if a record behind the newest queue entry belongs to
+    it. If only older segments hold its messages, they stay unreadable, because no entry or file refers to
+    them.
 
     Attributes:
-        rebuilt_units: how many units were missing and have been made from the log.
+        rebuilt_units: number of missing entries that were rebuilt from the log.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Recovery:
             _LOG.info("%d consume queue entries rebuilt from the commit log", self.rebuilt_units)
 
     def _checkpoint_segment(self) -> int:
-        """Number of the newest segment that starts with a record the checkpoint covers."""
+        """Return the number of the newest segment that starts with a record the checkpoint covers."""
         segments = self._log.segments.files
         for number in range(len(segments) - 1, 0, -1):
             segment = segments[number]
@@ -86,7 +86,7 @@ class Recovery:
         return 0
 
     def _rebuild_segment(self) -> int:
-        """Number of the segment with the first record that no queue has a unit of."""
+        """Return the number of the segment with the first record that has no queue entry."""
         segments = self._log.segments.files
         number = (self._queues.max_physical_offset - segments[0].base) // self._log.segment_bytes
         return min(max(number, 0), len(segments) - 1)
@@ -94,8 +94,8 @@ class Recovery:
     def _scan(self, start: int, verify_from: int) -> int:
         """Walk the segments from ``start`` on and return where the log ends.
 
-        Segments before ``verify_from`` are walked only to rebuild units: damage there costs the rest of that
-        segment's units, not the log behind it.
+        Segments before ``verify_from`` are walked only to rebuild entries. Damage there loses the entries of
+        the rest of that segment; the log behind it stays.
         """
         segments = self._log.segments.files
         for number in range(start, len(segments)):
@@ -129,7 +129,7 @@ class Recovery:
                 raise _UnitsMissingError
             if queue.max_offset:
                 _LOG.error(
-                    "queue %d of %s has no message %d, log position %d becomes it",
+                    "queue %d of %s has no message %d; the message at log position %d takes its place",
                     queue.queue_id,
                     queue.topic,
                     queue.max_offset,
@@ -148,7 +148,7 @@ class Recovery:
         queue = self._queues.get((topic, key[1])) or self._queues.create(topic, key[1])
         if queue is None:
             _LOG.error(
-                "queue %d of topic %r can have no consume queue, its messages are passed over", key[1], topic
+                "queue %d of topic %r cannot have a consume queue; its messages are skipped", key[1], topic
             )
         self._found[key] = queue
         return queue

@@ -1,4 +1,4 @@
-"""A configuration file with its ``.bak``: RocketMQ's ConfigManager (docs/spec/store.md 8.1)."""
+"""A configuration file and its ``.bak`` copy, as in RocketMQ's ConfigManager (docs/spec/store.md 8.1)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rewindmq.protocol.errors import ResponseError, RewindMQError
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _OS_DISK: Final = OsDisk()
-# What a reader raises for JSON of the wrong shape.
+# Errors that a reader raises for JSON of the wrong shape.
 _UNREADABLE: Final = (RewindMQError, ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError)
 
 
 class ConfigFile:
-    """One JSON file; the state before the last save stays beside it as ``.bak``.
+    """A JSON file; ``.bak`` holds the state before the last save.
 
-    A crash at any point leaves the new state or the one before: each file is complete and durable before it
-    gets its name.
+    After a crash at any point, the file holds the new state or the one before: each file is complete and
+    durable before it is renamed.
     """
 
     def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
@@ -38,19 +38,19 @@ class ConfigFile:
         self._is_worth_keeping = True
 
     def load(self, read: Callable[[Any], T]) -> T | None:
-        """The file's content, or that of ``.bak`` where the file is missing, empty or unreadable.
+        """Return the file's content, or that of ``.bak`` if the file is missing, empty or unreadable.
 
-        4.9.4 starts empty when the file is unreadable and there is no ``.bak``; this refuses.
+        If the file is unreadable and there is no ``.bak``, 4.9.4 starts empty, but this method raises.
 
         Args:
-            read: makes the state from the parsed JSON (RocketMQ's kind: bare integer keys are fine); raises
-                ValueError, TypeError, KeyError or a msgspec error where the shape is wrong.
+            read: makes the state from the parsed JSON, which may have bare integer keys as RocketMQ writes
+                them; raises ValueError, TypeError, KeyError or a msgspec error if the shape is wrong.
 
         Returns:
-            None when there is neither file.
+            None if neither file exists.
 
         Raises:
-            StoreError: names the file that cannot be read.
+            StoreError: a file cannot be read; the text names it.
         """
         problems: list[str] = []
         for path in (self.path, self._backup):
@@ -74,17 +74,17 @@ class ConfigFile:
 
     def _tell_fallback(self, problems: list[str]) -> None:
         reason = problems[0] if problems else f"{self.path} is missing or empty"
-        _log.error("%s; going on with %s, which is one save older", reason, self._backup)
+        _log.error("%s; using %s, which is one save older", reason, self._backup)
 
     def save(self, value: Any) -> None:
-        """Write ``value`` (see ``format_config``). StoreError when the disk refuses."""
+        """Write ``value`` (see ``format_config``). Raise StoreError on a disk error."""
         self.save_text(format_config(value))
 
     def save_text(self, text: str) -> None:
         """Write a text that ``load`` can read; may run on a worker thread.
 
         Raises:
-            StoreError: the disk refused; the state before can still be loaded.
+            StoreError: the disk failed; the previous state can still be loaded.
         """
         try:
             self._disk.make_folder(self.path.parent)

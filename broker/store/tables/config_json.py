@@ -15,17 +15,17 @@ _BARE: Final = (str, int, float)
 
 
 def format_config(value: Any) -> str:
-    """Tabs, no blank behind the colon, no final newline; integer keys bare and all on one line.
+    """Return JSON with tabs, no space after colons, no final newline, and integer keys bare on one line.
 
     Args:
-        value: mappings (keys str, int or ``MessageQueue``), sequences, str, int, float, bool. Members that
-            are None are left out, as fastjson does.
+        value: mappings (keys str, int or ``MessageQueue``), sequences, str, int, float, bool. Fields that are
+            None are left out, as fastjson does.
     """
     return _text(value, "\n\t")
 
 
 def _text(value: Any, line: str) -> str:
-    # What a table mostly consists of comes first: whole tables are written for every change.
+    # The commonest types come first, because every change writes a whole table.
     if isinstance(value, _BARE):
         return _ENCODE(value).decode()
     if isinstance(value, Mapping):

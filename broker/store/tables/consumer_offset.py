@@ -1,10 +1,10 @@
-"""Consumer offsets: what each group has consumed of each queue.
+"""Consumer offsets: each group's next offset to consume in each queue.
 
 Specification: docs/spec/broker.md B.8, docs/spec/store.md 8.4.
 
-Beside an offset stands an epoch: how often the queue was reset in fenced mode (docs/spec/races.md E.18, F12).
-Both are in one file, so no crash can part them. The epochs are a member of their own, ``epochTable``, which
-RocketMQ passes over when it reads the file, and which is not there while there are none.
+Each offset has an epoch: the number of resets of the queue in fenced mode (docs/spec/races.md E.18, F12).
+Both are in one file, so a crash cannot separate them. The epochs are in a separate field, ``epochTable``,
+which RocketMQ ignores. The field is missing while there are no epochs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rewindmq.broker.store.files.disk import Disk, OsDisk
 from rewindmq.broker.store.tables.config_file import ConfigFile
 
 NO_OFFSET: Final = -1
-# RocketMQ has no bound, and takes any topic, group and queue id (4.x).
+# RocketMQ 4.x has no limit, and accepts any topic, group and queue id.
 MAX_OFFSETS: Final = 500_000
 _SEPARATOR: Final = "@"
 _MAX_EPOCH: Final = 2**63 - 1
@@ -26,16 +26,16 @@ _OS_DISK: Final = OsDisk()
 
 # topic@group to queue to number.
 _Table = dict[str, dict[int, int]]
-# The file's members; a copy, so that a worker thread can take its time.
+# The file's fields, copied so that a worker thread can write them while the table changes.
 OffsetDocument = Mapping[str, Any]
 
 
 class OffsetRecord(NamedTuple):
-    """What is stored for a group in a queue.
+    """Stored offset and epoch of a group in a queue.
 
     Attributes:
-        offset: the next one to consume, ``NO_OFFSET`` when there is none.
-        epoch: how often the queue was reset in fenced mode; 0 where there is no offset.
+        offset: the next offset to consume, ``NO_OFFSET`` if none is stored.
+        epoch: number of resets of the queue in fenced mode; 0 if no offset is stored.
     """
 
     offset: int
@@ -48,21 +48,21 @@ class ConsumerOffsetTable:
     def __init__(self, path: Path, disk: Disk = _OS_DISK) -> None:
         self._file = ConfigFile(path, disk)
         self._offsets: _Table = {}
-        # Only those above 0.
+        # Only epochs above 0.
         self._epochs: _Table = {}
-        # Written by 5.x, and of no use here but to it.
+        # 5.x writes and uses it; RewindMQ only preserves it.
         self._version: Any = None
         self._count = 0
         self._is_saved = True
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Store an offset, whatever was there.
+        """Store an offset, higher or lower than the one before.
 
         Returns:
-            The offset before, ``NO_OFFSET`` when there was none; RocketMQ warns when it was greater.
+            The previous offset, ``NO_OFFSET`` if none; RocketMQ warns if it was greater.
 
         Raises:
-            StoreError: there are ``MAX_OFFSETS`` and none for this queue; nothing has changed.
+            StoreError: the queue has no offset and ``MAX_OFFSETS`` are stored already; nothing has changed.
         """
         key = topic + _SEPARATOR + group
         offsets = self._offsets.get(key)
@@ -79,12 +79,12 @@ class ConsumerOffsetTable:
         return previous
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The offset stored, ``NO_OFFSET`` when there is none."""
+        """Return the stored offset, ``NO_OFFSET`` if there is none."""
         offsets = self._offsets.get(topic + _SEPARATOR + group)
         return NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
 
     def replace(self, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
-        """Put offsets in the place of all that a group has in some topics, none of which may have epochs.
+        """Replace a group's offsets in the given topics; none of these may have epochs.
 
         Args:
             offsets: topic to queue to offset.
@@ -101,7 +101,7 @@ class ConsumerOffsetTable:
         self._is_saved = self._is_saved and not fresh
 
     def remove_group(self, group: str) -> None:
-        """Forget everything a group has stored, epochs included."""
+        """Remove a group's offsets and epochs."""
         for topic in self.topics_of(group):
             key = topic + _SEPARATOR + group
             self._count -= len(self._offsets.pop(key))
@@ -109,34 +109,43 @@ class ConsumerOffsetTable:
             self._is_saved = False
 
     def epoch(self, group: str, topic: str, queue_id: int) -> int:
-        """How often the queue was reset in fenced mode; asked for with every commit and pull."""
+        """Return the queue's number of resets in fenced mode; called for every commit and pull."""
         if not self._epochs:
             return 0
         epochs = self._epochs.get(topic + _SEPARATOR + group)
         return 0 if epochs is None else epochs.get(queue_id, 0)
 
     def record(self, group: str, topic: str, queue_id: int) -> OffsetRecord:
-        """Offset and epoch together."""
+        """Return offset and epoch together."""
         return OffsetRecord(self.query(group, topic, queue_id), self.epoch(group, topic, queue_id))
 
     def has_epochs(self, group: str, topic: str) -> bool:
-        """Whether any of the group's queues in the topic was ever reset in fenced mode."""
+        """Return True if any of the group's queues in the topic was ever reset in fenced mode."""
         return topic + _SEPARATOR + group in self._epochs
 
     def offsets_of(self, group: str, topic: str) -> dict[int, int]:
-        """Queue to offset, a copy; empty when the group has none for the topic."""
+        """Return a copy of the group's offsets in the topic, by queue id."""
         return dict(self._offsets.get(topic + _SEPARATOR + group, ()))
 
     def topics_of(self, group: str) -> list[str]:
-        """Topics the group has offsets for. A key with a second ``@`` belongs to nobody, as in RocketMQ."""
+        """Return the group's topics with offsets. As in RocketMQ, keys with a second ``@`` are ignored."""
         return [
             parts[0]
             for parts in (key.split(_SEPARATOR) for key in self._offsets)
             if len(parts) == 2 and parts[1] == group
         ]
 
+    def topics_by_group(self) -> dict[str, list[str]]:
+        """Return the topics that each group has offsets for, as ``topics_of`` does for one group."""
+        found: dict[str, list[str]] = {}
+        for key in self._offsets:
+            parts = key.split(_SEPARATOR)
+            if len(parts) == 2:
+                found.setdefault(parts[1], []).append(parts[0])
+        return found
+
     def groups_of(self, topic: str) -> list[str]:
-        """Groups that have offsets for the topic."""
+        """Return the groups that have offsets for the topic."""
         return [
             parts[1]
             for parts in (key.split(_SEPARATOR) for key in self._offsets)
@@ -144,7 +153,7 @@ class ConsumerOffsetTable:
         ]
 
     def load(self) -> None:
-        """Read the file, see ``ConfigFile.load``. StoreError when it cannot be read."""
+        """Read the file, see ``ConfigFile.load``. Raise StoreError if it cannot be read."""
         self._offsets, self._epochs, self._version = self._file.load(_read_document) or ({}, {}, None)
         self._count = sum(map(len, self._offsets.values()))
         self._is_saved = True
@@ -153,10 +162,10 @@ class ConsumerOffsetTable:
         """Write the file if anything changed since it was last written.
 
         Returns:
-            Whether it was written.
+            True if the file was written.
 
         Raises:
-            StoreError: the disk refused; the next call tries again.
+            StoreError: the disk failed; the next call tries again.
         """
         document = self.take()
         if document is None:
@@ -172,10 +181,10 @@ class ConsumerOffsetTable:
         return self._document(self._offsets, self._epochs)
 
     def check_room(self, group: str, topic: str, queue_ids: Collection[int]) -> None:
-        """See whether offsets for all these queues can be stored.
+        """Check that offsets for all these queues can be stored.
 
         Raises:
-            StoreError: some have none yet, and there would be more than ``MAX_OFFSETS``.
+            StoreError: new offsets would exceed ``MAX_OFFSETS``.
         """
         offsets = self._offsets.get(topic + _SEPARATOR + group, {})
         if self._count + sum(queue_id not in offsets for queue_id in queue_ids) > MAX_OFFSETS:
@@ -184,8 +193,8 @@ class ConsumerOffsetTable:
     def take_reset(self, group: str, topic: str, targets: Mapping[int, int]) -> OffsetDocument:
         """Return what ``save`` has to write before ``reset`` with the same arguments; nothing is reset yet.
 
-        A reset has to be on disk before anybody is told of its epoch: after a crash the next reset would give
-        the same number to other deliveries.
+        The broker must write a reset to disk before it sends the reset's epoch: otherwise, after a crash, the
+        next reset would give the same number to other deliveries.
 
         Args:
             targets: queue to offset.
@@ -205,7 +214,7 @@ class ConsumerOffsetTable:
     def reset(self, group: str, topic: str, targets: Mapping[int, int]) -> dict[int, int]:
         """Store offsets and raise their epochs, once ``take_reset`` is on disk.
 
-        No other copy may be taken in between.
+        No other copy may be taken between ``take_reset`` and this call.
 
         Returns:
             Queue to new epoch.
@@ -235,10 +244,10 @@ class ConsumerOffsetTable:
     def take_over(
         self, offsets: Mapping[str, Mapping[int, int]], epochs: Mapping[str, Mapping[int, int]]
     ) -> None:
-        """Lay a master's offsets over those here, each ``topic@group`` as a whole, its epochs with it.
+        """Replace offsets and epochs by the master's, one whole ``topic@group`` at a time.
 
         Raises:
-            StoreError: there would be more than ``MAX_OFFSETS``, or an epoch cannot be; nothing has changed.
+            StoreError: there would be more than ``MAX_OFFSETS``, or an epoch is invalid; nothing has changed.
         """
         kept = sum(len(queues) for key, queues in self._offsets.items() if key not in offsets)
         count = kept + sum(map(len, offsets.values()))
@@ -248,7 +257,7 @@ class ConsumerOffsetTable:
             if not all(
                 0 < epoch <= _MAX_EPOCH and queue in offsets.get(key, {}) for queue, epoch in queues.items()
             ):
-                raise StoreError(f"a master has epochs of {key} that cannot be")
+                raise StoreError(f"a master has invalid epochs of {key}")
         for key, offsets_of_key in offsets.items():
             epochs_of_key = dict(epochs.get(key, {}))
             if self._offsets.get(key) != offsets_of_key or self._epochs.get(key, {}) != epochs_of_key:
@@ -263,7 +272,7 @@ class ConsumerOffsetTable:
         """Write the file; may run on a worker thread while offsets are stored.
 
         Raises:
-            StoreError: the disk refused; the offsets count as changed again.
+            StoreError: the disk failed; the offsets count as changed again.
         """
         try:
             self._file.save(document)
@@ -273,7 +282,7 @@ class ConsumerOffsetTable:
 
 
 def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
-    """Offsets, epochs and version of a parsed file; what else 5.x adds is made of the offsets."""
+    """Return offsets, epochs and version of a parsed file; 5.x's other fields derive from the offsets."""
     offsets = _read_table(document, "offsetTable", "offset")
     epochs = _read_table(document, "epochTable", "epoch")
     for key, queues in epochs.items():
@@ -281,7 +290,7 @@ def _read_document(document: Any) -> tuple[_Table, _Table, Any]:
             if not 0 < epoch <= _MAX_EPOCH:
                 raise ValueError(f"epoch {epoch} of queue {queue_id} of {key} is out of range")
             if offsets.get(key, {}).get(queue_id, NO_OFFSET) < 0:
-                raise ValueError(f"queue {queue_id} of {key} has an epoch and no offset")
+                raise ValueError(f"queue {queue_id} of {key} has an epoch but no offset")
     return offsets, {key: queues for key, queues in epochs.items() if queues}, document.get("dataVersion")
 
 
@@ -290,10 +299,10 @@ def _read_table(document: Any, member: str, what: str) -> _Table:
     if table is None:
         return {}
     if not isinstance(table, dict):
-        raise ValueError(f"{member} is no object")
+        raise ValueError(f"{member} is not an object")
     for key, queues in table.items():
         if not isinstance(queues, dict):
-            raise ValueError(f"{member}: {key} is no object of queues")
+            raise ValueError(f"{member}: {key} is not an object of queues")
     return {key: _read_queues(queues, what) for key, queues in table.items()}
 
 

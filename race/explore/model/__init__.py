@@ -1,1 +1,1 @@
-"""Models: a small simulated cluster, its operator, and what may happen to it."""
+"""Models: a small simulated cluster, its operator, and the events that a schedule may add."""

@@ -1,6 +1,6 @@
-"""Deliberate faults in the fencing, to show that the search would find them.
+"""Deliberate faults in the fencing. They show that the search finds such mistakes.
 
-Each replaces something of the real classes, inside the processes of an exploration only.
+Each fault replaces attributes of the real classes, and only in the processes of an exploration.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Fault:
     """One way to break the fencing.
 
     Attributes:
-        title: what is wrong, one line.
-        model: in which the search finds it.
-        profile: of the consumers that suffer from it.
-        enter: puts it into the code.
+        title: what the broken code does, in one line.
+        model: name of the model in which the search finds the fault.
+        profile: profile of the consumers that the fault affects.
+        enter: returns a context manager that replaces the code.
     """
 
     name: str
@@ -182,57 +182,66 @@ def _epoch_raised_without_offset() -> AbstractContextManager[None]:
 
 
 _FAULTS: Final = (
-    Fault("flush", "222 is answered before the epoch is on disk", "crash-broker", _epoch_not_flushed),
+    Fault(
+        "flush",
+        "INVOKE_BROKER_TO_RESET_OFFSET (222) returns before the epoch is on disk",
+        "crash-broker",
+        _epoch_not_flushed,
+    ),
     Fault(
         "commit",
-        "the epoch of a 15 is not looked at",
+        "the broker does not check the epoch of UPDATE_CONSUMER_OFFSET (15)",
         "one-reset",
         lambda: _commits_unchecked(RequestCode.UPDATE_CONSUMER_OFFSET),
     ),
     Fault(
         "pull-commit",
-        "the epoch of what a pull commits is not looked at",
+        "the broker does not check the epoch of an offset that a pull commits",
         "one-reset",
         lambda: _commits_unchecked(RequestCode.PULL_MESSAGE),
     ),
-    Fault(
-        "restart", "a broker that starts has forgotten the epochs", "crash-broker", _epochs_lost_at_restart
-    ),
+    Fault("restart", "a broker forgets the epochs when it restarts", "crash-broker", _epochs_lost_at_restart),
     Fault("second", "a second reset does not raise the epoch", "two-resets", _second_reset_keeps_epoch),
     Fault(
         "file",
-        "the file gets the new epoch with the old offset",
+        "the broker saves the new epoch with the old offset",
         "crash-broker",
         _offset_not_saved_with_epoch,
     ),
     Fault(
-        "offset", "the epoch is raised, the offset is not moved", "one-reset", _epoch_raised_without_offset
+        "offset",
+        "a reset raises the epoch but does not move the offset",
+        "one-reset",
+        _epoch_raised_without_offset,
     ),
     Fault(
-        "redirect", "a pull of an old epoch is sent on where it was", "one-reset", _redirected_to_old_offset
+        "redirect",
+        "the broker redirects a pull of an old epoch to the offset that it asked for",
+        "one-reset",
+        _redirected_to_old_offset,
     ),
     Fault(
         "memory",
-        "a consumer told of a new epoch keeps its old offset in mind",
+        "a consumer that learns of a new epoch keeps its old offset",
         "one-reset",
         _client_keeps_offset,
     ),
     Fault(
         "results",
-        "a consumer counts results of before the reset under the new epoch",
+        "a consumer counts results from before the reset under the new epoch",
         "one-reset",
         _client_counts_old_results,
     ),
     Fault(
         "missing",
-        "a commit without epoch is accepted",
+        "the broker accepts a commit without an epoch",
         "one-reset",
         _missing_epoch_accepted,
         profile=Profile.V49,
     ),
     Fault(
         "joined",
-        "any pull without epoch counts as one after the reset",
+        "the broker takes any pull without an epoch for a pull after the reset",
         "one-reset",
         _joined_by_any_pull,
         profile=Profile.V49,
@@ -242,11 +251,11 @@ FAULTS: Final[Mapping[str, Fault]] = MappingProxyType({fault.name: fault for fau
 
 
 def find_fault(name: str) -> Fault:
-    """The fault of this name.
+    """Return the fault with this name.
 
     Raises:
-        RaceError: there is none; names those there are.
+        RaceError: no fault has this name; the text lists the names.
     """
     if name not in FAULTS:
-        raise RaceError(f"no such fault: {name!r} (there are {', '.join(FAULTS)})")
+        raise RaceError(f"no such fault: {name!r} (known: {', '.join(FAULTS)})")
     return FAULTS[name]

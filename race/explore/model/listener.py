@@ -1,4 +1,4 @@
-"""The listener of an explored consumer: some calls return when the schedule says so."""
+"""Listener of an explored consumer; the schedule decides when some of its calls return."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Place = tuple[int, int]
 
 
 class ExploredListener:
-    """Always succeeds; a message that the group is given again takes ``again_seconds``.
+    """Listener that always succeeds; a redelivered message takes ``again_seconds``.
 
     Args:
-        host: where it runs.
-        name: of its process.
-        seen: the messages (queue id, offset) given to any consumer so far; shared by them.
-        blocked: messages whose first call is in the hands of the schedule.
-        offer: makes the return of such a call a choice.
+        host: the host that the listener runs on.
+        name: name of the process.
+        seen: messages (queue id, offset) that any consumer has received; all listeners share the set.
+        blocked: messages whose first call returns when the schedule says.
+        offer: adds the return of a blocked call to the choices.
 
     Attributes:
         running: calls that have not returned.
-        blocked_count: those among them that are in the hands of the schedule.
+        blocked_count: running calls that return when the schedule says.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a model consists of: who is there, what may happen to them, and how long it is looked at."""
+"""Parameters of a model: its cluster, the events a schedule may add, and the window of time."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from rewindmq.race.explore.model.listener import Place
 
 @dataclass(frozen=True, slots=True)
 class PlannedReset:
-    """A reset to ``offset`` of queue 0; the first opens the window, others begin when the schedule says."""
+    """A reset of queue 0 to ``offset``. The first opens the window; the schedule starts the others."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A small world and a window of time in it.
+    """A small cluster, and the window of time in which a schedule decides what happens.
 
     Attributes:
         name: as on the command line.
-        title: one line.
-        queues: of the topic, on its one broker.
-        messages: in each queue, sent and consumed before the window, but for those blocked.
-        consumers: consumers there from the beginning, by name.
+        title: description in one line.
+        queues: number of queues of the topic, all on one broker.
+        messages: messages sent to each queue before the window; all are consumed except the blocked ones.
+        consumers: names of the consumers that run from the beginning.
         joins: consumers that start when the schedule says, or never.
-        crashes: processes that may be killed, once each: ``broker-a``, ``consumer-A``.
+        crashes: processes that the schedule may kill, once each: ``broker-a``, ``consumer-A``.
         resets: see ``PlannedReset``.
-        sends: messages that may be sent to queue 0 during the window, one at a time.
+        sends: messages that the schedule may send to queue 0 during the window, one at a time.
         blocked: messages (queue id, offset) whose first listener call returns when the schedule says.
-        again_seconds: how long a listener takes for a message the group is given again.
-        phases: seconds from the moment all are at rest to the opening of the window; the schedule's first
-            choice. They decide how much longer pulls will be held.
-        window: seconds in which the schedule decides.
-        budget: how many messages may be late in a schedule, unless told otherwise.
-        late_to_break: how many messages have to be late for a mode to break a law; others do not, or not with
-            so few late messages that every schedule can be looked at.
+        again_seconds: how long a listener takes for a redelivered message.
+        phases: seconds from the moment the cluster is at rest to the opening of the window. The choice among
+            them is the schedule's first. It decides how much longer the broker suspends the pulls.
+        window: length of the window, seconds.
+        budget: default limit of late messages in a schedule.
+        late_to_break: late messages that a mode needs to break a law. A mode without an entry breaks none
+            within a limit that allows an exhaustive search.
     """
 
     name: str

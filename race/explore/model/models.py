@@ -1,4 +1,4 @@
-"""The models there are."""
+"""Table of the models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODELS: Final = (
     ),
     Model(
         "two-resets",
-        "the same, and a second reset at any time after the first",
+        "one queue, two consumers, one reset, and a second reset at any time after the first",
         resets=(PlannedReset(0), PlannedReset(1)),
     ),
     Model(
@@ -33,7 +33,7 @@ _MODELS: Final = (
         "crash-broker",
         "one reset, and the broker may be killed and started again",
         crashes=("broker-a",),
-        # With a listener that ends at any time besides, there are too many schedules to look at all.
+        # A blocked listener as well would make too many schedules for an exhaustive search.
         blocked=frozenset(),
         budget=0,
         late_to_break=MappingProxyType({ResetMode.CLASSIC: 0, ResetMode.SERVER: 0}),
@@ -61,18 +61,18 @@ _MODELS: Final = (
 )
 MODELS: Final[Mapping[str, Model]] = MappingProxyType({model.name: model for model in _MODELS})
 
-# Who a mode was made for.
+# The profile of the consumers that each mode is designed for.
 DEFAULT_PROFILES: Final[Mapping[ResetMode, Profile]] = MappingProxyType(
     {ResetMode.CLASSIC: Profile.V49, ResetMode.SERVER: Profile.V53, ResetMode.FENCED: Profile.EPOCH}
 )
 
 
 def find_model(name: str) -> Model:
-    """The model of this name.
+    """Return the model with this name.
 
     Raises:
-        RaceError: there is none; names those there are.
+        RaceError: no model has this name; the text lists the names.
     """
     if name not in MODELS:
-        raise RaceError(f"no such model: {name!r} (there are {', '.join(MODELS)})")
+        raise RaceError(f"no such model: {name!r} (known: {', '.join(MODELS)})")
     return MODELS[name]

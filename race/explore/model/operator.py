@@ -1,4 +1,4 @@
-"""The administrator and the producer of an explored run."""
+"""Administrator and producer of an explored run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _END: Final = -1
 
 
 class ExploredOperator:
-    """Whoever is neither a server nor a consumer of the group; each on a host of its own."""
+    """The administrator and the producer, each on a host of its own."""
 
     def __init__(self, world: World, recorder: Recorder, mode: ResetMode) -> None:
         self._world = world
@@ -34,17 +34,17 @@ class ExploredOperator:
         self._mode = mode
         self._admin: AdminClient
         self._producer: Producer
-        # Store times of a queue's messages, ms.
+        # Store times of each queue's messages, ms.
         self._stored_at: dict[MessageQueue, list[int]] = {}
         self._resets_under_way = 0
 
     @property
     def is_busy(self) -> bool:
-        """Whether a reset waits for its answer."""
+        """True while a reset waits for its response."""
         return self._resets_under_way > 0
 
     async def open(self, namesrv: str, profile: Profile) -> None:
-        """Connect; the cluster serves already."""
+        """Connect to the cluster, which must be running."""
         world = self._world
         admin_runtime = world.runtime(ADMIN_HOST, probe=self._recorder.probe(ADMIN))
         self._admin = AdminClient(namesrv, runtime=admin_runtime, profile=profile)
@@ -59,16 +59,16 @@ class ExploredOperator:
         await world.spawn(PRODUCER_HOST, self._producer.start())
 
     def end_producer(self) -> None:
-        """No more messages: the producer would only be in the way."""
+        """Shut down the producer, so that its requests and timers add no choices."""
         self._world.kill(PRODUCER_HOST)
 
     async def create_topic(self, address: str, queues: int) -> None:
-        """The race's topic, at the broker."""
+        """Create the race's topic at the broker."""
         topic = TopicConfig(topic_name=TOPIC, read_queue_nums=queues, write_queue_nums=queues)
         await self._world.spawn(ADMIN_HOST, self._admin.create_and_update_topic_config(address, topic))
 
     async def send(self, queue: MessageQueue) -> None:
-        """Send one message; no two may be sent in the same millisecond."""
+        """Send one message. The caller sends at most one per millisecond, so that store times differ."""
         stored_at = self._stored_at.setdefault(queue, [])
         message = Message(TOPIC, b"message %d" % len(stored_at))
         result = await self._world.spawn(PRODUCER_HOST, self._producer.send(message, queue=queue))
@@ -77,7 +77,7 @@ class ExploredOperator:
         self._recorder.note(PRODUCER, Lab.MESSAGE_SENT, **place, offset=result.queue_offset, tag="")
 
     async def reset(self, offset: int, queue: MessageQueue) -> None:
-        """Rewind the group to the store time of a message; -1 for the end of the queue."""
+        """Reset the group to the store time of the message at ``offset``; -1 means the end of the queue."""
         known = self._stored_at[queue]
         timestamp = known[offset] if offset < len(known) else _END
         note, what = self._recorder.note, {"topic": TOPIC, "group": GROUP, "mode": str(self._mode)}

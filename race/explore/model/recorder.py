@@ -1,4 +1,4 @@
-"""The history of an explored run, as cheap as it can be taken down."""
+"""Records the history of an explored run at little cost."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.history import Event, Kind
 from rewindmq.race.stage.journal import Journal
 
-# Points that change nothing: what could happen after them could as well have happened before.
+# Points that change no state: a step that is possible after one was possible before it as well.
 _IDLE: Final = frozenset({Point.PERSIST_TICK, Point.REBALANCED})
 
 
 class Recorder(Journal):
-    """A journal that only keeps events as they come.
+    """Journal that stores events in the order in which they come.
 
     Args:
-        runtime: of the laboratory; its clock is the history's.
-        changed: told of every event that may have changed something.
+        runtime: the laboratory's runtime; its clock gives the times of the events.
+        changed: called after every event that may have changed state.
     """
 
     def __init__(self, runtime: Runtime, changed: Callable[[], None]) -> None:
@@ -29,12 +29,12 @@ class Recorder(Journal):
         self.events: list[tuple[float, str, Kind, dict[str, Any]]] = []
 
     def note(self, process: str, kind: Kind, **details: Any) -> None:
-        """Take down something that happens now."""
+        """Record an event with the current time."""
         self.events.append((self._clock(), process, kind, details))
         self._changed()
 
     def probe(self, process: str) -> Probe:
-        """What one process's runtime calls at its points."""
+        """Return the probe of one process: its runtime calls it at each point."""
         add, now, changed = self.events.append, self._clock, self._changed
 
         def probe(point: Point, details: dict[str, Any]) -> None:
@@ -45,5 +45,5 @@ class Recorder(Journal):
         return probe
 
     def to_events(self) -> list[Event]:
-        """Everything so far, in order."""
+        """Return all events so far, in order."""
         return [Event(*event) for event in self.events]

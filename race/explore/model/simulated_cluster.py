@@ -1,4 +1,4 @@
-"""The real processes of a model, each on a host of its own, under virtual time."""
+"""Simulated cluster: the real servers and clients of a model, each on its own host, under virtual time."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _NAMESRV_HOST: Final = "10.0.0.2"
 _BROKER_HOST: Final = "10.0.1.1"
 _NAMESRV: Final = f"{_NAMESRV_HOST}:9876"
 _BROKER_PORT: Final = 10_911
-# So that no two consumers do anything at the same moment, unless the same event made them.
+# Consumers start apart, so that only a common cause makes two of them act at the same moment.
 _STAGGER_SECONDS: Final = 0.37
-# One may be blocked, and the other goes on.
+# Two threads: while one is blocked, the other continues.
 _THREADS: Final = 2
-# Everything written so far stays after a kill; when the log is synced matters to nobody here.
+# A killed process keeps what it wrote, so the models do not depend on when the log is synced.
 _RARELY_MS: Final = 3_600_000
 
 
 class ExploredWorld(World):
-    """A world in which a scheduler decides what happens next, and that stands still in between."""
+    """World in which a scheduler decides what happens next. It stands still between two calls of ``play``."""
 
     def __init__(self, names: dict[str, str], watched: Collection[str]) -> None:
         self._names = names
@@ -59,11 +59,11 @@ class ExploredWorld(World):
         loop.when_idle = self.scheduler.go_on
 
     def name_of(self, host: str) -> str:
-        """What to call a host."""
+        """Return the name of a host in steps and histories."""
         return self._names.get(host, host)
 
     def play(self, scene: Coroutine[Any, Any, T]) -> T:
-        """Run until ``scene`` is over; everything else then stands still."""
+        """Run until ``scene`` returns; then every process stands still."""
         assert self._loop is not None
         return self._loop.run_until_complete(scene)
 
@@ -73,7 +73,7 @@ class ExploredWorld(World):
 
 
 class _ConsumerHost:
-    """A consumer of the group, on a host of its own."""
+    """Consumer of the group, on a host of its own."""
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
@@ -84,7 +84,7 @@ class _ConsumerHost:
         self.is_killed = False
 
     def is_settled(self, ends: Mapping[MessageQueue, int]) -> bool:
-        """Whether it is at rest but for blocked listeners, and has no offset in mind but the queues' ends."""
+        """True if only blocked listeners run, and every offset in memory is the end of its queue."""
         consumer, listener = self.consumer, self.listener
         if self.is_killed or consumer is None or listener is None:
             return True
@@ -99,10 +99,10 @@ class _ConsumerHost:
 
 
 class SimulatedCluster:
-    """Everybody in a model.
+    """The servers, the consumers, the administrator and the producer of a model.
 
     Args:
-        profile: of the consumers; servers imitate its release.
+        profile: profile of the consumers; the servers imitate the same release.
     """
 
     def __init__(self, model: Model, mode: ResetMode, profile: Profile) -> None:
@@ -123,7 +123,7 @@ class SimulatedCluster:
 
     @property
     def scheduler(self) -> Scheduler:
-        """What decides; there while the world runs."""
+        """The scheduler, which exists only while the world runs."""
         return self.world.scheduler
 
     def _note(self) -> None:
@@ -132,7 +132,7 @@ class SimulatedCluster:
     # Before the window.
 
     async def come_to_rest(self) -> None:
-        """Start everybody, and let them consume what there is."""
+        """Start every process, and wait until the consumers have consumed all messages."""
         model, world = self.model, self.world
         server = NameServer(
             world.runtime(_NAMESRV_HOST),
@@ -153,7 +153,7 @@ class SimulatedCluster:
                 await self.sleep(_STAGGER_SECONDS)
         if not model.sends:
             operator.end_producer()
-        # The pulls that were held first are answered, and held once more.
+        # The pulls that were suspended first return, and are suspended once more.
         pulls = self._held_count()
         while self._held_count() < pulls + model.queues:
             await self.sleep(_STAGGER_SECONDS)
@@ -166,7 +166,7 @@ class SimulatedCluster:
         )
 
     async def sleep(self, seconds: float) -> None:
-        """Let virtual time pass."""
+        """Sleep for ``seconds`` of virtual time."""
         await self._lab.timers.sleep(seconds)
 
     async def _start_broker(self) -> None:
@@ -217,13 +217,13 @@ class SimulatedCluster:
         node.consumer, node.listener = consumer, listener
         self.recorder.note(node.process, Lab.PROCESS_STARTED, profile=str(self.profile))
         await self.world.spawn(node.host, consumer.start())
-        # No message ever fails, so what would come from there is only in the way.
+        # No message ever fails, so pulls of the retry topic would only add choices.
         self.world.call(node.host, consumer.unsubscribe, retry_topic(GROUP))
 
     # The window.
 
     def begin(self) -> None:
-        """Send the first reset on its way, and offer what else may happen."""
+        """Start the first reset, and offer the other actions to the schedule."""
         model, offer = self.model, self.scheduler.offer
         self._reset(model.resets[0])
         for number, reset in enumerate(model.resets[1:], 2):
@@ -266,10 +266,10 @@ class SimulatedCluster:
         self.world.spawn(_LAB_HOST, self._start_broker())
 
     def is_settled(self) -> bool:
-        """Whether nothing can be stored any more but what is, and everything sent has been consumed.
+        """True if no stored offset can change any more and all sent messages have been consumed.
 
-        Asked while nothing is in flight. Blocked listeners may still return. It only saves time: what is
-        judged is the history.
+        Call it while nothing is in flight. Blocked listeners may still return. The check only saves time: the
+        laws are judged by the history.
         """
         if self.broker is None or self._operator.is_busy:
             return False

@@ -1,1 +1,1 @@
-"""Schedules: the steps that are possible at each moment, and carrying one out."""
+"""Schedules: find the steps that are possible at each moment, and take one."""

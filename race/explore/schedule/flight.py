@@ -1,4 +1,4 @@
-"""Messages in flight: which there are, what they are called, and whether their order matters to a reset."""
+"""Messages in flight: their names, and whether their order matters to a reset."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand
 from rewindmq.protocol.frame import FrameDecoder
 from rewindmq.race.sim.network import Fabric, SimTransport
 
-# Requests whose order makes a difference to a reset. Everything else arrives at once: heartbeats, who is in
-# the group, routes, sends.
+# Requests whose order makes a difference to a reset. All others arrive at once: heartbeats, consumer lists,
+# routes, sends.
 _CHOSEN: Final = frozenset(
     {
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
@@ -42,7 +42,7 @@ _SHOWN: Final = MappingProxyType(
 
 @dataclass(slots=True)
 class Message:
-    """What one write holds, in flight.
+    """The frames of one write, in flight.
 
     Attributes:
         name: of what kind, and what tells it from others: ``response PULL_MESSAGE next=4``; frames of one
@@ -79,7 +79,7 @@ class Lane:
         return not self._end.travelling or not self._end.peer.owner.is_alive
 
     def deliver(self) -> None:
-        """Have the first message arrive."""
+        """Deliver the first message."""
         self.messages.popleft()
         self.late = False
         self._end.arrive()
@@ -89,7 +89,7 @@ class ExploredFabric(Fabric):
     """A network on which nothing arrives by itself.
 
     Args:
-        name_of: what to call a host.
+        name_of: returns the name of a host.
     """
 
     def __init__(self, name_of: Callable[[str], str], topic: str) -> None:
@@ -121,7 +121,7 @@ class ExploredFabric(Fabric):
         self.in_flight[lane] = None
 
     def lanes(self) -> list[Lane]:
-        """Those with something in flight, in the order of their first message."""
+        """Return the lanes with a message in flight, in the order of their first messages."""
         for lane in [lane for lane in self.in_flight if lane.is_empty]:
             lane.messages.clear()
             lane.late = False
@@ -129,7 +129,7 @@ class ExploredFabric(Fabric):
         return list(self.in_flight)
 
     def deliver(self, lane: Lane) -> None:
-        """Have the first message of a lane arrive; the lane goes behind the others."""
+        """Deliver the first message of a lane, and move the lane behind the others."""
         del self.in_flight[lane]
         if len(lane.messages) > 1:
             self.in_flight[lane] = None

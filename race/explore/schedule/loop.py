@@ -1,4 +1,4 @@
-"""An event loop that asks somebody else what happens next, whenever nothing is ready."""
+"""Event loop that calls ``when_idle`` to decide what happens next, whenever nothing is ready."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable
 from rewindmq.race.sim.host import incarnation_of
 from rewindmq.race.sim.loop import VirtualLoop, VirtualTimer
 
-# Timers of the laboratory itself.
-NOBODY = ""
+# Stands for the host of timers that belong to the laboratory.
+LAB_HOST = ""
 
 
 class ExploredLoop(VirtualLoop):
-    """Timers that are due wait to be fired, host by host.
+    """Virtual loop that keeps due timers until ``fire`` is called for their host.
 
     Attributes:
-        when_idle: called when nothing is ready; has to make something ready.
+        when_idle: called when nothing is ready; it must make something ready.
     """
 
     def __init__(self) -> None:
@@ -26,30 +26,30 @@ class ExploredLoop(VirtualLoop):
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is ready."""
+        """True if a callback is ready to run."""
         return bool(self._ready)
 
     @property
     def next_moment(self) -> float | None:
-        """When the next timer is due; None when there is none."""
+        """Time of the next timer, seconds; None if no timer is set."""
         return self._next_moment()
 
     def pass_time(self) -> None:
-        """Go to the next moment at which a timer is due. DeadlockError when there is none."""
+        """Move the clock to the next timer. Raise DeadlockError if no timer is set."""
         moment = self._go_to_next_moment()
         while self._next_moment() == moment:
             timer = heapq.heappop(self._timers)[2]
             owner = incarnation_of(timer.context)
-            self._due.setdefault(NOBODY if owner is None else owner.host, []).append(timer)
+            self._due.setdefault(LAB_HOST if owner is None else owner.host, []).append(timer)
 
     def due_hosts(self) -> list[str]:
-        """The hosts with timers that are due, in the order these were set."""
+        """Return the hosts with due timers, in the order in which the timers became due."""
         for host in [host for host, timers in self._due.items() if not any(map(_counts, timers))]:
             del self._due[host]
         return list(self._due)
 
     def fire(self, host: str) -> None:
-        """Run the timers of a host that are due."""
+        """Make the due timers of a host ready to run."""
         self._ready.extend(self._due.pop(host))
 
     def _idle(self) -> None:

@@ -1,4 +1,4 @@
-"""Finds what is possible whenever every host is at rest, has somebody choose, and does it.
+"""Finds the possible steps whenever every host is at rest, has a chooser pick one, and takes it.
 
 A state is a moment at which nothing is ready on any host. From there,
 
@@ -41,10 +41,10 @@ class Chooser(Protocol):
 class Scheduler:
     """Runs a world step by step.
 
-    Calm, as it begins and ends, messages arrive and timers fire in a fixed order, and nobody is asked.
+    Outside the window it is calm: messages arrive and timers fire in a fixed order, and no chooser is called.
 
     Args:
-        name_of: what to call a host.
+        name_of: returns the name of a host.
         watched: hosts whose timers are choices; those of others fire at once.
 
     Attributes:

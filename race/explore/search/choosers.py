@@ -1,4 +1,4 @@
-"""Who decides: a given list of choices, a search of all of them, or chance."""
+"""Choosers: follow a given list of steps, or draw steps by chance."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from rewindmq.race.explore.search.choosers import Chooser
 from rewindmq.race.explore.search.races import Event, Hosts, find_races, meet
 
 
-class BlockedError(RaceError):
-    """All that is possible here has been explored elsewhere."""
+class EquivalentError(RaceError):
+    """Every possible next step leads to a schedule that is equivalent to one already explored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class Explorer(Chooser):
         else:
             awake = [index for index, step in enumerate(steps) if step.name not in self._asleep]
             if not awake:
-                raise BlockedError("explored elsewhere")
+                raise EquivalentError("equivalent to a schedule already explored")
             taken = awake[0]
         self._events.append(Event(steps[taken], steps, self._asleep))
         return taken
 
     def pass_by(self, step: Step) -> None:
         if len(self.taken) >= len(self._branch.path) and step.name in self._asleep:
-            raise BlockedError("explored elsewhere")
+            raise EquivalentError("equivalent to a schedule already explored")
         self._events.append(Event(step, [step], self._asleep))
 
     def end(self, touched: set[str]) -> None:

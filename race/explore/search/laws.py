@@ -51,8 +51,10 @@ def judge_run(events: Sequence[Event], *, is_at_rest: bool) -> tuple[Broken, ...
 
 
 def judge_resets(events: Sequence[Event], *, is_at_rest: bool) -> list[Judged]:
-    """Each acknowledged reset, judged up to the beginning of the next, because nobody knows when that took
-    effect if its answer did not come."""
+    """Return a verdict for each acknowledged reset, by the events up to the start of the next reset.
+
+    A later reset whose response is lost may take effect at any time after its start.
+    """
     resets = issued_resets(events)
     ends = [*(reset.started for reset in resets[1:]), len(events)]
     return [

@@ -72,7 +72,7 @@ class Job:
     with_account: bool = False
 
     def chooser(self, budget: int) -> Chooser:
-        """Whoever takes the decisions."""
+        """Return the chooser that runs this schedule."""
         if self.branch is not None:
             return Explorer(self.branch, budget)
         if self.names is not None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from rewindmq.race.explore.model.simulated_cluster import SimulatedCluster
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step, StepKind
 from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.explorer import BlockedError, Explorer, State
+from rewindmq.race.explore.search.explorer import EquivalentError, Explorer, State
 from rewindmq.race.explore.search.laws import Broken, judge_run
 
 # After the window everything goes its usual way: a rebalance comes every 20 s, a pull is held for 20 s.
@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
     Attributes:
         taken: index of the step taken at each state with a choice.
         broken: the laws that were.
-        is_blocked: given up, because the rest is explored elsewhere.
+        is_equivalent: stopped early, because it is equivalent to a schedule already explored.
         states: what an exhaustive exploration has to know of them.
         names: of the steps taken at states with a choice; only if a law was broken, or when asked for.
         account: when asked for.
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
     taken: tuple[int, ...]
     broken: tuple[Broken, ...] = ()
-    is_blocked: bool = False
+    is_equivalent: bool = False
     states: tuple[State, ...] = ()
     names: tuple[str, ...] = ()
     account: Account | None = None
@@ -82,8 +82,8 @@ def play_schedule(
     states: Callable[[], tuple[State, ...]] = chooser.states if isinstance(chooser, Explorer) else tuple
     try:
         opened_at, is_settled = cluster.world.play(_window(cluster, chooser, budget))
-    except BlockedError:
-        return Outcome(tuple(chooser.taken), is_blocked=True, states=states())
+    except EquivalentError:
+        return Outcome(tuple(chooser.taken), is_equivalent=True, states=states())
     broken = judge_run(cluster.recorder.to_events(), is_at_rest=is_settled)
     return Outcome(
         tuple(chooser.taken),

@@ -28,7 +28,7 @@ class Findings:
 
     Attributes:
         schedules: run to their end.
-        blocked: given up because the rest was explored elsewhere.
+        equivalent: stopped early, because they are equivalent to schedules already explored.
         broken: schedules that broke a law, by law.
         bad: schedules that broke any.
         first: the failing schedule with the fewest deviations.
@@ -39,7 +39,7 @@ class Findings:
     """
 
     schedules: int = 0
-    blocked: int = 0
+    equivalent: int = 0
     broken: Counter[str] = field(default_factory=Counter)
     bad: int = 0
     first: Outcome | None = None
@@ -51,12 +51,12 @@ class Findings:
     @property
     def rate(self) -> float:
         """Schedules per second, those given up too."""
-        return (self.schedules + self.blocked) / self.seconds if self.seconds else 0.0
+        return (self.schedules + self.equivalent) / self.seconds if self.seconds else 0.0
 
     def add(self, outcome: Outcome) -> None:
         """One more."""
-        if outcome.is_blocked:
-            self.blocked += 1
+        if outcome.is_equivalent:
+            self.equivalent += 1
             return
         self.schedules += 1
         if not outcome.broken:

@@ -1,4 +1,4 @@
-"""What of a model has been explored, and what has to be."""
+"""Tree of the states with a choice: which options have been explored, and which remain."""
 
 from __future__ import annotations
 

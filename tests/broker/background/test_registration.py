@@ -1,4 +1,4 @@
-"""The broker at the name servers: when it registers, what it says, and what when nobody is there."""
+"""Registration at name servers: when the broker registers, what it sends, and what happens without one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_A2_a_new_topic_is_announced_oneway_and_an_administrator_s_before_the_an
 def test_a_new_topic_is_announced_to_a_name_server_without_msgpack_that_was_away(
     simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It closes the connection on what it does not know, and nobody tells the sender of a oneway request."""
+    """It closes the connection on an unknown request; the sender of a oneway request gets no error."""
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
 
     async def scenario(stage: SimStage) -> None:

@@ -43,7 +43,7 @@ class UsedDisk(OsDisk):
 
 
 async def start(stage: SimStage, **config: Any) -> Peer:
-    """A broker that keeps messages for an hour, and somebody connected to it."""
+    """A broker that keeps messages for an hour, and a client connected to it."""
     defaults: dict[str, Any] = {"file_reserved_time": 1, "delete_when": ANY_HOUR, "store": SMALL}
     await stage.start_broker(**{**defaults, **config})
     return stage.peer()

@@ -98,7 +98,7 @@ def test_B24_a_new_member_is_announced_to_all(simulate: RunScenario, profile: Pr
     simulate(scenario, profile=profile)
 
 
-def test_B24_nobody_is_told_where_notices_are_off(simulate: RunScenario) -> None:
+def test_B24_no_client_is_notified_where_notifications_are_off(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.heartbeat()
@@ -157,7 +157,7 @@ def test_unregister(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_unregister_tells_nobody_where_the_group_says_so(simulate: RunScenario) -> None:
+def test_unregister_notifies_no_client_where_the_group_disables_it(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         config = stage.root / "broker-a" / "config" / "subscriptionGroup.json"
         config.parent.mkdir(parents=True)
@@ -351,7 +351,7 @@ async def test_beside_a_free_port_there_is_a_vip_port_too(stage: Stage) -> None:
 
 
 def taken(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
-    """From now on nobody gets a port asked for by number the first so many times; which they were."""
+    """Refuse the first binds of each port requested by number; return the refused ports."""
     refused: list[int] = []
     listen = TcpNetwork.listen
 

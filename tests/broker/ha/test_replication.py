@@ -21,7 +21,7 @@ ALL = (Profile.V42, Profile.V49, Profile.V53)
 
 
 class Pair:
-    """A name server, a master and its slave, with somebody connected to each broker."""
+    """A name server, a master and its slave, with a client connected to each broker."""
 
     def __init__(self, stage: SimStage, **config: Any) -> None:
         self.stage = stage
@@ -128,7 +128,7 @@ def test_a_slave_of_5_3_3_is_busy_unless_slaveReadEnable_is_on(simulate: RunScen
         # Nothing is corrected, and 21 becomes 20.
         (Profile.V49, 9, 20, 9),
         (Profile.V53, 9, 20, 9),
-        # 5.3.3 sends back to the master whoever keeps up.
+        # 5.3.3 sends consumers that keep up back to the master.
         (Profile.V49, 3, 19, 3),
         (Profile.V53, 3, 20, 3),
         (Profile.V53, 0, 0, 3),
@@ -267,7 +267,7 @@ def test_a_delayed_message_is_delivered_by_the_master_only(simulate: RunScenario
 
 
 def test_consumers_go_on_from_the_slave_when_the_master_is_gone(simulate: RunScenario) -> None:
-    """Reads and commits; nobody becomes a master."""
+    """The slave serves reads and commits; it does not become a master."""
 
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()

@@ -124,7 +124,9 @@ def test_a_message_that_does_not_wait_is_answered_at_once(simulate: RunScenario)
     [b"\xff" * 64, encode_report(-5), encode_report(1 << 60), b"GET / HTTP/1.1\r\n\r\n"],
     ids=["junk", "negative", "absurd", "http"],
 )
-def test_whoever_is_no_slave_is_closed_and_the_master_goes_on(simulate: RunScenario, data: bytes) -> None:
+def test_a_peer_that_is_not_a_slave_is_closed_and_the_master_goes_on(
+    simulate: RunScenario, data: bytes
+) -> None:
     async def scenario(stage: SimStage) -> None:
         pair = await Pair(stage).start()
         stranger = await scripted(stage, pair.master)

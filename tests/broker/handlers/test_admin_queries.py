@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from rewindmq.broker.config import BrokerRole
 from rewindmq.broker.handlers import query_consume_queue
+from rewindmq.broker.handlers.shared import group_progress
 from rewindmq.broker.limits import MAX_CONSUME_QUEUE_ENTRIES
 from rewindmq.protocol.body.connection import ProducerConnection, ProducerTableInfo
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
@@ -72,7 +74,7 @@ def test_204_of_a_group_without_members(simulate: RunScenario) -> None:
     simulate(scenario)
 
 
-def test_305_names_system_topics_that_nobody_made_yet(simulate: RunScenario) -> None:
+def test_GET_SYSTEM_TOPIC_LIST_FROM_BROKER_names_system_topics_not_created_yet(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()
@@ -235,6 +237,52 @@ def test_317_lists_every_group_in_every_topic(simulate: RunScenario) -> None:
         ordered = GetConsumeStatsInBrokerHeader(is_order=True)
         none = await ask(peer, RequestCode.GET_BROKER_CONSUME_STATS, ordered, ConsumeStatsList)
         assert not any(stats for entry in none.consume_stats_list for stats in entry.values())
+
+    simulate(scenario)
+
+
+def test_208_lists_a_topic_once_and_lets_other_requests_pass(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_progress, "_SLICE", 10)
+
+    async def scenario(stage: SimStage) -> None:
+        peer, bystander = stage.peer(), stage.peer("c2")
+        await peer.create_topic(write=3_000, read=3_000)
+        header = GetConsumeStatsRequestHeader("G", topic_list=";".join(["T"] * 50))
+        answer = asyncio.ensure_future(ask(peer, RequestCode.GET_CONSUME_STATS, header, ConsumeStats))
+        stats = await answer
+        assert len(stats.offset_table) == 3_000
+        # A slice of the queues at a time: whoever asks meanwhile need not wait for the end.
+        answer = asyncio.ensure_future(ask(peer, RequestCode.GET_CONSUME_STATS, header, ConsumeStats))
+        order: list[str] = []
+        answer.add_done_callback(lambda _: order.append("208"))
+        await bystander.heartbeat()
+        order.append("heartbeat")
+        await answer
+        assert order == ["heartbeat", "208"]
+
+    simulate(scenario)
+
+
+def test_208_and_317_refuse_what_no_answer_can_hold(
+    simulate: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: SimStage) -> None:
+        peer = stage.peer()
+        await peer.create_topic(write=8, read=8)
+        await peer.commit(0)
+        stage.broker.context.groups.find("G")
+        for code, header in (
+            (RequestCode.GET_CONSUME_STATS, GetConsumeStatsRequestHeader("G", "T")),
+            (RequestCode.GET_BROKER_CONSUME_STATS, GetConsumeStatsInBrokerHeader(is_order=False)),
+        ):
+            (await peer.ask(code, header)).require_success()
+            monkeypatch.setattr(group_progress, "MAX_PROGRESS_QUEUES", 7)
+            refused = await peer.ask(code, header)
+            assert refused.code == ResponseCode.SYSTEM_ERROR
+            assert "more than 7 queues: ask for one group" in (refused.remark or "")
+            monkeypatch.undo()
 
     simulate(scenario)
 

@@ -218,7 +218,7 @@ def test_a_broker_that_may_not_be_written_to_takes_nothing_back(simulate: RunSce
     simulate(scenario, broker_permission=4)
 
 
-def test_records_that_nobody_consumes_cannot_be_sent_back(simulate: RunScenario) -> None:
+def test_records_that_no_consumer_receives_cannot_be_sent_back(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         put = stage.broker.context.store.put_message
         prepared = int(MessageSysFlag.TRANSACTION_PREPARED)

@@ -116,7 +116,7 @@ async def test_a_failed_flush_is_tried_again(box: Box, caplog: pytest.LogCapture
     assert box.points == [Point.OFFSETS_FLUSHED]
 
 
-async def test_whoever_stops_waiting_does_not_stop_the_reset(box: Box) -> None:
+async def test_a_caller_that_stops_waiting_does_not_stop_the_reset(box: Box) -> None:
     done = box.reset(10)
     done.cancel()
     await box.workers.finish()

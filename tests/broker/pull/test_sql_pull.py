@@ -69,7 +69,7 @@ def test_the_stored_properties_decide_whichever_way_the_filter_came(
         assert prices(await peer.pull(6, count=1, **sql)) == [7]
         await subscribe(peer, "price BETWEEN 2 AND 4")
         assert prices(await peer.pull(0, subscription=None)) == [2, 3, 4]
-        # Nobody matches: everything was looked at, go on at once.
+        # No message matches: the broker has checked all, so the next pull follows at once.
         none = {"subscription": "price > 99", "expression_type": EXPRESSION_SQL92}
         assert await peer.status(2, hold_ms=9_000, **none) == (20, "NO_MATCHED_MESSAGE", 10)
 

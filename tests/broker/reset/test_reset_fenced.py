@@ -244,7 +244,7 @@ def test_held_pulls_of_the_group_and_queue_are_answered_at_once_and_no_others(si
 
 
 def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: RunScenario) -> None:
-    """Nobody else: others would not understand it, or know already."""
+    """No other consumer is notified: it would not understand the notification, or has it already."""
 
     async def scenario(stage: SimStage) -> None:
         admin = await stage.group_at(50, queues=2)
@@ -262,7 +262,7 @@ def test_who_pulls_by_epochs_and_has_no_pull_held_is_told(simulate: RunScenario)
         assert [peer.count(NOTICE) for peer in peers] == [0, 0, 1, 0, 0, 0]
         told = (await last.hear(NOTICE)).decode_header(NotifyQueueResetRequestHeader)
         assert told == NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, 1)
-        # It has pulled since; then it goes, and nobody is left to be told.
+        # It has pulled since; then it leaves, and no consumer is left to notify.
         await held.pull(0, queue_id=1, epoch=1)
         await gone.pull(0, epoch=1)
         await gone.client.close()

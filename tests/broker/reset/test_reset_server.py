@@ -249,7 +249,7 @@ def test_E25_a_consumer_that_does_not_pull_keeps_committing_in_vain(simulate: Ru
     simulate(scenario, **SERVER)
 
 
-def test_S4_whoever_pulls_first_takes_the_mark_and_the_owner_goes_on(simulate: RunScenario) -> None:
+def test_S4_the_first_pull_takes_the_mark_and_the_owner_goes_on(simulate: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         owner = await stage.group_at(90)
         await owner.targets(EPOCH_MS)

@@ -186,7 +186,7 @@ def test_statuses_are_those_of_5x(box: StoreBox) -> None:
     for _ in range(6):
         put(box, store)
     assert read(store, 6) == ("OFFSET_OVERFLOW_ONE", [], 6)
-    # 5.3.3 sends whoever is beyond a queue that begins at 0 to its beginning.
+    # 5.3.3 sends a consumer beyond the end of a queue that begins at 0 to its beginning.
     assert read(store, 7) == ("OFFSET_OVERFLOW_BADLY", [], 0)
     store.close()
     compact(box.root, {4})

@@ -149,7 +149,7 @@ def test_a_damaged_file_falls_back_and_never_replaces_the_good_backup(
     assert table.query("G", "T", 0) == 1
     (said,) = caplog.messages
     assert str(path) in said
-    assert said.endswith(f"going on with {path}.bak, which is one save older")
+    assert said.endswith(f"using {path}.bak, which is one save older")
     table.commit("G", "T", 0, 5)
     table.persist()
     assert load(path).query("G", "T", 0) == 5

@@ -98,7 +98,7 @@ def test_a_message_is_found_under_its_unique_key_and_each_of_its_keys(box: Store
     assert first == (key_hash("T", "u"), position, 0, 0)
 
 
-def test_the_index_is_not_made_before_somebody_asks(box: StoreBox) -> None:
+def test_the_index_is_not_built_before_the_first_query(box: StoreBox) -> None:
     store = box.open()
     put(box, store, keys="a")
     store.flush_all()
@@ -442,7 +442,7 @@ def test_an_index_of_another_size_is_refused(box: StoreBox) -> None:
     put(box, store, keys="a")
     find(store, "a")
     store.close()
-    wanted = r"index/\d{17} has 8440 bytes, but with maxHashSlotNum 50 and maxIndexNum 400 .* has 8240: set"
+    wanted = r"index/\d{17} has 8440 bytes, but with maxHashSlotNum 50 and maxIndexNum 400 .* has 8240: use"
     with pytest.raises(StoreError, match=wanted):
         box.open(config=msgspec.structs.replace(INDEXED, max_hash_slot_num=50))
     assert find(box.open(), "a") == [0]

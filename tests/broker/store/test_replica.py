@@ -114,7 +114,7 @@ def test_a_queue_that_starts_over_at_the_master_does_so_at_the_slave(box: StoreB
 
 
 def test_a_slave_keeps_compaction_topics_when_their_segments_expire(box: StoreBox, tmp_path: Path) -> None:
-    """Nobody has read there meanwhile, which would have copied them."""
+    """No read happened there meanwhile; a read would have copied the bytes."""
     config = StoreConfig(mapped_file_size_commit_log=4_096, mapped_file_size_consume_queue=200)
     master = box.open(config=config)
     slave = open_store(tmp_path / "slave", config)
@@ -180,11 +180,11 @@ def test_another_position_is_refused(box: StoreBox, tmp_path: Path) -> None:
     master = open_store(tmp_path / "master", box.config)
     fill(master, [("T", 0, 10)] * 2)
     slave = box.open()
-    with pytest.raises(StoreError, match="no segment's begin"):
+    with pytest.raises(StoreError, match="not the start of a segment"):
         slave.append_replica(77, b"x")
     chunk = master.log_chunk(0, 50)
     slave.append_replica(0, chunk)
-    with pytest.raises(StoreError, match="50 is next, not 0"):
+    with pytest.raises(StoreError, match="50 must come next, not 0"):
         slave.append_replica(0, chunk)
     master.close()
 

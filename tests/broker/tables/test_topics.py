@@ -61,7 +61,9 @@ def test_17_changes_a_topic_and_keeps_its_messages(simulate: RunScenario) -> Non
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Profile.V53])
-def test_attributes_are_kept_told_and_changed_by_nobody(simulate: RunScenario, profile: Profile) -> None:
+def test_attributes_are_kept_and_returned_and_no_request_changes_them(
+    simulate: RunScenario, profile: Profile
+) -> None:
     compacted = {"cleanup.policy": "COMPACTION"}
 
     async def scenario(stage: SimStage) -> None:

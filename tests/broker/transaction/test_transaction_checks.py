@@ -1,4 +1,4 @@
-"""Asking producers about half messages nobody ended: B30, immunity, limits, progress, restarts.
+"""Checks of half messages that no producer ended: B30, immunity, limits, progress, restarts.
 
 Specification: docs/spec/broker.md B.14.
 """
@@ -237,7 +237,7 @@ def test_an_immunity_of_its_own_puts_the_first_check_off(simulate: RunScenario, 
         await live_until(stage, 1_081, peer)
         assert checks(peer)[0][0] in (1_020.0, 1_080.0)
         properties = decode_record(checks(peer)[0][1].body).properties
-        # 4.9.4 and 5.3.3 ask with the copy that nobody waited for.
+        # 4.9.4 and 5.3.3 send the check with a copy whose write was not awaited.
         assert (properties["TRANSACTION_CHECK_TIMES"], properties["WAIT"]) == ("1", "false")
 
     simulate(scenario, profile=profile)

@@ -71,7 +71,7 @@ def queue_sizes(stage: SimStage) -> tuple[int, int, int]:
 
 
 @with_half_topic
-def test_a_half_message_waits_where_nobody_looks(simulate: RunScenario, profile: Profile) -> None:
+def test_a_half_message_waits_in_a_topic_without_consumers(simulate: RunScenario, profile: Profile) -> None:
     async def scenario(stage: SimStage) -> None:
         peer = stage.peer()
         await peer.create_topic()

@@ -97,7 +97,7 @@ def test_one_member_tells_its_settings_subscriptions_queues_and_rates(play: RunS
     play(scenario)
 
 
-def test_files_are_written_where_somebody_asked_for_them_only(
+def test_files_are_written_only_on_request(
     play: RunScenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

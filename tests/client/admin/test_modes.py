@@ -187,7 +187,7 @@ def test_one_queue_asked_for_wrongly_resets_nothing(play: RunScenario, words: li
     play(scenario)
 
 
-# Brokers that are not ours.
+# Brokers that are not RewindMQ's.
 
 
 class Foreign:

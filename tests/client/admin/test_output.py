@@ -238,7 +238,7 @@ def test_consumer_progress_of_one_group(play: RunScenario) -> None:
     play(scenario)
 
 
-def test_consumer_progress_with_client_ip_says_na_where_nobody_tells(play: RunScenario) -> None:
+def test_consumer_progress_with_client_ip_says_na_where_no_client_reports(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC, 1)
         await stage.send(1, TOPIC)

@@ -96,7 +96,7 @@ def test_D07_an_unknown_topic_is_17_and_no_broker_is_asked(
 
 
 async def an_old_member(stage: SimStage) -> None:
-    """Somebody of the group who says to be of 3.0.6, which knows no 220."""
+    """A client of the group that announces 3.0.6, which does not know RESET_CONSUMER_CLIENT_OFFSET (220)."""
     client = RemotingClient(stage.world.runtime("10.0.2.9"))
     stage.at_exit(client.close)
     subscription = build_subscription_data(TOPIC, "*")

@@ -253,7 +253,7 @@ async def test_sigterm_ends_a_consumer_with_its_summary(stage: Stage, namesrv_ad
     assert (events[-1]["event"], events[-1]["received"]) == ("summary", 12)
 
 
-async def test_a_topic_that_nobody_has_is_told_of_and_waited_for(stage: Stage, namesrv_addr: str) -> None:
+async def test_a_missing_topic_is_reported_and_waited_for(stage: Stage, namesrv_addr: str) -> None:
     consumer = await start(
         *("consume", "-n", namesrv_addr, "-t", "T", "-g", "G", "--from", "first", "--count", "1"),
         *("--json", "--time-scale", "0.01"),

@@ -27,7 +27,7 @@ def test_clients_with_one_id_share_an_instance_and_others_do_not() -> None:
     world.run(main())
 
 
-def test_whoever_shares_an_instance_with_other_settings_is_told_in_the_log(
+def test_sharing_an_instance_with_other_settings_logs_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()

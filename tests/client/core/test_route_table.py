@@ -30,7 +30,7 @@ async def test_who_asks_when_a_look_up_has_just_ended_is_told_the_route() -> Non
 
     first = asyncio.ensure_future(table.refresh("T"))
     await asyncio.sleep(0)
-    # Waits for the answer behind the look-up, so it goes on when that has ended and nobody knows yet.
+    # Waits for the look-up's answer, so it continues when the look-up has ended without a route.
     late = asyncio.ensure_future(ask_late())
     await asyncio.sleep(0)
     answered.set_result(None)

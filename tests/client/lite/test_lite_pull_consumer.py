@@ -96,7 +96,7 @@ def test_what_is_sent_and_when(play: RunScenario, profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_assigned_queues_are_pulled_whoever_else_does(play: RunScenario, profile: Profile) -> None:
+def test_assigned_queues_are_pulled_even_if_others_pull_them(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=3)
         await stage.fill(5)

@@ -67,7 +67,7 @@ def test_S6_a_server_reset_is_overwritten_until_something_is_polled(
         await reset(stage)
         assert stage.stored() == {0: 0}
         await stage.until(lambda: stage.stored() == {0: 10}, seconds=30)
-        # The pulls have moved, though: the messages are there, and nobody has asked for them.
+        # The pulls have moved, though: the messages have arrived, but no poll has taken them.
         await stage.until(lambda: len(consumer.requests) == 1, seconds=30)
         await consumer.shutdown()
         assert stage.stored() == {0: 10}

@@ -186,7 +186,7 @@ def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(play: RunScena
     play(scene)
 
 
-def test_a_trace_that_cannot_be_sent_stops_nobody_and_is_counted(
+def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
     play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatching, "MAX_WAITING", 10)
@@ -200,7 +200,7 @@ def test_a_trace_that_cannot_be_sent_stops_nobody_and_is_counted(
         assert trace is not None
         assert trace.dispatcher.discarded == 20
         await stage.world.sleep(5)
-        # The topic is created by nobody here: those that had room are lost as well.
+        # The topic does not exist here: the traces that had room are lost as well.
         assert trace.dispatcher.discarded == 30
         began = stage.world.now
         await producer.shutdown()

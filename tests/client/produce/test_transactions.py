@@ -253,7 +253,7 @@ async def hostile_check(stage: SimStage, producer: Producer, body: bytes | None)
     channel.connection.send_oneway(RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, header, body))
 
 
-def test_a_check_without_a_message_or_at_a_plain_producer_harms_nobody(
+def test_a_check_without_a_message_or_at_a_plain_producer_is_harmless(
     play: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -268,7 +268,7 @@ def test_a_check_without_a_message_or_at_a_plain_producer_harms_nobody(
         await producer.send(Message("T", b"2"))
 
     play(scene)
-    assert caplog.text.count("holds no message") == 4
+    assert caplog.text.count("has no readable message") == 4
     assert "no transaction producer of group P" in caplog.text
     assert "Traceback" not in caplog.text
 

@@ -33,7 +33,7 @@ async def member(stage: SimStage, inbox: Inbox, root: Path, name: str) -> PushCo
 def test_D16_the_member_that_pulls_first_rewinds_the_other_does_not(
     play: RunScenario, tmp_path: Path
 ) -> None:
-    """Members M1 and M2 under a server-side reset: there is one mark, and whoever pulls first takes it."""
+    """Members M1 and M2 under a server-side reset: there is one mark, and the first pull takes it."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)

@@ -376,7 +376,7 @@ def test_a_shutdown_over_a_reset_leaves_the_target_stored(play: RunScenario) -> 
 
 
 def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario) -> None:
-    """Commits with an epoch are answered, but nobody waits for the answers."""
+    """The broker answers commits with an epoch, but the client does not wait for the answers."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)

@@ -1,4 +1,4 @@
-"""Whatever listeners answer and whoever loses which queue: each queue is delivered in order, without gaps."""
+"""Each queue is delivered in order, without gaps, whatever listeners return and whichever queues move."""
 
 from __future__ import annotations
 

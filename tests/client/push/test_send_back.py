@@ -184,7 +184,7 @@ def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, pro
     play(scene, profile=profile)
 
 
-def test_what_nobody_takes_is_consumed_again_by_the_same_consumer(play: RunScenario) -> None:
+def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consumer(play: RunScenario) -> None:
     """After 5 s, as one batch, and its offset is not passed until then."""
 
     async def scene(stage: SimStage) -> None:

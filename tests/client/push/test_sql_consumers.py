@@ -108,7 +108,7 @@ def test_a_start_fails_where_the_broker_does_not_filter(play: RunScenario) -> No
     play(scene)
 
 
-def test_a_topic_that_nobody_knows_yet_is_checked_by_nobody(play: RunScenario) -> None:
+def test_the_filter_of_an_unknown_topic_is_not_checked(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         inbox = Inbox(stage.world)
         await stage.consume(inbox, expression=MessageSelector.by_sql("price > 7"))

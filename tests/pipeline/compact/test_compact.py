@@ -236,7 +236,7 @@ def test_an_output_that_a_broker_wrote_into_is_made_again_from_the_source(
         log.write(b"spoiled")
     segment = next((store / "commitlog").iterdir())
     segment.rename(segment.with_name(f"{65_536:020d}"))
-    with pytest.raises(PipelineError, match="what lay between is gone"):
+    with pytest.raises(PipelineError, match="the part between was deleted"):
         compact(spark, store, out, options)
 
 
@@ -318,11 +318,11 @@ def test_every_message_is_accounted_for(spark: SparkSession, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"topics": ("Nothing",)}, "there is no topic Nothing; known are Orders"),
-        ({"topics": ("%RETRY%G",)}, "is a topic of the system's own"),
-        ({"tombstone_grace_ms": -1}, "less than nothing"),
-        ({"log_file_bytes": 100}, "between 4096 and"),
-        ({"cq_file_bytes": 47}, "at least two units"),
+        ({"topics": ("Nothing",)}, "unknown topic Nothing; known: Orders"),
+        ({"topics": ("%RETRY%G",)}, "is a system topic"),
+        ({"tombstone_grace_ms": -1}, "is negative"),
+        ({"log_file_bytes": 100}, "must be 4096 to"),
+        ({"cq_file_bytes": 47}, "the minimum is 92"),
     ],
 )
 def test_what_cannot_be_done_is_told_before_spark_is_needed(
@@ -340,7 +340,7 @@ def test_what_cannot_be_done_is_told_before_spark_is_needed(
 def test_other_options_need_another_output(spark: SparkSession, tmp_path: Path) -> None:
     write_orders(tmp_path / "store")
     compact(spark, tmp_path / "store", tmp_path / "out", SMALL)
-    with pytest.raises(PipelineError, match="was made with scope queue, now it is topic"):
+    with pytest.raises(PipelineError, match="was made with scope queue, not topic"):
         compact(spark, tmp_path / "store", tmp_path / "out", replace(SMALL, scope=Scope.TOPIC))
 
 

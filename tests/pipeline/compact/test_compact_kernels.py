@@ -98,7 +98,7 @@ def test_a_queue_that_begins_anew_is_refused_in_one_log_and_between_two_runs() -
     check_numbers([keyed], {})
     check_numbers([keyed], {("T", 0): 5, ("U", 0): 99})
     check_numbers([keyed, totals(Kind.DAMAGED, newest=7, last=700, lowest=7, newest_at=700)], {})
-    refused = "queue 0 of T numbers its messages anew at or before log position 900"
+    refused = "queue 0 of T restarts its numbering at or before log position 900"
     with pytest.raises(PipelineError, match=refused):
         check_numbers([keyed], {("T", 0): 6})
     with pytest.raises(PipelineError, match=refused):

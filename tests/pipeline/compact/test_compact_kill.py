@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 STEPS = [
     "reading the log",
-    "choosing what is kept",
-    "giving every message its place",
+    "selecting the messages to keep",
+    "assigning positions",
     "writing the kept messages",
     "writing the configuration",
     "publishing",

@@ -268,7 +268,7 @@ def test_what_does_not_fit_is_refused_and_the_store_left_alone(
     before = files_below(store, ".")
     with pytest.raises(PipelineError, match=r"made from another log .* index this store"):
         install_index(out, store)
-    with pytest.raises(PipelineError, match="holds no index; make one with"):
+    with pytest.raises(PipelineError, match="is not an index; make one with"):
         install_index(tmp_path / "nowhere", store)
     with pytest.raises(PipelineError, match="is not on this machine"):
         install_index(out, "mock:///store")

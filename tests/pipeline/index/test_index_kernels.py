@@ -223,8 +223,8 @@ def test_a_gap_in_queue_offsets_is_told_once_for_all_units_it_shifts(tmp_path: P
     [
         (IndexOptions(max_index_num=1), "maxIndexNum at least 2"),
         (IndexOptions(max_hash_slot_num=0), "maxHashSlotNum must be at least 1"),
-        (IndexOptions(max_index_num=200_000_000), "at most 2147483647"),
-        (IndexOptions(consume_queue_file_bytes=30), "multiples of 20"),
+        (IndexOptions(max_index_num=200_000_000), "the maximum is 2147483647"),
+        (IndexOptions(consume_queue_file_bytes=30), "a multiple of 20"),
         (IndexOptions(message_delay_level="1s soon"), "messageDelayLevel"),
     ],
 )

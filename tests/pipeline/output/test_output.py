@@ -148,16 +148,16 @@ def test_what_is_something_else_is_refused(tmp_path: Path) -> None:
     publish(tmp_path / "out", "old")
     with pytest.raises(PipelineError, match="is the output of job; choose another for other"):
         JobOutput(tmp_path / "out", "other", {})
-    with pytest.raises(PipelineError, match="was made with a 1, now it is 2; choose another output"):
+    with pytest.raises(PipelineError, match="was made with a 1, not 2; choose another output"):
         JobOutput(tmp_path / "out", "job", {"a": 2})
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious").touch()
-    with pytest.raises(PipelineError, match="holds other things"):
+    with pytest.raises(PipelineError, match="holds other files"):
         JobOutput(tmp_path / "full", "job", {})
     with pytest.raises(PipelineError, match="is a file"):
         JobOutput(tmp_path / "full" / "precious", "job", {})
     (tmp_path / "out" / "manifest.json").write_text('{"format": 9}')
-    with pytest.raises(PipelineError, match="is of format 9"):
+    with pytest.raises(PipelineError, match="has format 9"):
         JobOutput(tmp_path / "out", "job", {})
     (tmp_path / "out" / "manifest.json").write_text("{")
     with pytest.raises(PipelineError, match="cannot read"):

@@ -189,12 +189,12 @@ def a_gap(root: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "line"),
     [
-        (no_store, "{root} is no store: there is no commitlog/ in it"),
-        (a_file, "{root} is a file; a store is a directory (storePathRootDir) with commitlog/ in it"),
+        (no_store, "{root} is not a store: it contains no commitlog/"),
+        (a_file, "{root} is a file; a store is a directory (storePathRootDir) that contains commitlog/"),
         (
             the_log_itself,
             (
-                "{root} is no store: there is no commitlog/ in it; it looks like the commit log itself: "
+                "{root} is not a store: it contains no commitlog/; this looks like the commit log itself: "
                 "give the directory above it"
             ),
         ),
@@ -205,7 +205,8 @@ def a_gap(root: Path) -> None:
             odd_segment,
             (
                 "{root}/commitlog/00000000000000004096 has 4000 bytes and "
-                "{root}/commitlog/00000000000000000000 has 4096: the segments of a commit log are of one size"
+                "{root}/commitlog/00000000000000000000 has 4096:"
+                " all segments of a commit log must have one size"
             ),
         ),
         (empty_segment, "{root}/commitlog/00000000000000000000 is empty"),
@@ -232,7 +233,7 @@ def test_what_is_no_store_that_can_be_read_is_one_clear_line(
 def test_a_store_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(PipelineError) as caught:
         take_snapshot(tmp_path / "store")
-    assert str(caught.value) == f"there is no store at {tmp_path / 'store'}: no such directory"
+    assert str(caught.value) == f"there is no store at {tmp_path / 'store'}: the directory does not exist"
 
 
 def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
@@ -245,7 +246,7 @@ def test_a_store_that_may_not_be_read_is_one_clear_line() -> None:
         "try:\n    take_snapshot(sys.argv[1])\n"
         "except PipelineError as error:\n    print(error)\n"
     )
-    # Not below pytest's own folder, which nobody else may enter.
+    # Not below pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         random_store(Path(folder) / "store", 1)

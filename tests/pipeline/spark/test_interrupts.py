@@ -41,7 +41,7 @@ def test_a_failure_without_interrupt_stays_what_it_is() -> None:
         raise PipelineError("torn")
 
 
-def test_py4j_prints_nothing_and_everybody_else_is_heard(caplog: pytest.LogCaptureFixture) -> None:
+def test_py4j_prints_nothing_and_other_loggers_still_print(caplog: pytest.LogCaptureFixture) -> None:
     # As its modules do: by the root logger, from their own files.
     complain = compile("import logging\nlogging.exception('of py4j')", java_gateway.__file__, "exec")
     with interruptible():

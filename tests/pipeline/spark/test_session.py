@@ -37,7 +37,7 @@ def test_filters_reach_the_data_source_and_workers_are_this_interpreter(spark: S
 
 
 def test_a_process_has_one_session(spark: SparkSession) -> None:
-    with pytest.raises(PipelineError, match="runs already in this process"):
+    with pytest.raises(PipelineError, match="has a Spark session already"):
         make_session("local[1]")
     running = running_session()
     assert running is not None
@@ -150,7 +150,7 @@ def test_without_the_extra_spark_finds_nothing_rather_than_failing() -> None:
 OURS = """\
 [PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source reader: Traceback (most recent call last):
   File "x.py", line 1, in f
-rewindmq.pipeline.errors.PipelineError: there is no store at /x: no such directory
+rewindmq.pipeline.errors.PipelineError: there is no store at /x: the directory does not exist
  SQLSTATE: 38000
 """
 THEIRS = """\
@@ -164,7 +164,7 @@ ValueError: no such thing
 @pytest.mark.parametrize(
     ("message", "text", "kind"),
     [
-        (OURS, "there is no store at /x: no such directory", PipelineError),
+        (OURS, "there is no store at /x: the directory does not exist", PipelineError),
         (THEIRS, "the Spark job failed: ValueError: no such thing", SparkError),
         ("java.lang.OutOfMemoryError: Java heap space\n\tat x", "Spark ran out of memory: give", SparkError),
         ("Stage cancelled\n\tat x", "the Spark job failed: Stage cancelled", SparkError),

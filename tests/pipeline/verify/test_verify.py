@@ -235,17 +235,17 @@ def tear(root: Path) -> None:
 # A fault, the check that finds it, and an example's beginning.
 FAULTS: list[tuple[Callable[[Path], None], str, str]] = [
     (flip_body, "body CRC", "record at "),
-    (drop_unit, "queue without holes", "Orders/0 unit 7 is empty"),
-    (drop_last_units, "record has a unit", "record at "),
-    (wrong_tag, "unit tagsCode", "Orders/0 unit 4 holds 2598920"),
-    (wrong_size, "unit size", "Orders/0 unit 4 says "),
-    (swap_units, "unit order", "Orders/0 unit 3: at "),
-    (swap_units, "unit place", "Orders/0 unit 3 points to "),
-    (unit_into_nowhere, "unit has a record", "Orders/0 unit 4 points to "),
-    (unit_of_another_queue, "unit place", "Orders/0 unit 4 points to "),
-    (wrong_delivery_time, "delivery time", "SCHEDULE_TOPIC_XXXX/1 unit 1 holds "),
+    (drop_unit, "queue without holes", "Orders/0 entry 7 is empty"),
+    (drop_last_units, "record has a queue entry", "record at "),
+    (wrong_tag, "queue entry tagsCode", "Orders/0 entry 4 has tagsCode 2598920"),
+    (wrong_size, "queue entry size", "Orders/0 entry 4 has size "),
+    (swap_units, "queue entry order", "Orders/0 entry 3: "),
+    (swap_units, "queue entry place", "Orders/0 entry 3 points to "),
+    (unit_into_nowhere, "queue entry has a record", "Orders/0 entry 4 points to "),
+    (unit_of_another_queue, "queue entry place", "Orders/0 entry 4 points to "),
+    (wrong_delivery_time, "delivery time", "SCHEDULE_TOPIC_XXXX/1 entry 1 has tagsCode "),
     (break_record, "log without holes", ""),
-    (break_record, "unit has a record", "Orders/0 unit 5 points to "),
+    (break_record, "queue entry has a record", "Orders/0 entry 5 points to "),
     (clock_steps_back, "store times", "record at "),
     (wrong_entry_position, "index key", "20231114221320000 entry 9: the record at "),
     (wrong_entry_position, "key has an index entry", "record at "),
@@ -299,7 +299,7 @@ def test_an_intact_store_gives_no_finding(reports: dict[str, tuple[VerifyReport,
     checked = {check.name: check.checked for check in report.checks}
     log = read_log(root)
     assert checked["body CRC"] == checked["store times"] == len(log)
-    assert checked["record has a unit"] == checked["unit has a record"] == len(log)
+    assert checked["record has a queue entry"] == checked["queue entry has a record"] == len(log)
     assert checked["index entry has a record"] == checked["index key"] > len(log)
     assert checked["delivery time"] == 18
     assert checked["consumer offset"] == 2

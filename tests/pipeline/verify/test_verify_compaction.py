@@ -146,7 +146,7 @@ def swap(out: Path, first: int, second: int) -> None:
 
         return change
 
-    # By way of an offset that nobody has, since both are found by theirs.
+    # Through a free offset, since both records are found by their offsets.
     patch(out, first, lambda record: record.__setitem__(slice(20, 28), (9_999).to_bytes(8, "big")), 1)
     patch(out, second, to(second, first), 1)
     patch(out, 9_999, to(first, second), 1)
@@ -193,21 +193,21 @@ def spoil_store(out: Path) -> None:
 # The check that finds a fault, and how an example of it begins.
 LAYOUT_FINDINGS = {
     "survivor kept": "Orders/0 queue offset 55 is not in the output",
-    "nothing superseded": "Orders/0 queue offset 5 has a newer one",
+    "nothing superseded": "Orders/0 queue offset 5 has a newer message",
     "tombstone kept": "Orders/0 queue offset 61 is not in the output",
     "nothing expired": "Orders/0 queue offset 60 should not be",
-    "bytes kept": "Orders/0 queue offset 56 has other bytes",
-    "nothing invented": "Orders/0 queue offset 4711 of the output",
-    "order kept": "Orders/1 queue offset 20 comes behind",
+    "bytes kept": "Orders/0 queue offset 56 differs in",
+    "nothing invented": "Orders/0 queue offset 4711 is not in the log",
+    "order kept": "Orders/1 queue offset 20 follows",
     "output files": "",
     "offset map": "Orders/0 queue offset ",
-    "offset translated": "Orders@G queue 0: 56, not 55",
+    "offset translated": "Orders@G queue 0: 56 instead of 55",
 }
 STORE_FINDINGS = {
     "bytes kept": "Orders/0 queue offset ",
-    "nothing invented": "Orders/0 queue offset 4711 of the output",
+    "nothing invented": "Orders/0 queue offset 4711 is not in the log",
     "survivor kept": "",
-    "order kept": "Orders/1 queue offset 20 comes behind",
+    "order kept": "Orders/1 queue offset 20 follows",
     "offset map": "Orders/",
     "offset translated": "Orders@G queue 0: ",
 }
@@ -260,7 +260,7 @@ def test_what_is_no_output_of_this_store_is_refused(
     made: dict[Format, tuple[Path, Path]], tmp_path: Path
 ) -> None:
     root, out = made[Format.STORE]
-    with pytest.raises(PipelineError, match="is no output of a job"):
+    with pytest.raises(PipelineError, match="is not the output of a job"):
         open_output(take_snapshot(root), root)
     other = tmp_path / "store"
     shutil.copytree(root, other)

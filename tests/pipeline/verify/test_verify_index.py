@@ -59,11 +59,11 @@ def spoil(out: Path) -> None:
 
 
 FINDINGS = {
-    "output: queue without holes": "Orders/0 unit 3 is empty",
-    "output: record has a unit": "record at ",
-    "output: unit size": "Orders/0 unit 1 says ",
-    "output: unit tagsCode": "Orders/0 unit 1 holds ",
-    "output: time index": "Orders/1 unit 1 has the time 4711",
+    "output: queue without holes": "Orders/0 entry 3 is empty",
+    "output: record has a queue entry": "record at ",
+    "output: queue entry size": "Orders/0 entry 1 has size ",
+    "output: queue entry tagsCode": "Orders/0 entry 1 has tagsCode ",
+    "output: time index": "Orders/1 entry 1 has time 4711",
     "output: index key": "",
     "output: key has an index entry": "record at ",
     "output: Parquet copy": "record at ",
@@ -78,7 +78,7 @@ def test_an_honest_index_gives_no_finding(spark: SparkSession, made: tuple[Path,
     assert found <= {"delivery time", "output: delivery time"}, render_text(report)
     checked = {check.name: check.checked for check in report.checks}
     assert checked["output: Parquet copy"] == 2 * checked["body CRC"]
-    assert checked["output: time index"] == checked["output: unit size"] == checked["unit size"]
+    assert checked["output: time index"] == checked["output: queue entry size"] == checked["queue entry size"]
     assert checked["output: index key"] > checked["body CRC"]
 
 

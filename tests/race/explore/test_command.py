@@ -114,8 +114,8 @@ def test_a_schedule_of_other_code_names_the_step_that_no_longer_exists(saved: Pa
     [
         (("steps:", "stops:"), "no line 'steps:'"),
         (("model: crash-broker", "model: nix"), "no such model: 'nix'"),
-        (("mode: fenced", "mode: nix"), r"lost.*: no such mode: 'nix' \(there are classic, server, fenced\)"),
-        (("profile: epoch", "profile: nix"), r"no such profile: 'nix' \(there are v42, .*epoch"),
+        (("mode: fenced", "mode: nix"), r"lost.*: no such mode: 'nix' \(known: classic, server, fenced\)"),
+        (("profile: epoch", "profile: nix"), r"no such profile: 'nix' \(known: v42, .*epoch"),
         (("late: 0", "late: some"), "late 'some' is no number"),
         (("late: 0\n", ""), "does not say late"),
         (("late: 0", "late"), "'late' is not KEY: VALUE"),
@@ -129,7 +129,7 @@ def test_a_damaged_schedule_is_refused(saved: Path, change: tuple[str, str], com
 
 
 def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RaceError, match=r"no such model: 'nix' \(there are one-reset"):
+    with pytest.raises(RaceError, match=r"no such model: 'nix' \(known: one-reset"):
         run_explore("nix")
     with pytest.raises(RaceError, match="no such fault: 'nix'"):
         run_explore("one-reset", "--fault", "nix")

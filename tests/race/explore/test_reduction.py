@@ -53,7 +53,7 @@ def reduced(setting: Setting) -> list[Outcome]:
         while waiting:
             found = pool.run([Job(branch=branch, with_account=True) for branch in waiting])
             waiting = [branch for outcome in found for branch in tree.add(outcome.states)]
-            outcomes += [outcome for outcome in found if not outcome.is_blocked]
+            outcomes += [outcome for outcome in found if not outcome.is_equivalent]
     return outcomes
 
 

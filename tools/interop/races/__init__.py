@@ -1,1 +1,1 @@
-"""The races of the laboratory with the official Java client, against the real broker and ours."""
+"""The races of the laboratory with the official Java client, against RocketMQ's and RewindMQ's broker."""

@@ -53,7 +53,7 @@ class Cell:
 
     @property
     def profile(self) -> Profile:
-        """What of ours imitates that client."""
+        """Return RewindMQ's profile that imitates that client."""
         release = number(self.client)
         if release < (4, 9):
             return Profile.V42

@@ -98,7 +98,7 @@ class _Assignment:
         offset = fields["queueOffset"]
         place = (event.process, broker, fields["queueId"])
         if event.process.startswith(_READERS) and place not in self._queues:
-            # Nobody looks into a lite pull consumer; it has one chain for each queue.
+            # A lite pull consumer cannot be inspected; it has one chain per queue.
             self._queues[place].append(_Queue(ONLY_CHAIN, 0.0, offset))
         queues = self._queues.get(place, [])
         queue = _choose([queue for queue in queues if queue.dropped > event.at], offset, event.at)

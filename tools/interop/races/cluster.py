@@ -1,4 +1,4 @@
-"""A cluster at which several races go on: the real one, or ours, which tells of its points."""
+"""A RocketMQ or RewindMQ cluster on which several races run; RewindMQ's reports its failpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS: Final = "rewindmq"
 _SERVER_SIDE: Final = (5, 1)
 _NOT_FOR_ALL: Final = ("brokerName", "brokerId", "brokerIP1", "brokerClusterName")
 
-# Called as hear(process, what a broker of ours wrote down).
+# Called as hear(process, what a RewindMQ broker recorded).
 BrokerHearer = Callable[[str, dict[str, Any]], None]
 
 
@@ -31,7 +31,7 @@ class ClusterKind:
     """Which cluster.
 
     Attributes:
-        release: of a real one, ``4.9.7``; of ours what it imitates, ``v49``.
+        release: RocketMQ's release, ``4.9.7``, or RewindMQ's profile, ``v49``.
     """
 
     is_real: bool

@@ -53,7 +53,7 @@ DriverSource = Callable[[bool], Awaitable[RaceDriver]]
 
 
 class JavaStage(BaseStage):
-    """A ``Stage`` in real time, on which what has to come late is held all the same.
+    """A ``Stage`` in real time, which delays events that a race needs late.
 
     Consumers are known by their frames and by a look into their tables, a real broker by the frames that
     reach it and by what it says is stored, ours by its points.
@@ -106,7 +106,7 @@ class JavaStage(BaseStage):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[JavaStage]:
-        """Until the play is over; then everybody leaves."""
+        """Run until the play is over; then stop all consumers."""
         self._cluster.hearers.append(self._hear_broker)
         if self._cluster.kind.is_real:
             self._watching.append(asyncio.create_task(self._cluster.watch_offsets(self._see_offsets)))

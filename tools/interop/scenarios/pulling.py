@@ -169,7 +169,7 @@ async def pull_from(stage: Stage) -> Outcome:
     return outcome
 
 
-@scenario("pull-unknown-topic", "a topic that nobody has", "pull.start", "pull.queues")
+@scenario("pull-unknown-topic", "a topic that does not exist", "pull.start", "pull.queues")
 async def pull_unknown_topic(stage: Stage) -> Outcome:
     topic = stage.name("nobody-has")
     reader = await stage.reader(topic)

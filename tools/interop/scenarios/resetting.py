@@ -176,7 +176,7 @@ async def _forgotten(stage: Stage, group: str) -> None:
 
 @scenario(
     "reset-stopped",
-    "reset to the beginning while nobody consumes",
+    "reset to the beginning while no consumer runs",
     "producer.start",
     "send.sync",
     "consume.concurrent",

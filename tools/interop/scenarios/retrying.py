@@ -1,4 +1,4 @@
-"""Messages asked for again, and those that nobody could consume."""
+"""Scenarios of retried messages and of dead letters."""
 
 from __future__ import annotations
 
