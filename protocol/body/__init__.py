@@ -12,10 +12,11 @@ import msgspec
 class RemotingBody(msgspec.Struct, rename="camel"):
     """Base of every structured body and of its parts.
 
-    Python names here, RocketMQ's camelCase on the wire. Written: everything but ``None``. Read: unknown
-    members are ignored, absent ones and nulls take the default, a member without default is required.
+    Fields have snake_case names in Python and RocketMQ's camelCase names in a frame. ``None`` is not written.
+    Unknown fields are ignored; absent fields and nulls take the default; a field without default is required.
 
     Attributes:
+        may_be_standard_json: whether the body has a form in strict JSON that Java clients request.
         may_be_standard_json: whether the body has a form in strict JSON that Java clients ask for.
         aliases: other names under which some peers send a member (wire name there → wire name here).
     """

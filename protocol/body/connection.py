@@ -1,4 +1,4 @@
-"""Who is connected: bodies of 203, 204, 328 (docs/spec/protocol.md 5.7)."""
+"""Connected clients: bodies of 203, 204, 328 (docs/spec/protocol.md 5.7)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class ConsumerConnection(RemotingBody):
 
 
 class ProducerConnection(RemotingBody):
-    """The members of a producer group, 204."""
+    """The producers of a group, GET_PRODUCER_CONNECTION_LIST (204)."""
 
     connection_set: list[Connection] = field(default_factory=list)
 
 
 class ProducerInfo(RemotingBody):
-    """One member of a producer group; ``remote_ip`` is written ``/host:port`` by Java."""
+    """One producer of a group; ``remote_ip`` is written ``/host:port`` by Java."""
 
     client_id: str
     remote_ip: str = field(name="remoteIP")

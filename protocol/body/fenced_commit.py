@@ -1,4 +1,4 @@
-"""Commits that a reset has overtaken: body of the answer to LIST_FENCED_COMMITS, which is ours."""
+"""Commits that a reset has overtaken: body of the response to RewindMQ's LIST_FENCED_COMMITS."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class FencedCommit(RemotingBody):
-    """One commit that was refused.
+    """One refused commit.
 
     Attributes:
-        at: when, ms since 1970.
-        client: ``host:port`` it came from.
-        client_id: as in the client's heartbeat, "" when it never sent one.
-        carrier: request code that brought it, 15 or 11.
-        offset: what it wanted to store.
-        epoch: what it said the deliveries were of; None from a client that knows no epochs.
-        stored_offset, stored_epoch: what was stored then, and stays.
+        at: time of the refusal, ms since 1970.
+        client: ``host:port`` of the client.
+        client_id: as in the client's heartbeat, "" without a heartbeat.
+        carrier: UPDATE_CONSUMER_OFFSET (15) or PULL_MESSAGE (11).
+        offset: the offset of the commit.
+        epoch: the epoch of the commit; None from a client without epochs.
+        stored_offset, stored_epoch: the stored values, which stay unchanged.
         reason: one line.
     """
 
@@ -37,10 +37,10 @@ class FencedCommit(RemotingBody):
 
 
 class FencedCommitList(RemotingBody):
-    """The newest ones, oldest first.
+    """The newest refused commits, oldest first.
 
     Attributes:
-        total: how many there were since the broker started, those no longer listed included.
+        total: number of refused commits since the broker started, including unlisted ones.
     """
 
     commits: list[FencedCommit] = field(default_factory=list)

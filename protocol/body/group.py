@@ -10,7 +10,7 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class GetConsumerListByGroupResponseBody(RemotingBody):
-    """Client ids of a group's members, 38; in no particular order."""
+    """Client ids of a consumer group, GET_CONSUMER_LIST_BY_GROUP (38), unordered."""
 
     consumer_id_list: list[str] = field(default_factory=list)
 

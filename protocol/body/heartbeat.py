@@ -1,4 +1,4 @@
-"""What clients say about themselves, body of 34 and 46 (docs/spec/protocol.md 5.3, 5.7)."""
+"""Bodies of HEART_BEAT (34) and CHECK_CLIENT_CONFIG (46) (docs/spec/protocol.md 5.3, 5.7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConsumeType(StrEnum):
 
 
 class MessageModel(StrEnum):
-    """Whether each member of a group gets every message or its share."""
+    """Whether each consumer of a group gets every message or a share."""
 
     BROADCASTING = "BROADCASTING"
     CLUSTERING = "CLUSTERING"

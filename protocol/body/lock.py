@@ -9,7 +9,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class LockBatchRequestBody(RemotingBody):
-    """Queues a client wants to hold, 41."""
+    """Queues that a client locks, LOCK_BATCH_MQ (41)."""
 
     consumer_group: str
     client_id: str
@@ -18,7 +18,7 @@ class LockBatchRequestBody(RemotingBody):
 
 
 class UnlockBatchRequestBody(RemotingBody):
-    """Queues a client lets go, 42."""
+    """Queues that a client unlocks, UNLOCK_BATCH_MQ (42)."""
 
     consumer_group: str
     client_id: str
@@ -27,6 +27,6 @@ class UnlockBatchRequestBody(RemotingBody):
 
 
 class LockBatchResponseBody(RemotingBody):
-    """Of the queues asked for, those the caller holds now."""
+    """The requested queues that the client has locked now."""
 
     lock_ok_mq_set: set[MessageQueue] = field(name="lockOKMQSet", default_factory=set)

@@ -36,7 +36,7 @@ class ResetOffsetBodyForC(RemotingBody):
 
 
 class GetConsumerStatusBody(RemotingBody):
-    """Where consumers stand.
+    """The offsets of consumers.
 
     A client fills ``message_queue_table``; the broker gathers those in ``consumer_table`` by client id.
     """
@@ -49,7 +49,7 @@ class ConsumerOffsetSerializeWrapper(RemotingBody):
     """Every stored offset of a broker, 43: ``topic@group`` → queue id → offset."""
 
     offset_table: dict[str, dict[Int32, Int64]] = field(default_factory=dict)
-    # Ours: how often each queue was reset in fenced mode.
+    # RewindMQ's own: the number of fenced resets of each queue.
     epoch_table: dict[str, dict[Int32, Int64]] | None = None
 
 

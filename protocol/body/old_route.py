@@ -33,7 +33,7 @@ class OldQueueData(RemotingBody):
 
 
 class OldTopicRouteData(RemotingBody):
-    """Where a topic lives; has no form in strict JSON."""
+    """The brokers and queues of a topic; has no form in strict JSON."""
 
     queue_datas: list[OldQueueData] = field(default_factory=list)
     broker_datas: list[BrokerData] = field(default_factory=list)

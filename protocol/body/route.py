@@ -34,7 +34,7 @@ class BrokerData(RemotingBody):
 
 
 class TopicRouteData(RemotingBody):
-    """Where a topic lives."""
+    """The brokers and queues of a topic."""
 
     queue_datas: list[QueueData] = field(default_factory=list)
     broker_datas: list[BrokerData] = field(default_factory=list)

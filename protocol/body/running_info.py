@@ -1,4 +1,4 @@
-"""What a consumer is doing: bodies of 307 and 309 (docs/spec/protocol.md 5.6, 5.8)."""
+"""State of a running consumer: bodies of 307 and 309 (docs/spec/protocol.md 5.6, 5.8)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class ProcessQueueInfo(RemotingBody):
-    """One queue a consumer holds. Offsets are queue offsets, timestamps ms; ``droped`` is Java's spelling."""
+    """One queue of a consumer. Offsets are queue offsets, timestamps ms; ``droped`` is Java's spelling."""
 
     commit_offset: Int64 = 0
     cached_msg_min_offset: Int64 = 0
@@ -53,7 +53,7 @@ class ConsumerRunningInfo(RemotingBody):
 
 
 class CMResult(StrEnum):
-    """What a listener made of a message it was handed directly."""
+    """A listener's result for a message consumed directly."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"

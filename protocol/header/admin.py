@@ -42,13 +42,13 @@ class GetTopicStatsInfoRequestHeader(CommandHeader):
 
 
 class GetConsumerConnectionListRequestHeader(CommandHeader):
-    """The members of a consumer group, 203."""
+    """The consumers of a group, GET_CONSUMER_CONNECTION_LIST (203)."""
 
     consumer_group: str
 
 
 class GetProducerConnectionListRequestHeader(CommandHeader):
-    """The members of a producer group, 204."""
+    """The producers of a group, GET_PRODUCER_CONNECTION_LIST (204)."""
 
     producer_group: str
 
@@ -56,7 +56,7 @@ class GetProducerConnectionListRequestHeader(CommandHeader):
 class DeleteSubscriptionGroupRequestHeader(CommandHeader):
     """Delete a consumer group's configuration, 207; its offsets too when asked for.
 
-    4.9.4 names the wish ``removeOffset``, 5.x ``cleanOffset``: read ``removes_offset``.
+    4.9.4 names the field ``removeOffset``, 5.x ``cleanOffset``: read ``removes_offset``.
     """
 
     group_name: str
@@ -134,7 +134,7 @@ class GetSubscriptionGroupConfigRequestHeader(CommandHeader):
 
 
 class ListFencedCommitsRequestHeader(CommandHeader):
-    """Commits that fenced resets have overtaken, 190001 (ours); of any group and topic unless named."""
+    """Refused commits, LIST_FENCED_COMMITS (190001, RewindMQ); of any group and topic unless named."""
 
     group: str | None = None
     topic: str | None = None

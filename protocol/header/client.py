@@ -8,7 +8,7 @@ from msgspec import field
 
 from rewindmq.protocol.command import CommandHeader
 
-# Ext field of HEART_BEAT (34), RewindMQ's own: the time scale of a client, and in the answer the broker's.
+# Ext field of HEART_BEAT (34), RewindMQ's own: the time scale of a client, and in the response the broker's.
 TIME_SCALE: Final = "timeScale"
 
 
@@ -28,19 +28,19 @@ class UnregisterClientRequestHeader(CommandHeader):
 
 
 class GetConsumerListByGroupRequestHeader(CommandHeader):
-    """Who is in the group, 38."""
+    """The client ids of a consumer group, GET_CONSUMER_LIST_BY_GROUP (38)."""
 
     consumer_group: str
 
 
 class NotifyConsumerIdsChangedRequestHeader(CommandHeader):
-    """The group's members or subscriptions changed, 40."""
+    """A group's consumers or subscriptions changed, NOTIFY_CONSUMER_IDS_CHANGED (40)."""
 
     consumer_group: str
 
 
 class GetConsumerRunningInfoRequestHeader(CommandHeader):
-    """What a consumer is doing, 307; forwarded by the broker unchanged."""
+    """The state of a consumer, GET_CONSUMER_RUNNING_INFO (307); the broker forwards it unchanged."""
 
     consumer_group: str
     client_id: str

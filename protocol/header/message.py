@@ -59,7 +59,7 @@ class EndTransactionRequestHeader(CommandHeader):
 
 
 class CheckTransactionStateRequestHeader(CommandHeader):
-    """The broker asks for the verdict, 39; the offsets are those of the newest half record."""
+    """Ask the producer for the verdict, CHECK_TRANSACTION_STATE (39); the newest half record's offsets."""
 
     tran_state_table_offset: Int64
     commit_log_offset: Int64

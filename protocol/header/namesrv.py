@@ -115,7 +115,7 @@ class GetTopicsByClusterRequestHeader(CommandHeader):
 
 
 class QueryDataVersionRequestHeader(CommandHeader):
-    """Does the name server have this version of a broker's topics, 322."""
+    """Compare the version of a broker's topics, QUERY_DATA_VERSION (322)."""
 
     broker_name: str
     broker_addr: str

@@ -18,7 +18,7 @@ class QueryConsumerOffsetRequestHeader(CommandHeader):
 class QueryConsumerOffsetResponseHeader(CommandHeader):
     """Answer to 14; a queue without a stored offset is code 22 instead.
 
-    ``epoch`` is ours: how often the queue was reset in fenced mode; absent means never.
+    ``epoch`` is RewindMQ's: the number of fenced resets of the queue; absent means 0.
     """
 
     offset: Int64
@@ -26,9 +26,9 @@ class QueryConsumerOffsetResponseHeader(CommandHeader):
 
 
 class UpdateConsumerOffsetRequestHeader(CommandHeader):
-    """A commit, 15. Lower than what is stored is allowed: that is how mqadmin rolls back.
+    """A commit, UPDATE_CONSUMER_OFFSET (15). A lower offset is allowed: mqadmin rolls back with it.
 
-    ``epoch`` is ours: that of the deliveries this commit stands for; clients that know none leave it out.
+    ``epoch`` is RewindMQ's: the epoch of the committed deliveries; absent from clients without epochs.
     """
 
     consumer_group: str
@@ -39,7 +39,7 @@ class UpdateConsumerOffsetRequestHeader(CommandHeader):
 
 
 class OffsetFencedResponseHeader(CommandHeader):
-    """Answer ``OFFSET_FENCED`` to 15: nothing was stored; this is what the queue's record holds."""
+    """Response ``OFFSET_FENCED`` to a commit: the broker stored nothing; the fields are the stored values."""
 
     offset: Int64
     epoch: Int64

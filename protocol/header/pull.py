@@ -27,12 +27,12 @@ class PullMessageRequestHeader(CommandHeader):
     request_source: Int32 | None = None
     # RocketMQ 5's own spelling.
     proxy_froward_client_id: str | None = None
-    # Ours: the epoch of this chain of pulls; clients that know none leave it out.
+    # RewindMQ's own: the epoch of this chain of pulls; absent from clients without epochs.
     epoch: Int64 | None = None
 
 
 class PullMessageResponseHeader(CommandHeader):
-    """All four required fields go with 0, 19, 20 and 21: Java dereferences them."""
+    """Codes 0, 19, 20 and 21 carry all four required fields, because Java dereferences them."""
 
     suggest_which_broker_id: Int64
     next_begin_offset: Int64
@@ -42,5 +42,5 @@ class PullMessageResponseHeader(CommandHeader):
     topic_sys_flag: Int32 | None = None
     group_sys_flag: Int32 | None = None
     forbidden_type: Int32 | None = None
-    # Ours: the queue's epoch, absent while it was never reset in fenced mode.
+    # RewindMQ's own: the queue's epoch; absent before its first fenced reset.
     epoch: Int64 | None = None

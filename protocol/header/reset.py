@@ -14,9 +14,9 @@ class ResetOffsetRequestHeader(CommandHeader):
     """Rewind a group in a topic, 222 to a broker and 220 to its consumers.
 
     ``timestamp`` is ms, -1 meaning the end of every queue. ``is_force`` False moves offsets back only.
-    ``queue_id`` -1 means all queues; it and ``offset`` are sent by 5.x tools only. ``reset_mode`` is ours:
-    the mode this one reset is to use instead of the broker's own; RocketMQ ignores it, and so answers
-    without ``InvokeBrokerToResetOffsetResponseHeader``.
+    ``queue_id`` -1 means all queues; only 5.x tools send it and ``offset``. ``reset_mode`` is RewindMQ's own:
+    the mode of this reset instead of the broker's. RocketMQ ignores it, and responds without
+    ``InvokeBrokerToResetOffsetResponseHeader``.
     """
 
     topic: str
@@ -29,15 +29,15 @@ class ResetOffsetRequestHeader(CommandHeader):
 
 
 class InvokeBrokerToResetOffsetResponseHeader(CommandHeader):
-    """Answer to 222 from a broker of ours: the mode it used."""
+    """RewindMQ's response to INVOKE_BROKER_TO_RESET_OFFSET (222): the mode that the broker used."""
 
     reset_mode: ResetMode | None = None
 
 
 class NotifyQueueResetRequestHeader(CommandHeader):
-    """A queue was reset in fenced mode, NOTIFY_QUEUE_RESET from a broker of ours to the client that pulls it.
+    """A fenced reset of a queue: RewindMQ's broker sends NOTIFY_QUEUE_RESET to the pulling client.
 
-    Oneway. ``offset`` and ``epoch`` are what is stored now.
+    Oneway. ``offset`` and ``epoch`` are the stored values.
     """
 
     consumer_group: str
@@ -49,7 +49,7 @@ class NotifyQueueResetRequestHeader(CommandHeader):
 
 
 class GetConsumerStatusRequestHeader(CommandHeader):
-    """Where consumers stand, 223 to a broker and 221 to its consumers. No ``client_addr`` means all."""
+    """The offsets of consumers, 223 to a broker and 221 to its consumers. No ``client_addr`` means all."""
 
     topic: str
     group: str

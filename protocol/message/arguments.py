@@ -1,6 +1,6 @@
-"""What a message to send may be made of: the slow half of ``Message``'s constructor.
+"""Converts the arguments of ``Message`` that are not of the usual types: the slow part of its constructor.
 
-Whatever is no text would be stored as Python prints it, and a body that is no bytes would fail at the send.
+It refuses other types: a property would be stored as Python prints it, and a send of such a body would fail.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ KEY_SEPARATOR: Final = " "
 
 
 def body_of(body: object) -> bytes:
-    """Bytes, of whatever kind.
+    """Return the body as bytes.
 
     Raises:
-        ClientError: it is something else.
+        ClientError: the body is not bytes-like.
     """
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
@@ -27,10 +27,10 @@ def body_of(body: object) -> bytes:
 
 
 def text_of(name: str, value: object, allowed: str = "str") -> str:
-    """A str, of whatever kind: an enum's member counts as its value.
+    """Return the text; a member of a text enum gives its value.
 
     Raises:
-        ClientError: it is something else; names it and says what is allowed.
+        ClientError: the value is not text; the error names it and the allowed types.
     """
     if isinstance(value, str):
         return str.__str__(value)
@@ -38,7 +38,7 @@ def text_of(name: str, value: object, allowed: str = "str") -> str:
 
 
 def keys_of(keys: object) -> str:
-    """One text; several are joined with a space, as RocketMQ's ``Message#setKeys(Collection)`` does.
+    """Return the keys as one text; join several with a space, as ``Message#setKeys(Collection)`` does.
 
     Raises:
         ClientError: it is neither a str nor a collection of str.
@@ -49,12 +49,12 @@ def keys_of(keys: object) -> str:
 
 
 def properties_of(properties: object) -> dict[str, str]:
-    """A copy.
+    """Return a copy of the properties.
 
     Raises:
-        ClientError: it is no mapping of str to str.
+        ClientError: ``properties`` is not a mapping of str to str.
     """
-    # Looking for an abstract base takes longer than all the rest.
+    # A check for an abstract base class takes longer than the rest of the function.
     if type(properties) is not dict and not isinstance(properties, Mapping):
         raise ClientError(f"properties must be a mapping of str to str, not {_kind(properties)}")
     copy = dict(properties)
@@ -71,7 +71,7 @@ def _value_of(name: object, value: object) -> str:
 
 
 def check_numbers(flag: object, delay_level: object) -> None:
-    """Raises ClientError for what is no int32, or no int."""
+    """Raise ClientError if ``flag`` is not an int32 or ``delay_level`` is not an int."""
     if not isinstance(flag, int) or not -(1 << 31) <= flag < 1 << 31:
         raise ClientError(f"flag must be an int32, not {flag!r}")
     if not isinstance(delay_level, int):

@@ -14,7 +14,7 @@ from rewindmq.protocol.message.properties import format_properties
 
 # Size of the entry, magic, body CRC (both 0: the broker computes its own), flag, length of the body.
 _HEAD: Final = struct.Struct(">iiiii")
-# What a reader looks at: size, flag and length of the body.
+# The fields that a reader uses: size, flag and length of the body.
 _HEAD_READ: Final = struct.Struct(">i8xii")
 _PROPERTIES_LENGTH: Final = struct.Struct(">h")
 _OVERHEAD: Final = _HEAD.size + _PROPERTIES_LENGTH.size
@@ -26,7 +26,7 @@ BatchMessage = tuple[bytes, bytes, int]
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """The batch body of ``messages``; their topics are not looked at.
+    """The batch body of ``messages``; their topics are ignored.
 
     Raises:
         RequestError: code 13, a property text that is malformed or longer than 32 767 bytes.

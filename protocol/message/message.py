@@ -31,7 +31,7 @@ class Message:
         tags: one tag, or None.
         keys: index keys, separated by spaces or one by one, or None.
         flag: an int32 the application may use as it likes.
-        properties: user properties; neither names nor values may hold the characters 1 and 2.
+        properties: user properties; names and values must not contain the characters 1 and 2.
         delay_level: 1 to 18, or 0 for at once.
         wait_store_msg_ok: False sends without waiting for flush and replication.
 
@@ -54,7 +54,7 @@ class Message:
         delay_level: int = 0,
         wait_store_msg_ok: bool = True,
     ) -> None:
-        # The usual types are told here, without a call: every send is made from a message.
+        # The usual types are checked without a call, because every send creates a message.
         self.topic = topic if type(topic) is str else text_of("topic", topic)
         self.body = body if type(body) is bytes else body_of(body)
         self.flag = flag
@@ -98,10 +98,10 @@ RecordFields = tuple[int, int, int, int, int, int, int, int, int, bytes, int, by
 
 
 class MessageExt:
-    """A stored message as a consumer receives it; read-only, and parsed no further than it is looked at.
+    """A stored message as a consumer receives it; read-only, parsed on demand.
 
     Attributes:
-        topic: where it was consumed from; for a retried message its original topic.
+        topic: the topic; for a retried message its original topic.
         stored_body: the body as stored, perhaps compressed; ``body`` inflates it.
         broker_name: the broker it came from, "" when unknown.
     """
@@ -217,7 +217,7 @@ class MessageExt:
 
     @property
     def tags(self) -> str | None:
-        """Its tag; found without parsing the other properties, for every message is asked."""
+        """Its tag, found without parsing the other properties, because every message needs it."""
         if self._properties is None:
             return find_property(self._properties_text.decode("utf-8", "replace"), names.TAGS)
         return self._properties.get(names.TAGS)
@@ -231,7 +231,7 @@ class MessageExt:
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
     def with_reconsume_times(self, reconsume_times: int) -> MessageExt:
-        """The same message, delivered that many times before."""
+        """Return the same message with another count of redeliveries."""
         fields = (*self._fields[:12], reconsume_times, *self._fields[13:])
         return MessageExt(fields, self.stored_body, self.topic, self._properties_text, self.broker_name)
 
@@ -240,7 +240,7 @@ class MessageExt:
         """The body as it was sent.
 
         Raises:
-            ClientError: it is compressed in a way this project does not read, or damaged.
+            ClientError: its compression is not supported, or it is damaged.
         """
         if not self._fields[7] & MessageSysFlag.COMPRESSED:
             return self.stored_body

@@ -12,7 +12,7 @@ from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import RequestError
 
 _OFFSET: Final = struct.Struct(">q")
-# The four bytes of the port mean more in nearly every id of a producer, which looks the same.
+# A larger number here means a producer's unique id, which has the same form.
 _MAX_PORT: Final = 0xFFFF
 
 
@@ -33,5 +33,5 @@ def parse_offset_message_id(text: str) -> tuple[bytes, int]:
         packed = b""
     port = int.from_bytes(packed[-12:-8])
     if len(packed) not in (16, 28) or len(text) != 2 * len(packed) or port > _MAX_PORT:
-        raise RequestError(ResponseCode.SYSTEM_ERROR, f"{text!r} is no offset message id")
+        raise RequestError(ResponseCode.SYSTEM_ERROR, f"{text!r} is not an offset message id")
     return packed[:-8], int(_OFFSET.unpack(packed[-8:])[0])

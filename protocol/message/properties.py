@@ -40,7 +40,7 @@ TRACE_ON: Final = "TRACE_ON"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read the text tolerantly: empty and malformed pieces are skipped, of duplicates the last wins."""
+    """Parse the text, skip empty and malformed pieces; the last duplicate applies."""
     pairs: dict[str, str] = {}
     for piece in text.split(PROPERTY_SEPARATOR):
         name, _, value = piece.partition(NAME_VALUE_SEPARATOR)
@@ -57,7 +57,7 @@ def format_properties(properties: Mapping[str, str]) -> str:
     """
     pairs = [f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()]
     text = PROPERTY_SEPARATOR.join(pairs)
-    # Counting is much cheaper than looking into each name and value.
+    # Counting separators is much cheaper than a search in each name and value.
     if text.count(NAME_VALUE_SEPARATOR) != len(pairs) or text.count(PROPERTY_SEPARATOR) >= (len(pairs) or 1):
         raise RequestError(ResponseCode.MESSAGE_ILLEGAL, _separator_fault(properties))
     return text
@@ -71,14 +71,14 @@ def _separator_fault(properties: Mapping[str, str]) -> str:
 
 
 def with_property(text: str, name: str, value: str) -> str:
-    """The text with one value for ``name``, whatever it had before, at its end."""
+    """Return the text without old values of ``name``, with the new value at its end."""
     mark = name + NAME_VALUE_SEPARATOR
     kept = [piece for piece in text.split(PROPERTY_SEPARATOR) if piece and not piece.startswith(mark)]
     return PROPERTY_SEPARATOR.join((*kept, mark + value))
 
 
 def find_property(text: str, name: str) -> str | None:
-    """The last value of ``name`` in a properties text, without parsing the rest of it."""
+    """Return the last value of ``name`` in a properties text, without parsing the rest of it."""
     needle = PROPERTY_SEPARATOR + name + NAME_VALUE_SEPARATOR
     end = len(text)
     while True:

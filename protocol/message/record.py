@@ -47,7 +47,7 @@ _V6_HOSTS: Final = int(MessageSysFlag.BORNHOST_V6 | MessageSysFlag.STOREHOST_V6)
 
 
 class RecordError(RewindMQError):
-    """Bytes that are no intact record."""
+    """Bytes that are not an intact record."""
 
 
 def body_crc(stored_body: bytes) -> int:
@@ -176,7 +176,7 @@ def _unpack_rare(data: bytes, position: int) -> tuple[RecordFields, int, int, in
     head = _HEAD.unpack_from(data, position)
     magic, sys_flag = head[1], head[7]
     if magic not in (MAGIC_V1, MAGIC_V2):
-        raise RecordError(f"magic {magic:#010x} at {position} is no record's")
+        raise RecordError(f"magic {magic:#010x} at {position} is not a record's")
     born_at = position + _HEAD.size
     born_end = born_at + (20 if sys_flag & MessageSysFlag.BORNHOST_V6 else 8)
     store_at = born_end + _INT64.size

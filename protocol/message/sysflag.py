@@ -1,4 +1,4 @@
-"""Bits of the flags that ride in records and requests (docs/spec/protocol.md 6.4, 7.1, 7.4)."""
+"""Bits of the flags in records and requests (docs/spec/protocol.md 6.4, 7.1, 7.4)."""
 
 from __future__ import annotations
 

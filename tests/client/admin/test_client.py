@@ -37,7 +37,7 @@ def test_offsets_of_a_queue_and_a_message_by_its_id(play: RunScenario) -> None:
 @pytest.mark.parametrize("text", ["", "xyz", "AB" * 15, "AB" * 17, "7F00000160F96990A55D6C90BCB40004"])
 def test_a_text_that_is_no_offset_id_is_refused_without_asking_anybody(play: RunScenario, text: str) -> None:
     async def scenario(stage: SimStage) -> None:
-        with pytest.raises(ResponseError, match="is no offset message id"):
+        with pytest.raises(ResponseError, match="is not an offset message id"):
             await (await stage.admin()).view_message(text)
 
     play(scenario)

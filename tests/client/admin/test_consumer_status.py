@@ -317,7 +317,7 @@ def test_what_cannot_be_handed_over_is_refused_with_the_reason(play: RunScenario
             await stage.world.sleep(5)
             admin = await stage.admin()
             for group, client_id, message, says in (
-                (GROUP, consumer.client_id, "no id", "is no offset message id"),
+                (GROUP, consumer.client_id, "no id", "is not an offset message id"),
                 (GROUP, consumer.client_id, nothing_there, "can not find message by the offset"),
                 (GROUP, "nobody", wanted, f"The Consumer <{GROUP}> <nobody> not online"),
                 ("pullers", puller.client_id, wanted, "has no listener"),
