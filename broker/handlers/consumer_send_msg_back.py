@@ -53,6 +53,7 @@ _VISIBLE: Final = (0, int(MessageSysFlag.TRANSACTION_COMMIT))
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
+    before = context.table_flush.versions
     header = request.decode_header(ConsumerSendMsgBackRequestHeader)
     group = _check(context, header)
     if group.retry_queue_nums <= 0:
@@ -76,7 +77,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         properties[DELAY] = str(header.delay_level or _FIRST_LEVEL + message.reconsume_times)
         target, queue_id = retry, context.runtime.random.randrange(group.retry_queue_nums)
     _put(context, message, target.topic_name, queue_id, properties)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)
 
 
 def _check(context: BrokerContext, header: ConsumerSendMsgBackRequestHeader) -> SubscriptionGroupConfig:

@@ -23,9 +23,10 @@ CODE: Final = RequestCode.DELETE_SUBSCRIPTIONGROUP
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
+    before = context.table_flush.versions
     header = request.decode_header(DeleteSubscriptionGroupRequestHeader)
     context.groups.delete(header.group_name)
     if header.removes_offset:
         context.offsets.remove_group(header.group_name)
         context.reset_offsets.remove_group(header.group_name)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

@@ -25,6 +25,7 @@ CODE: Final = RequestCode.DELETE_TOPIC_IN_BROKER
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
+    before = context.table_flush.versions
     name = request.decode_header(DeleteTopicRequestHeader).topic
     check_topic(name)
     check_not_system_topic(name)
@@ -35,4 +36,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
         context.store.cleaner.remove_unused_topics(context.topics.names)
     except StoreError as error:
         raise RequestError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

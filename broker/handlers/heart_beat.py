@@ -28,6 +28,7 @@ CODE: Final = RequestCode.HEART_BEAT
 
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
+    before = context.table_flush.versions
     heartbeat = decode_body(request, HeartbeatData)
     for consumer in heartbeat.consumer_data_set:
         check_group(consumer.group_name)
@@ -49,7 +50,7 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
     response = RemotingCommand(ResponseCode.SUCCESS)
     if TIME_SCALE in request.ext:
         response.set_ext(TIME_SCALE, str(float(context.runtime.clock.scale)))
-    return context.table_flush.answer(response)
+    return context.table_flush.answer(response, before)
 
 
 def _prepare_group(context: BrokerContext, consumer: ConsumerData) -> bool:

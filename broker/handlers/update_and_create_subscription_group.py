@@ -27,6 +27,7 @@ CODE: Final = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
 def handle(context: BrokerContext, connection: Connection, request: RemotingCommand) -> Reply:
     check_master(context.config)
+    before = context.table_flush.versions
     group = decode_body(request, SubscriptionGroupConfig)
     check_group(group.group_name)
     if group.retry_queue_nums > MAX_QUEUE_NUMS:
@@ -34,4 +35,4 @@ def handle(context: BrokerContext, connection: Connection, request: RemotingComm
             ResponseCode.SYSTEM_ERROR, f"retryQueueNums {group.retry_queue_nums} is over {MAX_QUEUE_NUMS}"
         )
     context.groups.update(group)
-    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS))
+    return context.table_flush.answer(RemotingCommand(ResponseCode.SUCCESS), before)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rewindmq.broker.store.errors import StoreError
 from rewindmq.broker.tables.config_table import ConfigTable, TableContent
+from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
@@ -55,13 +56,26 @@ class TableFlush:
         self._writing = asyncio.ensure_future(self._workers.run(_save, taken))
         self._writing.add_done_callback(partial(self._written, taken))
 
-    def answer(self, response: RemotingCommand) -> RemotingCommand | Coroutine[Any, Any, RemotingCommand]:
-        """Return the response to a change: at once if the change is on disk, else when it is.
+    @property
+    def versions(self) -> tuple[DataVersion, ...]:
+        """The tables' versions, to compare by identity."""
+        return tuple(table.data_version for table in self._tables)
+
+    def answer(
+        self, response: RemotingCommand, before: tuple[DataVersion, ...]
+    ) -> RemotingCommand | Coroutine[Any, Any, RemotingCommand]:
+        """Return the response to a request: at once if it changed nothing, else when its change is on disk.
+
+        A request that changes nothing is not held up by a disk that fails.
 
         If the disk fails, the response code becomes SYSTEM_ERROR (1). The change still takes effect, as in
         RocketMQ, and is written as soon as the disk permits.
+
+        Args:
+            before: ``versions`` before the request was served.
         """
-        return response if self.is_saved else self._answer_saved(response)
+        is_unchanged = all(old is new for old, new in zip(before, self.versions, strict=True))
+        return response if is_unchanged or self.is_saved else self._answer_saved(response)
 
     async def _answer_saved(self, response: RemotingCommand) -> RemotingCommand:
         await self.saved()

@@ -12,6 +12,7 @@ from rewindmq.broker.store.tables.config_file import ConfigFile
 from rewindmq.broker.tables.flush import TableFlush
 from rewindmq.broker.tables.subscription_group import SubscriptionGroupManager
 from rewindmq.protocol.body.group import SubscriptionGroupConfig
+from rewindmq.protocol.body.registration import DataVersion
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RequestError
@@ -129,7 +130,18 @@ async def test_an_unforeseen_error_fails_the_answer_and_not_the_writer(
 
 async def test_an_answer_to_what_is_saved_already_does_not_wait(box: Box) -> None:
     response = RemotingCommand(ResponseCode.SUCCESS)
-    assert box.flush.answer(response) is response
+    assert box.flush.answer(response, (DataVersion(),)) is response
+
+
+async def test_a_request_that_changes_nothing_is_answered_while_the_disk_fails(box: Box) -> None:
+    box.disk.refuses = True
+    done = box.add("G")
+    await settled()
+    await box.workers.finish()
+    with pytest.raises(RequestError):
+        await done
+    response = RemotingCommand(ResponseCode.SUCCESS)
+    assert box.flush.answer(response, box.flush.versions) is response
 
 
 async def test_whoever_stops_waiting_does_not_stop_the_write(box: Box) -> None:
