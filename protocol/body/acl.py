@@ -21,7 +21,7 @@ class PlainAccessConfig(RemotingBody):
 
 
 class AclConfig(RemotingBody):
-    """Every account of a broker and the addresses that need none, 54."""
+    """Every account of a broker and the addresses that need none, GET_BROKER_CLUSTER_ACL_CONFIG (54)."""
 
     global_white_addrs: list[str] = field(default_factory=list)
     plain_access_configs: list[PlainAccessConfig] = field(default_factory=list)

@@ -24,7 +24,7 @@ class Connection(RemotingBody):
 
 
 class ConsumerConnection(RemotingBody):
-    """A consumer group as the broker knows it, 203."""
+    """A consumer group as the broker knows it, GET_CONSUMER_CONNECTION_LIST (203)."""
 
     connection_set: list[Connection] = field(default_factory=list)
     subscription_table: dict[str, SubscriptionData] = field(default_factory=dict)
@@ -50,6 +50,6 @@ class ProducerInfo(RemotingBody):
 
 
 class ProducerTableInfo(RemotingBody):
-    """Every producer group of a broker, 328."""
+    """Every producer group of a broker, GET_ALL_PRODUCER_INFO (328)."""
 
     data: dict[str, list[ProducerInfo]] = field(default_factory=dict)

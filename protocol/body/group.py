@@ -30,13 +30,13 @@ class SubscriptionGroupConfig(RemotingBody):
 
 
 class SubscriptionGroupWrapper(RemotingBody):
-    """Every consumer group's settings, 201."""
+    """Every consumer group's settings, GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)."""
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class GroupList(RemotingBody):
-    """Names of groups, 300."""
+    """Names of groups, QUERY_TOPIC_CONSUME_BY_WHO (300)."""
 
     group_list: list[str] = field(default_factory=list)

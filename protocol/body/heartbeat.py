@@ -93,7 +93,7 @@ class HeartbeatData(RemotingBody):
 
 
 class CheckClientRequestBody(RemotingBody):
-    """A subscription to be checked before use, 46."""
+    """A subscription to be checked before use, CHECK_CLIENT_CONFIG (46)."""
 
     client_id: str
     group: str

@@ -10,7 +10,7 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class ResetOffsetBody(RemotingBody):
-    """The offset each queue is to be reset to, 220 and the answer of 222."""
+    """Target offset of each queue: RESET_CONSUMER_CLIENT_OFFSET (220), the response to a reset (222)."""
 
     offset_table: dict[MessageQueue, Int64] = field(default_factory=dict)
 
@@ -25,7 +25,7 @@ class MessageQueueForC(RemotingBody):
 
 
 class ResetOffsetBodyForC(RemotingBody):
-    """220 as a C++ client reads it, sent when the administrator's frame says language CPP."""
+    """RESET_CONSUMER_CLIENT_OFFSET (220) for C++ clients, if the administrator's frame says language CPP."""
 
     offset_table: list[MessageQueueForC] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class GetConsumerStatusBody(RemotingBody):
 
 
 class ConsumerOffsetSerializeWrapper(RemotingBody):
-    """Every stored offset of a broker, 43: ``topic@group`` → queue id → offset."""
+    """Every stored offset of a broker, GET_ALL_CONSUMER_OFFSET (43): ``topic@group`` → queue id → offset."""
 
     offset_table: dict[str, dict[Int32, Int64]] = field(default_factory=dict)
     # RewindMQ's own: the number of fenced resets of each queue.
@@ -54,12 +54,12 @@ class ConsumerOffsetSerializeWrapper(RemotingBody):
 
 
 class DelayOffsetSerializeWrapper(RemotingBody):
-    """Progress of the delay levels, 45: level → offset."""
+    """Progress of the delay levels, GET_ALL_DELAY_OFFSET (45): level → offset."""
 
     offset_table: dict[Int32, Int64] = field(default_factory=dict)
 
 
 class QueryCorrectionOffsetBody(RemotingBody):
-    """Queue id → offset, 308."""
+    """Queue id → offset, QUERY_CORRECTION_OFFSET (308)."""
 
     correction_offsets: dict[Int32, Int64] = field(default_factory=dict)

@@ -49,14 +49,14 @@ class DataVersion(RemotingBody):
 
 
 class TopicConfigSerializeWrapper(RemotingBody):
-    """Every topic of a broker and the version of that table, 21."""
+    """Every topic of a broker and the version of that table, GET_ALL_TOPIC_CONFIG (21)."""
 
     topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class RegisterBrokerBody(RemotingBody):
-    """What a broker registers, 103; from version 37 on, before that a bare wrapper."""
+    """What a broker registers, REGISTER_BROKER (103); from version 37 on, before that a bare wrapper."""
 
     topic_config_serialize_wrapper: TopicConfigSerializeWrapper = field(
         default_factory=TopicConfigSerializeWrapper

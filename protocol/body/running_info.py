@@ -43,7 +43,7 @@ class ConsumeStatus(RemotingBody):
 
 
 class ConsumerRunningInfo(RemotingBody):
-    """Answer to 307. ``properties`` are the consumer's settings, all texts."""
+    """Response to GET_CONSUMER_RUNNING_INFO (307). ``properties`` are the consumer's settings, all texts."""
 
     properties: dict[str, str] = field(default_factory=dict)
     subscription_set: list[SubscriptionData] = field(default_factory=list)
@@ -64,7 +64,7 @@ class CMResult(StrEnum):
 
 
 class ConsumeMessageDirectlyResult(RemotingBody):
-    """Answer to 309; ``spent_time_mills`` is ms."""
+    """Response to CONSUME_MESSAGE_DIRECTLY (309); ``spent_time_mills`` is ms."""
 
     consume_result: CMResult
     order: bool = False

@@ -21,7 +21,7 @@ class OffsetWrapper(RemotingBody):
 
 
 class ConsumeStats(RemotingBody):
-    """A group's progress, 208."""
+    """A group's progress, GET_CONSUME_STATS (208)."""
 
     offset_table: dict[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0
@@ -40,13 +40,13 @@ class TopicOffset(RemotingBody):
 
 
 class TopicStatsTable(RemotingBody):
-    """Bounds of every queue of a topic, 202. Tools take an empty table for an error."""
+    """Bounds of a topic's queues, GET_TOPIC_STATS_INFO (202). Tools take an empty table for an error."""
 
     offset_table: dict[MessageQueue, TopicOffset] = field(default_factory=dict)
 
 
 class ConsumeStatsList(RemotingBody):
-    """Progress of every group at a broker, 317."""
+    """Progress of every group at a broker, GET_BROKER_CONSUME_STATS (317)."""
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = field(default_factory=list)
     broker_addr: str | None = None
@@ -67,7 +67,7 @@ class QueueTimeSpan(RemotingBody):
 
 
 class QueryConsumeTimeSpanBody(RemotingBody):
-    """Time spans of every queue of a topic, 303."""
+    """Time spans of every queue of a topic, QUERY_CONSUME_TIME_SPAN (303)."""
 
     consume_time_span_set: list[QueueTimeSpan] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class BrokerStatsItem(RemotingBody):
 
 
 class BrokerStatsData(RemotingBody):
-    """One statistic of a broker, 315."""
+    """One statistic of a broker, VIEW_BROKER_STATS_DATA (315)."""
 
     stats_minute: BrokerStatsItem = field(default_factory=BrokerStatsItem)
     stats_hour: BrokerStatsItem = field(default_factory=BrokerStatsItem)
@@ -101,7 +101,7 @@ class ConsumeQueueData(RemotingBody):
 
 
 class QueryConsumeQueueResponseBody(RemotingBody):
-    """Entries of a consume queue, 321."""
+    """Entries of a consume queue, QUERY_CONSUME_QUEUE (321)."""
 
     queue_data: list[ConsumeQueueData] = field(default_factory=list)
     min_queue_index: Int64 = 0

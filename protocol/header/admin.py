@@ -9,7 +9,7 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class CreateTopicRequestHeader(CommandHeader):
-    """Create or change a topic, 17. ``topic_filter_type`` is SINGLE_TAG or MULTI_TAG."""
+    """UPDATE_AND_CREATE_TOPIC (17). ``topic_filter_type`` is SINGLE_TAG or MULTI_TAG."""
 
     topic: str
     default_topic: str
@@ -24,19 +24,19 @@ class CreateTopicRequestHeader(CommandHeader):
 
 
 class DeleteTopicRequestHeader(CommandHeader):
-    """Delete a topic at a broker, 215."""
+    """Delete a topic at a broker, DELETE_TOPIC_IN_BROKER (215)."""
 
     topic: str
 
 
 class GetBrokerConfigResponseHeader(CommandHeader):
-    """Answer to 26: the configuration's DataVersion as JSON text."""
+    """Response to GET_BROKER_CONFIG (26): the configuration's DataVersion as JSON text."""
 
     version: str
 
 
 class GetTopicStatsInfoRequestHeader(CommandHeader):
-    """Offsets of a topic's queues, 202."""
+    """Offsets of a topic's queues, GET_TOPIC_STATS_INFO (202)."""
 
     topic: str
 
@@ -69,7 +69,7 @@ class DeleteSubscriptionGroupRequestHeader(CommandHeader):
 
 
 class GetConsumeStatsRequestHeader(CommandHeader):
-    """A group's progress, 208; in all its topics unless one is named."""
+    """A group's progress, GET_CONSUME_STATS (208); in all its topics unless one is named."""
 
     consumer_group: str
     topic: str | None = None
@@ -77,20 +77,20 @@ class GetConsumeStatsRequestHeader(CommandHeader):
 
 
 class QueryTopicConsumeByWhoRequestHeader(CommandHeader):
-    """Groups that consume a topic, 300."""
+    """Groups that consume a topic, QUERY_TOPIC_CONSUME_BY_WHO (300)."""
 
     topic: str
 
 
 class QueryConsumeTimeSpanRequestHeader(CommandHeader):
-    """Store times a group has consumed up to, 303."""
+    """Store times a group has consumed up to, QUERY_CONSUME_TIME_SPAN (303)."""
 
     topic: str
     group: str
 
 
 class QueryCorrectionOffsetHeader(CommandHeader):
-    """Offsets of one group as far as others lag behind, 308."""
+    """Offsets of one group as far as others lag behind, QUERY_CORRECTION_OFFSET (308)."""
 
     topic: str
     compare_group: str
@@ -98,20 +98,20 @@ class QueryCorrectionOffsetHeader(CommandHeader):
 
 
 class ViewBrokerStatsDataRequestHeader(CommandHeader):
-    """One statistic of a broker, 315."""
+    """One statistic of a broker, VIEW_BROKER_STATS_DATA (315)."""
 
     stats_name: str
     stats_key: str
 
 
 class GetConsumeStatsInBrokerHeader(CommandHeader):
-    """Progress of every group at a broker, 317."""
+    """Progress of every group at a broker, GET_BROKER_CONSUME_STATS (317)."""
 
     is_order: bool
 
 
 class QueryConsumeQueueRequestHeader(CommandHeader):
-    """Entries of a consume queue, 321."""
+    """Entries of a consume queue, QUERY_CONSUME_QUEUE (321)."""
 
     topic: str | None = None
     queue_id: Int32 = 0
@@ -121,14 +121,14 @@ class QueryConsumeQueueRequestHeader(CommandHeader):
 
 
 class GetTopicConfigRequestHeader(CommandHeader):
-    """The configuration of one topic, 351 (5.x tools)."""
+    """The configuration of one topic, GET_TOPIC_CONFIG (351, 5.x tools)."""
 
     topic: str
     lo: bool | None = None
 
 
 class GetSubscriptionGroupConfigRequestHeader(CommandHeader):
-    """The configuration of one consumer group, 352 (5.x tools)."""
+    """The configuration of one consumer group, GET_SUBSCRIPTIONGROUP_CONFIG (352, 5.x tools)."""
 
     group: str
 
@@ -141,7 +141,7 @@ class ListFencedCommitsRequestHeader(CommandHeader):
 
 
 class CreateAccessConfigRequestHeader(CommandHeader):
-    """Create or change an account, 50."""
+    """Create or change an account, UPDATE_AND_CREATE_ACL_CONFIG (50)."""
 
     access_key: str
     secret_key: str | None = None
@@ -154,13 +154,13 @@ class CreateAccessConfigRequestHeader(CommandHeader):
 
 
 class DeleteAccessConfigRequestHeader(CommandHeader):
-    """Delete an account, 51."""
+    """Delete an account, DELETE_ACL_CONFIG (51)."""
 
     access_key: str
 
 
 class GetBrokerAclConfigResponseHeader(CommandHeader):
-    """Answer to 52."""
+    """Response to GET_BROKER_CLUSTER_ACL_INFO (52)."""
 
     version: str
     broker_name: str
@@ -170,7 +170,7 @@ class GetBrokerAclConfigResponseHeader(CommandHeader):
 
 
 class UpdateGlobalWhiteAddrsConfigRequestHeader(CommandHeader):
-    """Set the addresses that need no account, 53."""
+    """Set the addresses that need no account, UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53)."""
 
     global_white_addrs: str
     acl_file_full_path: str | None = None

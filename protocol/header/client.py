@@ -13,14 +13,14 @@ TIME_SCALE: Final = "timeScale"
 
 
 class HeartbeatResponseHeader(CommandHeader):
-    """Answer to 34. Leaving both fields out keeps 5.x clients on the first heartbeat format."""
+    """Response to HEART_BEAT (34). Without both fields, 5.x clients keep the first heartbeat format."""
 
     is_support_heart_beat_v2: bool | None = field(name="IS_SUPPORT_HEART_BEAT_V2", default=None)
     is_sub_change: bool | None = field(name="IS_SUB_CHANGE", default=None)
 
 
 class UnregisterClientRequestHeader(CommandHeader):
-    """A client leaves one producer or consumer group, 35."""
+    """A client leaves one producer or consumer group, UNREGISTER_CLIENT (35)."""
 
     client_id: str = field(name="clientID")
     producer_group: str | None = None

@@ -9,7 +9,7 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class QueryMessageRequestHeader(CommandHeader):
-    """Messages by key and store time, 12."""
+    """Messages by key and store time, QUERY_MESSAGE (12)."""
 
     topic: str
     key: str
@@ -20,21 +20,21 @@ class QueryMessageRequestHeader(CommandHeader):
 
 
 class QueryMessageResponseHeader(CommandHeader):
-    """Answer to 12: how far the index has come."""
+    """Response to QUERY_MESSAGE (12): how far the index has come."""
 
     index_last_update_timestamp: Int64
     index_last_update_phyoffset: Int64
 
 
 class ViewMessageRequestHeader(CommandHeader):
-    """The record at a commit-log position, 33."""
+    """The record at a commit-log position, VIEW_MESSAGE_BY_ID (33)."""
 
     offset: Int64
     topic: str | None = None
 
 
 class ConsumerSendMsgBackRequestHeader(CommandHeader):
-    """A message to be retried later, 36; ``offset`` is its commit-log position."""
+    """A message to be retried later, CONSUMER_SEND_MSG_BACK (36); ``offset`` is its commit-log position."""
 
     offset: Int64
     group: str
@@ -46,7 +46,7 @@ class ConsumerSendMsgBackRequestHeader(CommandHeader):
 
 
 class EndTransactionRequestHeader(CommandHeader):
-    """The producer's verdict, 37: 0 unknown, 8 commit, 12 rollback."""
+    """The producer's verdict, END_TRANSACTION (37): 0 unknown, 8 commit, 12 rollback."""
 
     producer_group: str
     tran_state_table_offset: Int64
@@ -70,7 +70,7 @@ class CheckTransactionStateRequestHeader(CommandHeader):
 
 
 class ConsumeMessageDirectlyResultRequestHeader(CommandHeader):
-    """Have one consumer consume one message now, 309."""
+    """Have one consumer consume one message now, CONSUME_MESSAGE_DIRECTLY (309)."""
 
     consumer_group: str
     client_id: str | None = None
@@ -80,7 +80,7 @@ class ConsumeMessageDirectlyResultRequestHeader(CommandHeader):
 
 
 class ResumeCheckHalfMessageRequestHeader(CommandHeader):
-    """Check a discarded half message again, 323."""
+    """Check a discarded half message again, RESUME_CHECK_HALF_MESSAGE (323)."""
 
     msg_id: str | None = None
     topic: str | None = None

@@ -7,7 +7,7 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class PutKVConfigRequestHeader(CommandHeader):
-    """Set one entry of the name server's configuration table, 100."""
+    """Set one entry of the name server's configuration table, PUT_KV_CONFIG (100)."""
 
     namespace: str
     key: str
@@ -15,33 +15,33 @@ class PutKVConfigRequestHeader(CommandHeader):
 
 
 class GetKVConfigRequestHeader(CommandHeader):
-    """Read one entry, 101."""
+    """Read one entry, GET_KV_CONFIG (101)."""
 
     namespace: str
     key: str
 
 
 class GetKVConfigResponseHeader(CommandHeader):
-    """Answer to 101; an unknown entry is code 22 instead."""
+    """Response to GET_KV_CONFIG (101); an unknown entry is code 22 instead."""
 
     value: str | None = None
 
 
 class DeleteKVConfigRequestHeader(CommandHeader):
-    """Remove one entry, 102."""
+    """Remove one entry, DELETE_KV_CONFIG (102)."""
 
     namespace: str
     key: str
 
 
 class GetKVListByNamespaceRequestHeader(CommandHeader):
-    """All entries of a namespace, 219."""
+    """All entries of a namespace, GET_KVLIST_BY_NAMESPACE (219)."""
 
     namespace: str
 
 
 class RegisterBrokerRequestHeader(CommandHeader):
-    """A broker's registration, 103. ``body_crc32`` 0 means unchecked."""
+    """A broker's registration, REGISTER_BROKER (103). ``body_crc32`` 0 means unchecked."""
 
     broker_name: str
     broker_addr: str
@@ -55,14 +55,14 @@ class RegisterBrokerRequestHeader(CommandHeader):
 
 
 class RegisterBrokerResponseHeader(CommandHeader):
-    """Answer to 103: where a slave finds its master."""
+    """Response to REGISTER_BROKER (103): where a slave finds its master."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
 
 
 class UnRegisterBrokerRequestHeader(CommandHeader):
-    """A broker leaves, 104."""
+    """A broker leaves, UNREGISTER_BROKER (104)."""
 
     broker_name: str
     broker_addr: str
@@ -71,45 +71,45 @@ class UnRegisterBrokerRequestHeader(CommandHeader):
 
 
 class GetRouteInfoRequestHeader(CommandHeader):
-    """The route of a topic, 105."""
+    """The route of a topic, GET_ROUTEINFO_BY_TOPIC (105)."""
 
     topic: str
     accept_standard_json_only: bool | None = None
 
 
 class WipeWritePermOfBrokerRequestHeader(CommandHeader):
-    """Take the write permission from a broker's queues, 205."""
+    """Take the write permission from a broker's queues, WIPE_WRITE_PERM_OF_BROKER (205)."""
 
     broker_name: str
 
 
 class WipeWritePermOfBrokerResponseHeader(CommandHeader):
-    """Answer to 205."""
+    """Response to WIPE_WRITE_PERM_OF_BROKER (205)."""
 
     wipe_topic_count: Int32
 
 
 class AddWritePermOfBrokerRequestHeader(CommandHeader):
-    """Give the write permission back, 327."""
+    """Give the write permission back, ADD_WRITE_PERM_OF_BROKER (327)."""
 
     broker_name: str
 
 
 class AddWritePermOfBrokerResponseHeader(CommandHeader):
-    """Answer to 327."""
+    """Response to ADD_WRITE_PERM_OF_BROKER (327)."""
 
     add_topic_count: Int32
 
 
 class DeleteTopicFromNamesrvRequestHeader(CommandHeader):
-    """Forget a topic, 216; in all clusters unless one is named."""
+    """Forget a topic, DELETE_TOPIC_IN_NAMESRV (216); in all clusters unless one is named."""
 
     topic: str
     cluster_name: str | None = None
 
 
 class GetTopicsByClusterRequestHeader(CommandHeader):
-    """Topics that have a broker in the cluster, 224."""
+    """Topics that have a broker in the cluster, GET_TOPICS_BY_CLUSTER (224)."""
 
     cluster: str
 
@@ -124,6 +124,6 @@ class QueryDataVersionRequestHeader(CommandHeader):
 
 
 class QueryDataVersionResponseHeader(CommandHeader):
-    """Answer to 322."""
+    """Response to QUERY_DATA_VERSION (322)."""
 
     changed: bool

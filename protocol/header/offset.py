@@ -7,7 +7,7 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class QueryConsumerOffsetRequestHeader(CommandHeader):
-    """The stored offset of a group in one queue, 14."""
+    """The stored offset of a group in one queue, QUERY_CONSUMER_OFFSET (14)."""
 
     consumer_group: str
     topic: str
@@ -46,7 +46,7 @@ class OffsetFencedResponseHeader(CommandHeader):
 
 
 class SearchOffsetRequestHeader(CommandHeader):
-    """The offset at a time, 29. ``boundary_type`` (5.x) is LOWER or UPPER."""
+    """The offset at a time, SEARCH_OFFSET_BY_TIMESTAMP (29). ``boundary_type`` (5.x) is LOWER or UPPER."""
 
     topic: str
     queue_id: Int32
@@ -55,13 +55,13 @@ class SearchOffsetRequestHeader(CommandHeader):
 
 
 class SearchOffsetResponseHeader(CommandHeader):
-    """Answer to 29."""
+    """Response to SEARCH_OFFSET_BY_TIMESTAMP (29)."""
 
     offset: Int64
 
 
 class GetMaxOffsetRequestHeader(CommandHeader):
-    """One past the last message, 30."""
+    """One past the last message, GET_MAX_OFFSET (30)."""
 
     topic: str
     queue_id: Int32
@@ -69,32 +69,32 @@ class GetMaxOffsetRequestHeader(CommandHeader):
 
 
 class GetMaxOffsetResponseHeader(CommandHeader):
-    """Answer to 30."""
+    """Response to GET_MAX_OFFSET (30)."""
 
     offset: Int64
 
 
 class GetMinOffsetRequestHeader(CommandHeader):
-    """The first message still kept, 31."""
+    """The first message still kept, GET_MIN_OFFSET (31)."""
 
     topic: str
     queue_id: Int32
 
 
 class GetMinOffsetResponseHeader(CommandHeader):
-    """Answer to 31."""
+    """Response to GET_MIN_OFFSET (31)."""
 
     offset: Int64
 
 
 class GetEarliestMsgStoretimeRequestHeader(CommandHeader):
-    """Store time of the first message still kept, 32."""
+    """Store time of the first message still kept, GET_EARLIEST_MSG_STORETIME (32)."""
 
     topic: str
     queue_id: Int32
 
 
 class GetEarliestMsgStoretimeResponseHeader(CommandHeader):
-    """Answer to 32: ms, -1 for an empty queue."""
+    """Response to GET_EARLIEST_MSG_STORETIME (32): ms, -1 for an empty queue."""
 
     timestamp: Int64

@@ -49,7 +49,10 @@ class NotifyQueueResetRequestHeader(CommandHeader):
 
 
 class GetConsumerStatusRequestHeader(CommandHeader):
-    """The offsets of consumers, 223 to a broker and 221 to its consumers. No ``client_addr`` means all."""
+    """The offsets in consumers' memory: INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223), passed on to consumers.
+
+    No ``client_addr`` means all consumers.
+    """
 
     topic: str
     group: str
@@ -57,7 +60,7 @@ class GetConsumerStatusRequestHeader(CommandHeader):
 
 
 class CloneGroupOffsetRequestHeader(CommandHeader):
-    """Copy the stored offsets of one group to another, 314. No ``topic`` means all topics."""
+    """Copy one group's stored offsets to another, CLONE_GROUP_OFFSET (314); without ``topic``, of all topics."""
 
     src_group: str
     dest_group: str

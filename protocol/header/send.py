@@ -9,7 +9,7 @@ from rewindmq.protocol.integers import Int32, Int64
 
 
 class SendMessageRequestHeader(CommandHeader):
-    """The long names of codes 10 and 324."""
+    """The long field names of SEND_MESSAGE (10) and SEND_REPLY_MESSAGE (324)."""
 
     producer_group: str
     topic: str
@@ -28,7 +28,7 @@ class SendMessageRequestHeader(CommandHeader):
 
 
 class SendMessageRequestHeaderV2(SendMessageRequestHeader):
-    """The same fields under one-letter names, of codes 310, 320 and 325."""
+    """The same fields under one-letter names, as in SEND_MESSAGE_V2 (310)."""
 
     producer_group: str = field(name="a")
     topic: str = field(name="b")
@@ -63,7 +63,7 @@ class SendMessageResponseHeader(CommandHeader):
 
 
 class ReplyMessageRequestHeader(CommandHeader):
-    """A reply pushed to the client that asked, 326."""
+    """A reply pushed to the client that asked, PUSH_REPLY_MESSAGE_TO_CLIENT (326)."""
 
     producer_group: str
     topic: str
