@@ -60,7 +60,7 @@ class GetConsumerStatusRequestHeader(CommandHeader):
 
 
 class CloneGroupOffsetRequestHeader(CommandHeader):
-    """Copy one group's stored offsets to another, CLONE_GROUP_OFFSET (314); without ``topic``, of all topics."""
+    """Copy stored offsets to another group, CLONE_GROUP_OFFSET (314); without ``topic``, of all topics."""
 
     src_group: str
     dest_group: str
