@@ -217,7 +217,7 @@ def test_errors_that_spark_wraps_end_with_one_clear_line(
         reader.option("view", "all").load(str(stores[0]))
     assert str(described(str(caught.value))).startswith("unknown view 'all'; known: messages, ")
     table = spark.read.format("rocketmq").schema("topic int").load(str(stores[0]))
-    with pytest.raises(PipelineError, match=r"^column 'topic' is of type string, not int$"), in_one_line():
+    with pytest.raises(PipelineError, match=r"^column 'topic' has type string, not int$"), in_one_line():
         table.collect()
 
 

@@ -18,7 +18,9 @@ from tools.interop.toolchains import java_driver, tool
 ACCESS_KEY: Final = "rewinder"
 _COMMAND_SECONDS: Final = 240.0
 _STACK: Final = re.compile(r"^\s*(at |\.\.\. \d+ more)")
-_JAVA_OPTIONS: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# By default a request that times out, as on a busy machine, closes the connection under all others.
+_PATIENT: Final = "-Dcom.rocketmq.remoting.client.closeSocketIfTimeout=false"
+_JAVA_OPTIONS: Final = (_PATIENT, "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True)

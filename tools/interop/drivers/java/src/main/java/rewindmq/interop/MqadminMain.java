@@ -88,7 +88,9 @@ public final class MqadminMain {
     private static void wakeExecutors(Thread commands) {
         Thread[] threads = new Thread[THREADS];
         while (true) {
-            int count = has(commands, "ServiceThread", "shutdown") ? Thread.enumerate(threads) : 0;
+            // Counted before the look at the command: a later command's threads are not among them.
+            int found = Thread.enumerate(threads);
+            int count = has(commands, "ServiceThread", "shutdown") ? found : 0;
             for (int number = 0; number < count; number++) {
                 Thread thread = threads[number];
                 if (thread.getName().equals("NettyEventExecutor") && has(thread, "LinkedBlockingQueue", "poll")) {
