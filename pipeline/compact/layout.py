@@ -59,7 +59,7 @@ WHOLE_STORE: Final = Stream("", -1)
 
 
 def queue_folder(stream: Stream) -> str:
-    """The folder of a queue's log, below the output's; whoever wrote the store's records chose the topic.
+    """Return the folder of a queue's log, below the output; the topic is a record's, and may be hostile.
 
     Raises:
         PipelineError: topic or queue id would lead out of the output.

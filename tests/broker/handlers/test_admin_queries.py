@@ -253,7 +253,7 @@ def test_208_lists_a_topic_once_and_lets_other_requests_pass(
         answer = asyncio.ensure_future(ask(peer, RequestCode.GET_CONSUME_STATS, header, ConsumeStats))
         stats = await answer
         assert len(stats.offset_table) == 3_000
-        # A slice of the queues at a time: whoever asks meanwhile need not wait for the end.
+        # The broker reads a slice of the queues at a time, and serves the heartbeat between two slices.
         answer = asyncio.ensure_future(ask(peer, RequestCode.GET_CONSUME_STATS, header, ConsumeStats))
         order: list[str] = []
         answer.add_done_callback(lambda _: order.append("208"))
