@@ -1,4 +1,4 @@
-"""A run as one HTML file, as a picture, and as text."""
+"""Reports of a run: as one HTML file, as a picture, and as text."""
 
 from rewindmq.race.report.html import Run, render_comparison, render_html
 from rewindmq.race.report.meta import ReportMeta, headline

@@ -1,4 +1,4 @@
-"""Time as a place on paper: quiet stretches take little of it, what happens at once is drawn apart."""
+"""Time axis: shortens stretches without events, and draws events of the same moment apart."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-# Seconds from which a stretch in which nothing happens is marked as left out.
+# A stretch without events that lasts this long is marked as shortened.
 QUIET_SECONDS: Final = 1.5
-# What is nearer than this is one moment.
+# Events that are at most this far apart belong to the same moment.
 _SAME_SECONDS: Final = 0.0004
-_UNIT_PIXELS: Final = 13.0
+_WEIGHT_PIXELS: Final = 13.0
 _MIN_WIDTH: Final = 1_150.0
 _MAX_WIDTH: Final = 4_000.0
 
 
 class Gap(NamedTuple):
-    """A quiet stretch."""
+    """A stretch without events: its ends in pixels from the left, and its duration."""
 
     first: float
     last: float
@@ -25,23 +25,23 @@ class Gap(NamedTuple):
 
 
 class TimeAxis:
-    """Places for moments, from left to right.
+    """Maps times to pixels, from left to right.
 
     Args:
-        times: every moment at which something shown happens, in order.
+        times: the times of all shown items, in order.
     """
 
     def __init__(self, times: Sequence[float]) -> None:
         self._times = list(times) or [0.0]
-        shares = [0.0]
+        weights = [0.0]
         for before, after in zip(self._times, self._times[1:], strict=False):
-            shares.append(shares[-1] + _share(after - before))
-        self.width = min(max(shares[-1] * _UNIT_PIXELS, _MIN_WIDTH), _MAX_WIDTH)
-        scale = self.width / shares[-1] if shares[-1] else 0.0
-        self._places = [share * scale for share in shares]
+            weights.append(weights[-1] + _weight(after - before))
+        self.width = min(max(weights[-1] * _WEIGHT_PIXELS, _MIN_WIDTH), _MAX_WIDTH)
+        scale = self.width / weights[-1] if weights[-1] else 0.0
+        self._places = [weight * scale for weight in weights]
 
     def place(self, at: float) -> float:
-        """Pixels from the left; moments outside are moved to the ends."""
+        """Return the pixels from the left; a time outside the axis is moved to its end."""
         times, places = self._times, self._places
         position = bisect_right(times, at)
         if position == 0:
@@ -53,7 +53,7 @@ class TimeAxis:
         return places[position - 1] + share * (places[position] - places[position - 1])
 
     def gaps(self) -> list[Gap]:
-        """The quiet stretches."""
+        """Return the stretches of at least ``QUIET_SECONDS`` without events."""
         pairs = zip(self._times, self._times[1:], strict=False)
         return [
             Gap(self.place(before), self.place(after), after - before)
@@ -62,7 +62,7 @@ class TimeAxis:
         ]
 
     def ticks(self, distance: float) -> list[tuple[float, float]]:
-        """Moments and their places, at least ``distance`` pixels apart."""
+        """Return times and their pixels from the left, at least ``distance`` pixels apart."""
         chosen: list[tuple[float, float]] = []
         for time, place in zip(self._times, self._places, strict=True):
             if not chosen or place - chosen[-1][1] >= distance:
@@ -70,7 +70,7 @@ class TimeAxis:
         return chosen
 
 
-def _share(seconds: float) -> float:
+def _weight(seconds: float) -> float:
     if seconds <= _SAME_SECONDS:
         return 0.4
     return 1.6 + min(max(math.log10(seconds / 0.001), 0.0), 4.0)

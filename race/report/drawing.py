@@ -1,4 +1,4 @@
-"""The picture: lanes, arrows and the chart of offsets on one time axis, as SVG."""
+"""SVG drawing of a scene: lanes, arrows and the chart of offsets on one time axis."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SIDE: Final = 118
 _TITLE_HEIGHT: Final = 30
 _TICK_PIXELS: Final = 72.0
 _IMPORTANT: Final = {Tone.RESET: 0, Tone.END: 1, Tone.COMMIT: 2, Tone.PULL: 3, Tone.STEP: 4}
-# Baselines of a mark's label, from its lane: above it, else below.
+# Baselines of a mark's label, in pixels from its lane: above it, else below.
 _LEVELS: Final = (-9, -23, -37, 24, 38)
-# From a mark to a label beside it, clear of arrows that end there.
+# Pixels from a mark to a label beside it; leaves room for arrows that end at the mark.
 _BESIDE: Final = 6.0
 _MAX_OFFSET_TICKS: Final = 5
 _SMALL_WIDTH: Final = 320
@@ -31,7 +31,7 @@ _SMALL_HEIGHT: Final = 130
 
 
 class Drawing:
-    """Two pictures side by side: names that stay, and what is scrolled if it is wide."""
+    """Two pictures side by side: the lanes' names, which stay in place, and the timeline, which scrolls."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -44,17 +44,17 @@ class Drawing:
         self._low, self._high = _offset_range(scene)
 
     def html(self) -> str:
-        """Both, in the page's own markup."""
+        """Return both pictures as HTML."""
         side, body = "".join(self._side()), "".join(self._body())
         height = f'height="{self._height:.0f}"'
         names = f'<svg class="side" width="{_SIDE}" {height} aria-hidden="true">{side}</svg>'
-        label = 'role="img" aria-label="who did what and when"'
+        label = 'role="img" aria-label="steps of each process over time"'
         picture = f'<svg width="{self._width:.0f}" {height} {label}>{body}</svg>'
         region = 'class="scroll" tabindex="0" role="region" aria-label="timeline"'
         return f'<div class="figure">{names}<div {region}>{picture}</div></div>'
 
     def svg(self, title: str) -> str:
-        """Both as one picture that stands alone, with a title."""
+        """Return both as one standalone picture with a title."""
         width, height = _SIDE + self._width, self._height + _TITLE_HEIGHT
         side, body = "".join(self._side()), "".join(self._body())
         return (
@@ -85,7 +85,7 @@ class Drawing:
         yield _ARROW_HEADS
         yield from self._draw_time()
         yield from self._draw_lanes()
-        # Lines first, so that no label lies under one; then labels by importance.
+        # Lines come first, so that none covers a label; then labels, the important ones first.
         scene = self._scene
         yield from self._draw_offence_lines()
         for delivery in scene.deliveries:
@@ -146,7 +146,7 @@ class Drawing:
         x2, y2 = self._x(arrow.at), self._lane_y[arrow.target]
         tone = "bad" if self._scene.is_offending(arrow.index) else str(arrow.tone)
         if arrow.lost:
-            # It ends half way.
+            # A lost frame's arrow ends half way.
             x2, y2 = x1 + 14, (y1 + y2) / 2
             cross = f"M{x2 - 4:.1f} {y2 - 4:.1f}l8 8m0 -8l-8 8"
             return f'<path class="arrow {tone} lost" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}{cross}"/>'
@@ -156,7 +156,7 @@ class Drawing:
         return f'<path class="arrow {tone}" d="{path}" marker-end="url(#head-{tone})">{title}</path>'
 
     def _keep_clear(self, arrow: Arrow) -> None:
-        """No label of a step lies on an arrow that begins or ends beside it."""
+        """Keep the ends of an arrow free of labels."""
         if arrow.source not in self._lane_y or arrow.target not in self._lane_y:
             return
         x1, y1 = self._x(arrow.sent_at), self._lane_y[arrow.source]
@@ -210,7 +210,7 @@ class Drawing:
         return f'<rect class="delivery" x="{x1:.1f}" y="{y:.1f}" {size}><title>{text}</title></rect>'
 
     def _label_deliveries(self) -> Iterator[str]:
-        """The offsets, where they fit: of what was in a listener for long, then of first and last ones."""
+        """Label deliveries with their offsets where there is room; the longest deliveries come first."""
         ordered = sorted(
             self._scene.deliveries,
             key=lambda delivery: delivery.at - (delivery.until or self._scene.end),
@@ -248,7 +248,7 @@ class Drawing:
                 yield _text("offence-number", x, y + 4, str(offence.number), "middle")
 
     def _steps(self, values: list[tuple[float, int | None]]) -> str:
-        """A line that stays where it is until the next value."""
+        """Return the path of a step line: each value holds until the next."""
         path = ""
         last: int | None = None
         for at, value in values:
@@ -261,7 +261,7 @@ class Drawing:
 
 
 def small_chart(scene: Scene) -> str:
-    """The chart alone, small enough for several beside each other."""
+    """Return the chart of offsets alone, small enough to put several side by side."""
     low, high = _offset_range(scene)
     times = [time for time in scene.times() if time >= scene.start]
     axis = TimeAxis(times)
@@ -310,7 +310,7 @@ def _offset_range(scene: Scene) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[int]:
-    """At most six round numbers from ``low`` to ``high``."""
+    """Return at most six round numbers from ``low`` to ``high``."""
     step = 1
     factors = (2, 5, 10)
     base = 1

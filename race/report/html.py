@@ -1,4 +1,4 @@
-"""A run as one HTML file that needs nothing else: no script, no style sheet, no font, no picture."""
+"""A run as one self-contained HTML file, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FRAMES: Final = frozenset((Lab.FRAME_SENT, Lab.FRAME_ARRIVED))
 
 
 class Run(NamedTuple):
-    """What is reported of one run."""
+    """A run to report: its history, its verdict and its description."""
 
     history: History
     verdict: Verdict
@@ -26,12 +26,12 @@ class Run(NamedTuple):
 
 
 def render_html(history: History, verdict: Verdict, meta: ReportMeta) -> str:
-    """The page of one run."""
+    """Return the page of one run."""
     return _page(meta.title, _section(Run(history, verdict, meta), 1))
 
 
 def render_comparison(title: str, runs: Sequence[Run], text: str = "") -> str:
-    """The page of several runs: their charts side by side, then each as a whole."""
+    """Return the page of several runs: their charts side by side, then each run's full section."""
     cards = "".join(_card(number, run) for number, run in enumerate(runs, 1))
     sections = "".join(
         f'<section id="run-{number}">{_section(run, 2)}</section>' for number, run in enumerate(runs, 1)
@@ -66,7 +66,9 @@ def _section(run: Run, level: int) -> str:
     text = f"<p>{escape(run.meta.text)}</p>" if run.meta.text else ""
     where = ""
     if scene.broker_name:
-        where = f'<p class="where">Shown: queue {scene.queue_id} of {escape(scene.broker_name)}.</p>'
+        where = (
+            f'<p class="where">The figure shows queue {scene.queue_id} of {escape(scene.broker_name)}.</p>'
+        )
     return (
         f"<h{level}>{escape(run.meta.title)}</h{level}>"
         f'<p class="verdict">{_badge(run.verdict)}</p>{text}<dl class="facts">{facts}</dl>'
@@ -86,7 +88,7 @@ def _first_violation(verdict: Verdict) -> str:
 
 def _findings(verdict: Verdict) -> str:
     if not verdict.violations:
-        return "<p>Every law holds: what is stored follows the redelivery, and nobody is left out.</p>"
+        return "<p>Every law holds: the stored offset follows the redelivery, and no message is left out.</p>"
     items = "".join(
         f"<li><strong>{violation.loss}</strong> <span class=time>{violation.at:.3f} s</span>"
         f" {escape(violation.text)}. <em>{escape(LOSS_TEXTS[violation.loss])}</em></li>"
@@ -96,11 +98,11 @@ def _findings(verdict: Verdict) -> str:
 
 
 def _event_list(history: History, scene: Scene) -> str:
-    """Everything that was recorded but for frames passed on, for whoever wants to know exactly."""
+    """Return a table of all recorded events, except frames that were sent and arrived."""
     shown = [(index, event) for index, event in enumerate(history) if event.kind not in _FRAMES]
     left_out = max(len(shown) - _MAX_LISTED, 0)
     rows = "".join(_row(index, event, scene.is_offending(index)) for index, event in shown[:_MAX_LISTED])
-    more = f"<p>{left_out} more are left out.</p>" if left_out else ""
+    more = f"<p>{left_out} further events are not listed.</p>" if left_out else ""
     return (
         f'<details><summary>{len(shown)} events</summary><div class="scroll"><table class="events">'
         f"<tr><th>s</th><th>process</th><th>event</th><th>details</th></tr>{rows}</table></div>{more}</details>"
@@ -130,11 +132,13 @@ _LEGEND: Final = "".join(
         _legend_line("stored", "M1 9H16V3H33", "stored offset"),
         _legend_line("progress", "M1 9H16V3H33", "redelivered and finished up to"),
         _legend_line("target", "M1 6H33", "target of the reset"),
-        _legend_line("arrow reset", "M1 6H33", "reset (222, 220)"),
-        _legend_line("arrow commit", "M1 6H33", "commit: code(offset); 15, or 11 on a pull"),
-        _legend_line("arrow pull", "M1 6H33", "answer to a pull"),
+        _legend_line("arrow reset", "M1 6H33", "reset request (222), reset notification (220)"),
+        _legend_line("arrow commit", "M1 6H33", "commit of an offset; pull commit: carried by a pull"),
+        _legend_line(
+            "arrow pull", "M1 6H33", "response to a pull → next offset; late: pulled before the reset"
+        ),
         _legend_line("delivery", "M1 3H33V9H1z", "messages in a listener, with their offsets"),
-        _legend_line("gap", "M1 0H33V12H1z", "a quiet stretch, shortened"),
+        _legend_line("gap", "M1 0H33V12H1z", "a stretch without events, shortened"),
         '<li><svg width="20" height="18"><circle class="offence-point" cx="10" cy="9" r="8"/>',
         '<text class="offence-number" x="10" y="13" text-anchor="middle">1</text></svg>offending step</li>',
         "</ul>",

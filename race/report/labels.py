@@ -1,11 +1,11 @@
-"""Puts labels where there is room, the important ones first."""
+"""Places labels so that they do not overlap."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-# 11 px of a monospaced font; the widest common ones take 0.602 em.
+# Width of a character at 11 px; the widest of the common monospaced fonts take 0.602 em.
 CHARACTER_PIXELS: Final = 6.65
 LINE_PIXELS: Final = 13.0
 
@@ -28,10 +28,10 @@ class Box(NamedTuple):
 
 
 class Labels:
-    """Keeps what is taken.
+    """Places labels and remembers the occupied areas.
 
     Args:
-        width: labels stay between 0 and this.
+        width: width of the drawing in pixels; labels stay inside it.
     """
 
     def __init__(self, width: float) -> None:
@@ -39,16 +39,17 @@ class Labels:
         self._taken: list[Box] = []
 
     def block(self, box: Box) -> None:
-        """Keep a place free of labels."""
+        """Keep an area free of labels."""
         self._taken.append(box)
 
     def put(
         self, text: str, places: Iterable[tuple[float, float]], *, must: bool
     ) -> tuple[float, float] | None:
-        """The first of ``places`` (left end, baseline) with room for ``text``.
+        """Take the first of ``places`` (left end, baseline) with room for ``text``.
 
         Returns:
-            Where to write it; None when there is no room, unless it ``must`` be written.
+            Left end and baseline. Without room, the first of ``places`` if the label ``must`` be written,
+            else None.
         """
         first: tuple[float, float] | None = None
         size = len(text) * CHARACTER_PIXELS

@@ -1,4 +1,4 @@
-"""What a report says besides what the history shows."""
+"""Title, facts and descriptions of losses that a report shows beside the history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.race.scenario.scenario import Loss
 
 LOSS_TEXTS: Final[Mapping[Loss, str]] = MappingProxyType(
     {
-        Loss.L0: "without effect for a time, or for consumers that ignore resets",
+        Loss.L0: "the reset has no effect for a while, or on consumers that ignore resets",
         Loss.L1: "consumption begins again at the target, but the stored offset runs ahead of it",
         Loss.L2: "messages from the target on are never delivered again",
         Loss.L3: "two chains of pulls serve the same queue",
@@ -22,11 +22,11 @@ LOSS_TEXTS: Final[Mapping[Loss, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ReportMeta:
-    """What the run was.
+    """Description of a run.
 
     Attributes:
         title: one line.
-        facts: what else is said at the top, by its name: profile, mode, stage, seed.
+        facts: values shown below the title, by name: profile, mode, stage, seed.
         text: a paragraph, or "".
     """
 
@@ -36,7 +36,7 @@ class ReportMeta:
 
 
 def headline(verdict: Verdict) -> str:
-    """The verdict in a few words."""
+    """Return the verdict in a few words."""
     if not verdict.losses:
         return "The reset was kept"
     if verdict.losses == {Loss.L0}:

@@ -1,4 +1,4 @@
-"""Writes a report as a whole or not at all, and checks before the run that this is possible."""
+"""Write a report atomically, and check before the run that it can be written."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rewindmq.race.errors import RaceError
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write ``text`` to ``path``; what was there is replaced in one step.
+    """Write ``text`` to ``path``; replace an existing file atomically.
 
     Raises:
-        RaceError: the file cannot be written there.
+        RaceError: the file cannot be written.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -28,10 +28,10 @@ def write_report(path: Path, text: str) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Check before a run that its report can be written; leave nothing behind.
+    """Check before a run that its report can be written; create no file.
 
     Raises:
-        RaceError: no file can be written there.
+        RaceError: the file cannot be written.
     """
     folder = path.parent
     if path.is_dir():

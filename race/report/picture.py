@@ -1,4 +1,4 @@
-"""A run as one SVG picture, for a page of its own making."""
+"""A run as one SVG picture, to embed in another page."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from rewindmq.race.report.scene import make_scene
 
 
 def render_svg(history: History, verdict: Verdict, meta: ReportMeta) -> str:
-    """Lanes, arrows and the chart of offsets, in light and dark, with the title above."""
+    """Return lanes, arrows and the chart of offsets below the title, for light and dark backgrounds."""
     return Drawing(make_scene(history, verdict)).svg(meta.title)

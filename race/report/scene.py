@@ -1,4 +1,4 @@
-"""What of a history is shown: who, which steps, which frames between whom, from when to when."""
+"""Scene: the processes, steps, frames and deliveries of a history that a report shows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rewindmq.protocol.points import Point
 from rewindmq.race.checker import Law, Moment, Verdict, progress
 from rewindmq.race.history import Event, History, Kind, Lab
 
-# Items shown of what came before the reset.
+# How many items from before the reset are shown.
 _BEFORE: Final = 4
 _LANE_ORDER: Final = ("admin", "namesrv", "broker", "consumer", "reader")
 
 
 class Tone(StrEnum):
-    """What an item is about; decides its colour."""
+    """Subject of an arrow or mark; decides its colour."""
 
     RESET = "reset"
     COMMIT = "commit"
@@ -30,7 +30,7 @@ class Tone(StrEnum):
 
 @dataclass(slots=True)
 class Arrow:
-    """Something sent by one process and received by another; ``lost`` when it never was."""
+    """A frame sent by one process and received by another; ``lost`` if it never arrived."""
 
     index: int
     source: str
@@ -55,7 +55,7 @@ class Mark:
 
 @dataclass(slots=True)
 class Delivery:
-    """Messages in a listener; ``until`` is None when it never came back."""
+    """Messages in a listener; ``until`` is None if the listener never returned."""
 
     index: int
     process: str
@@ -66,7 +66,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """The step that broke a law; ``number`` is that of the finding, from 1."""
+    """The step that broke a law; ``number`` is the violation's position in the verdict, from 1."""
 
     index: int
     at: float
@@ -75,13 +75,13 @@ class Offence:
 
 @dataclass(slots=True)
 class Scene:
-    """All of it, of one queue.
+    """Everything that a report draws, for one queue.
 
     Attributes:
         lanes: names of processes, from top to bottom.
-        moments: how stored offset and redelivery went.
-        offences: steps of this queue that broke a law, in order. What was not delivered again has no step,
-            unless it is all there is to show.
+        moments: changes of the stored offset and of the redelivery.
+        offences: steps of this queue that broke a law, in order. Messages that were not redelivered have no
+            step, except when they are the first violation.
     """
 
     lanes: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Scene:
     offences: Sequence[Offence] = ()
 
     def times(self) -> list[float]:
-        """Every moment at which something shown happens, in order."""
+        """Return the times of all shown items, in order."""
         times = {self.start, self.end}
         for arrow in self.arrows:
             times.update((arrow.sent_at, arrow.at))
@@ -109,17 +109,17 @@ class Scene:
         return sorted(time for time in times if self.start <= time <= self.end)
 
     def is_offending(self, index: int) -> bool:
-        """Whether the event with this index broke a law."""
+        """Return True if the event with this index broke a law."""
         return any(offence.index == index for offence in self.offences)
 
     def stored_at(self, offence: Offence) -> int | None:
-        """The stored offset after an offending step, where it is known."""
+        """Return the stored offset after an offending step; None if it is unknown."""
         stored = [moment.stored for moment in self.moments if moment.event_index <= offence.index]
         return stored[-1] if stored else None
 
 
 def make_scene(history: History, verdict: Verdict) -> Scene:
-    """The scene of the queue that the first broken law is about, or of the first one the reset names."""
+    """Build the scene of the first violation's queue; without violations, of the reset's first target."""
     scene = Scene()
     queues = progress(history)
     first = verdict.violations[0] if verdict.violations else None
@@ -135,12 +135,12 @@ def make_scene(history: History, verdict: Verdict) -> Scene:
     if chosen is not None:
         scene.broker_name, scene.queue_id = chosen.broker_name, chosen.queue_id
         scene.target, scene.moments = chosen.target, chosen.moments
-    _Director(scene, list(history), chosen.topic if chosen is not None else None).direct()
+    _SceneBuilder(scene, list(history), chosen.topic if chosen is not None else None).build()
     return scene
 
 
 def _offences(verdict: Verdict) -> list[Offence]:
-    """Those of the queue of the first violation, each step once."""
+    """Return the offences on the first violation's queue, each step once."""
     offences: dict[int, Offence] = {}
     for number, violation in enumerate(verdict.violations, 1):
         first = verdict.violations[0]
@@ -150,40 +150,39 @@ def _offences(verdict: Verdict) -> list[Offence]:
     return list(offences.values())
 
 
-class _Director:
-    """Goes through a history once, and pairs what belongs together."""
+class _SceneBuilder:
+    """Fills a scene in one pass over a history; matches what was sent with its arrival."""
 
     def __init__(self, scene: Scene, events: Sequence[Event], topic: str | None) -> None:
         self._scene = scene
         self._events = events
         self._topic = topic
         self._has_reset_started = False
-        # What was sent and not yet matched with its arrival, newest last.
+        # Sent, and not yet matched with their arrival; newest last.
         self._commits: list[tuple[int, str, float, int]] = []
         self._answers: list[tuple[str, float, int | None, int | None]] = []
         self._requests: list[tuple[str, float]] = []
-        self._replies: list[tuple[str, float]] = []
-        self._notices: list[tuple[str, float]] = []
-        # What was last committed to brokers that tell nothing.
-        self._carried: dict[str, int] = {}
+
+        self._notifications: list[tuple[str, float]] = []
+        # Last committed offset by broker, for brokers that record no events of their own.
+        self._last_committed: dict[str, int] = {}
         self._pulls: dict[tuple[str, Any], tuple[float, bool]] = {}
         self._seen_chains: set[tuple[str, Any]] = set()
         self._open_calls: dict[tuple[str, Any, tuple[int, ...]], Delivery] = {}
-        self._steps = {
+        self._handlers = {
             Lab.RESET_STARTED: self._reset_started,
             Lab.RESET_ACKNOWLEDGED: self._reset_acknowledged,
             Lab.RESET_REFUSED: self._reset_refused,
-            Lab.PROCESS_STARTED: self._process,
-            Lab.PROCESS_STOPPED: self._process,
-            Lab.PROCESS_KILLED: self._process,
+            Lab.PROCESS_STARTED: self._process_changed,
+            Lab.PROCESS_STOPPED: self._process_changed,
+            Lab.PROCESS_KILLED: self._process_changed,
             Lab.FRAME_SENT: self._frame_sent,
             Lab.FRAME_ARRIVED: self._frame_arrived,
             Lab.FRAME_DROPPED: self._frame_dropped,
             Point.RESET_SENT: self._reset_sent,
             Point.RESET_RECEIVED: self._reset_received,
-            Point.RESET_ANSWERED: self._reset_answered,
-            Point.CLIENT_NOTIFIED: self._notified,
-            Point.RESET_NOTICE_RECEIVED: self._notice_received,
+            Point.CLIENT_NOTIFIED: self._notification_sent,
+            Point.RESET_NOTICE_RECEIVED: self._notification_received,
             Point.OFFSET_RESET: self._offset_reset,
             Point.COMMIT_SENT: self._commit_sent,
             Point.COMMIT_RECEIVED: self._commit_received,
@@ -191,25 +190,26 @@ class _Director:
             Point.PULL_SENT: self._pull_sent,
             Point.PULL_ANSWERED: self._pull_answered,
             Point.PULL_CALLBACK: self._pull_callback,
-            Point.LISTENER_CALLED: self._called,
-            Point.LISTENER_RETURNED: self._returned,
-            Point.RESULT_DISCARDED: self._discarded,
+            Point.LISTENER_CALLED: self._listener_called,
+            Point.LISTENER_RETURNED: self._listener_returned,
+            Point.RESULT_DISCARDED: self._result_discarded,
             **dict.fromkeys(_PLAIN_STEPS, self._plain_step),
         }
-        self._speaking = {event.process for event in events if isinstance(event.kind, Point)}
+        # Processes that record events of their own. Of all others, only frames are known.
+        self._recording = {event.process for event in events if isinstance(event.kind, Point)}
 
-    def direct(self) -> None:
+    def build(self) -> None:
         for index, event in enumerate(self._events):
-            step = self._steps.get(event.kind)
+            step = self._handlers.get(event.kind)
             if step is not None and self._is_about(event):
                 step(index, event)
-        self._lose_the_rest()
-        self._show_offences()
-        self._cut()
-        self._cast()
+        self._add_lost_commits()
+        self._mark_unshown_offences()
+        self._trim()
+        self._choose_lanes()
 
     def _is_about(self, event: Event) -> bool:
-        """Whether the event concerns the queue shown, or no queue in particular."""
+        """Return True if the event concerns the shown queue, or no single queue."""
         details = event.details
         fields = details.get("fields", details)
         topic, queue_id = fields.get("topic"), fields.get("queueId", fields.get("queue_id"))
@@ -247,19 +247,14 @@ class _Director:
     def _reset_received(self, index: int, event: Event) -> None:
         if self._requests:
             source, sent_at = self._requests.pop(0)
-            self._arrow(index, event, source, sent_at, Tone.RESET, "222")
-        self._replies.append((event.process, event.at))
+            self._arrow(index, event, source, sent_at, Tone.RESET, _RESET_LABEL)
 
-    def _reset_answered(self, index: int, event: Event) -> None:
-        if self._replies:
-            self._replies.pop(0)
+    def _notification_sent(self, index: int, event: Event) -> None:
+        self._notifications.append((event.process, event.at))
 
-    def _notified(self, index: int, event: Event) -> None:
-        self._notices.append((event.process, event.at))
-
-    def _notice_received(self, index: int, event: Event) -> None:
-        source, sent_at = self._notices.pop(0) if self._notices else (event.process, event.at)
-        self._arrow(index, event, source, sent_at, Tone.RESET, "220")
+    def _notification_received(self, index: int, event: Event) -> None:
+        source, sent_at = self._notifications.pop(0) if self._notifications else (event.process, event.at)
+        self._arrow(index, event, source, sent_at, Tone.RESET, _NOTIFICATION_LABEL)
 
     def _offset_reset(self, index: int, event: Event) -> None:
         epoch = event.details.get("epoch")
@@ -277,12 +272,13 @@ class _Director:
         if details["offset"] == details.get("stored") and not self._scene.is_offending(index):
             return
         source, sent_at = sender or (event.process, event.at)
-        self._commit_arrow(index, event, source, sent_at, f"{details['carrier']}({details['offset']})")
+        label = _commit_label(details["carrier"], details["offset"])
+        self._commit_arrow(index, event, source, sent_at, label)
 
     def _commit_fenced(self, index: int, event: Event) -> None:
         details = event.details
         source, sent_at = self._sender(details["offset"], details["carrier"]) or (event.process, event.at)
-        label = f"{details['carrier']}({details['offset']}) refused"
+        label = f"{_commit_label(details['carrier'], details['offset'])} refused"
         self._commit_arrow(index, event, source, sent_at, label)
 
     def _commit_arrow(self, index: int, event: Event, source: str, sent_at: float, label: str) -> None:
@@ -317,8 +313,8 @@ class _Director:
         answer = self._answer(details["offset"])
         is_first = key not in self._seen_chains
         self._seen_chains.add(key)
-        is_told = details["status"] == "OFFSET_ILLEGAL" or (is_first and is_fresh) or not is_fresh
-        if not self._has_reset_started or not is_told or answer is None:
+        is_shown = details["status"] == "OFFSET_ILLEGAL" or (is_first and is_fresh) or not is_fresh
+        if not self._has_reset_started or not is_shown or answer is None:
             return
         source, sent_at, code = answer
         late = "" if is_fresh else "late "
@@ -332,19 +328,19 @@ class _Director:
                 return source, at, code
         return None
 
-    def _called(self, index: int, event: Event) -> None:
+    def _listener_called(self, index: int, event: Event) -> None:
         offsets = event.details["offsets"]
         delivery = Delivery(index, event.process, event.at, offsets)
         self._scene.deliveries.append(delivery)
         self._open_calls[event.process, event.details["chain"], tuple(offsets)] = delivery
 
-    def _returned(self, index: int, event: Event) -> None:
+    def _listener_returned(self, index: int, event: Event) -> None:
         details = event.details
         delivery = self._open_calls.pop((event.process, details["chain"], tuple(details["offsets"])), None)
         if delivery is not None:
             delivery.until = event.at
 
-    def _discarded(self, index: int, event: Event) -> None:
+    def _result_discarded(self, index: int, event: Event) -> None:
         self._mark(index, event, Tone.STEP, "result discarded")
 
     def _plain_step(self, index: int, event: Event) -> None:
@@ -352,17 +348,18 @@ class _Director:
             index, event, Tone.STEP, _PLAIN_STEPS[event.kind].format(**{"offset": "", **event.details})
         )
 
-    def _process(self, index: int, event: Event) -> None:
+    def _process_changed(self, index: int, event: Event) -> None:
         tone = Tone.STEP if event.kind is Lab.PROCESS_STARTED else Tone.END
+        # A listener call ends with its process.
         for key in [key for key in self._open_calls if key[0] == event.process]:
             self._open_calls.pop(key).until = event.at
         self._mark(index, event, tone, event.kind.value.rpartition("_")[2])
 
-    # Frames, where the processes themselves are silent, and those lost.
+    # Frames of processes that record no events of their own, and lost frames.
 
     def _frame_sent(self, index: int, event: Event) -> None:
         details = event.details
-        if details["source"] in self._speaking or details["form"] == "response":
+        if details["source"] in self._recording or details["form"] == "response":
             return
         if details["code"] == RequestCode.UPDATE_CONSUMER_OFFSET:
             self._commits.append((details["fields"]["commitOffset"], event.process, event.at, 15))
@@ -370,23 +367,23 @@ class _Director:
     def _frame_arrived(self, index: int, event: Event) -> None:
         details = event.details
         code, fields = details["code"], details["fields"]
-        if details["target"] in self._speaking or details["form"] == "response":
+        if details["target"] in self._recording or details["form"] == "response":
             return
         if code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
-            self._arrow(index, event, details["source"], event.at, Tone.RESET, "220")
+            self._arrow(index, event, details["source"], event.at, Tone.RESET, _NOTIFICATION_LABEL)
         elif code == RequestCode.UPDATE_CONSUMER_OFFSET:
             sender = self._sender(fields["commitOffset"], 15)
-            self._frame_commits(index, event, sender or (details["source"], event.at))
+            self._frame_commit(index, event, sender or (details["source"], event.at))
         elif code == RequestCode.PULL_MESSAGE and fields["sysFlag"] & PullSysFlag.COMMIT_OFFSET:
-            self._frame_commits(index, event, (details["source"], event.at))
+            self._frame_commit(index, event, (details["source"], event.at))
 
-    def _frame_commits(self, index: int, event: Event, sender: tuple[str, float]) -> None:
+    def _frame_commit(self, index: int, event: Event, sender: tuple[str, float]) -> None:
         details = event.details
         broker, offset = details["target"], details["fields"]["commitOffset"]
-        before = self._carried.get(broker)
-        self._carried[broker] = offset
+        before = self._last_committed.get(broker)
+        self._last_committed[broker] = offset
         if offset != before or self._scene.is_offending(index):
-            self._arrow(index, event, *sender, Tone.COMMIT, f"{details['code']}({offset})")
+            self._arrow(index, event, *sender, Tone.COMMIT, _commit_label(details["code"], offset))
 
     def _frame_dropped(self, index: int, event: Event) -> None:
         details = event.details
@@ -395,16 +392,16 @@ class _Director:
         )
         self._scene.arrows.append(arrow)
 
-    def _lose_the_rest(self) -> None:
-        """Commits that never arrived anywhere are worth a look."""
+    def _add_lost_commits(self) -> None:
+        """Show commits that never arrived as lost arrows."""
         for offset, source, at, _ in self._commits:
             target = self._scene.broker_name
             if target and source != target:
-                label = f"15({offset}) lost"
+                label = f"{_commit_label(_COMMIT, offset)} lost"
                 self._scene.arrows.append(Arrow(-1, source, target, at, at, Tone.END, label, True))
 
-    def _show_offences(self) -> None:
-        """Offending steps are shown, whatever they are."""
+    def _mark_unshown_offences(self) -> None:
+        """Add a mark for each offending step that is not shown yet."""
         shown = {item.index for item in self._items()}
         for index in [offence.index for offence in self._scene.offences if offence.index not in shown]:
             event = self._events[index]
@@ -414,15 +411,15 @@ class _Director:
     def _items(self) -> list[Arrow | Mark]:
         return [*self._scene.arrows, *self._scene.marks]
 
-    # What is left out.
+    # The shown time span and lanes.
 
-    def _cut(self) -> None:
+    def _trim(self) -> None:
         scene = self._scene
         started = next(
             (event.at for event in reversed(self._events) if event.kind is Lab.RESET_STARTED), None
         )
-        acknowledged = [event.at for event in self._events if event.kind is Lab.RESET_STARTED]
-        begin = acknowledged[0] if acknowledged else 0.0
+        resets = [event.at for event in self._events if event.kind is Lab.RESET_STARTED]
+        begin = resets[0] if resets else 0.0
         earlier = sorted(item.at for item in self._items() if item.at < begin)
         scene.start = earlier[-_BEFORE:][0] if earlier else begin
         if started is None:
@@ -440,7 +437,7 @@ class _Director:
         ends += [offence.at for offence in scene.offences]
         scene.end = max(ends, default=scene.start + 1.0)
 
-    def _cast(self) -> None:
+    def _choose_lanes(self) -> None:
         scene = self._scene
         names: dict[str, None] = {}
         for arrow in scene.arrows:
@@ -459,10 +456,17 @@ class _Director:
         scene.marks = [mark for mark in scene.marks if mark.process in known]
 
 
+def _commit_label(carrier: int, offset: int) -> str:
+    """Return ``commit 10``, or ``pull commit 10`` if a PULL_MESSAGE (11) carries the offset."""
+    return f"{'pull ' if carrier == RequestCode.PULL_MESSAGE else ''}commit {offset}"
+
+
 _COMMIT: Final = RequestCode.UPDATE_CONSUMER_OFFSET
+_RESET_LABEL: Final = "reset"
+_NOTIFICATION_LABEL: Final = "notification"
 _ANSWERS: Final = {
     "FOUND": "found",
-    "NO_NEW_MSG": "nothing",
+    "NO_NEW_MSG": "empty",
     "NO_MATCHED_MSG": "no match",
     "OFFSET_ILLEGAL": "moved",
 }

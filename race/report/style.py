@@ -1,4 +1,4 @@
-"""Colours and lines of reports, for light and dark paper."""
+"""Style sheets of reports, for light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PALETTE: Final = """
 --good-back:#15351f;--bad:#ff7a80;--bad-back:#43191c;--progress:#43c9b2;--delivery:#1f7a6c}}
 """
 
-# Of the page around the pictures.
+# Style of the page around the pictures.
 PAGE: Final = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
@@ -54,7 +54,7 @@ border:1px solid var(--line);border-radius:8px}
 details{margin:.6em 0}summary{cursor:pointer;color:var(--soft)}
 """
 
-# Of the pictures.
+# Style of the pictures.
 PICTURE: Final = """
 svg text{font:11px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:var(--ink)}
 svg .name{font:600 12px system-ui,-apple-system,"Segoe UI",sans-serif}

@@ -1,4 +1,4 @@
-"""A run in a terminal: a column per process, time downwards, the stored offset beside it."""
+"""A run as text for a terminal: a column per process, time downwards, the stored offset on the right."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Line:
 
 
 def render_text(history: History, verdict: Verdict, meta: ReportMeta, width: int = 100) -> str:
-    """The run as lines of at most ``width`` characters (60 at least), offending steps marked ``>>``."""
+    """Return the run as lines of at most ``width`` characters (at least 60); ``>>`` marks offending steps."""
     width = max(width, 60)
     scene = make_scene(history, verdict)
-    facts = "  ".join(f"{name} {value}" for name, value in meta.facts.items())
+    facts = ", ".join(f"{name} {value}" for name, value in meta.facts.items())
     lines = [*_wrapped(meta.title, width), *_wrapped(facts, width), headline(verdict)]
     for violation in verdict.violations:
         lines += _wrapped(f"{violation.loss} at {violation.at:.3f} s: {violation.text}.", width, "  ")
@@ -44,7 +44,7 @@ class _Table:
         lanes = max(len(scene.lanes), 1)
         room = width - _TIME_COLUMNS - _STORED_COLUMNS
         self._lane_columns = max(room // lanes, _MIN_LANE_COLUMNS)
-        # Where there are too many processes, the last ones are cut off.
+        # If there are too many processes for the width, the last ones are cut off.
         self._room = min(self._lane_columns * lanes, room)
         self._centres = {
             name: number * self._lane_columns + self._lane_columns // 2
@@ -83,7 +83,7 @@ class _Table:
         return sorted(lines, key=lambda line: (line.at, line.index))
 
     def _deliveries(self, deliveries: Sequence[Delivery], others: Sequence[int]) -> list[_Line]:
-        """Deliveries of one process with nothing between them on one line."""
+        """Join consecutive deliveries of one process into one line."""
         lines: list[_Line] = []
         run: list[Delivery] = []
         for delivery in sorted(deliveries, key=lambda delivery: delivery.index):
@@ -105,7 +105,7 @@ class _Table:
         return _Line(run[0].at, run[0].index, self._cell(run[0].process, text))
 
     def _moment(self, line: _Line) -> Moment | None:
-        """How things stood after this step."""
+        """Return the stored offset and the redelivery after this step."""
         latest = None
         for moment in self._scene.moments:
             if moment.at > line.at or (line.index >= 0 and moment.event_index > line.index):
@@ -126,7 +126,7 @@ class _Table:
         return self._empty() if centre is None else self._over(self._empty(), centre, text)
 
     def _over(self, line: str, centre: int, text: str) -> str:
-        """``text`` in the middle of a column, moved inwards at the edges, cut to the whole width."""
+        """Write ``text`` into the middle of a column; move it inwards at the edges, cut it to the width."""
         text = text[: self._room]
         start = min(max(centre - len(text) // 2, 0), self._room - len(text))
         return line[:start] + text + line[start + len(text) :]
@@ -150,7 +150,7 @@ class _Table:
         room = max(len(body) - 2, 0)
         text = f" {arrow.label} " if len(arrow.label) + 2 <= room else arrow.label
         if len(text) > room:
-            # Nothing is better than half an offset.
+            # An offset that does not fit is left out: half an offset would be misread.
             text = text[: max(room - 1, 0)].rstrip("0123456789→( ") + "…"
         start = 1 + (len(body) - 2 - len(text)) // 2
         drawn = "".join(body[:start]) + text + "".join(body[start + len(text) :])
@@ -158,7 +158,7 @@ class _Table:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of at most ``width``."""
+    """Break ``text`` into lines of at most ``width`` characters."""
     lines: list[str] = []
     line = indent
     for word in text.split():
