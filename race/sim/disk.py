@@ -1,4 +1,4 @@
-"""A disk without a disk: the store's files in memory, one set per host."""
+"""Simulated disk: keeps a store's files in memory, one set per host."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _USED_RATIO: Final = 0.1
 
 
 class _File:
-    """One file; mapped ones are their mapping.
+    """One file.
 
     Attributes:
-        synced: what a loss of power leaves of it; None while it was never made durable.
+        data: the content; a mapped file's mapping.
+        synced: the content that survives a power failure; None if the file was never synced.
     """
 
     __slots__ = ("data", "mtime_ms", "synced")
@@ -35,12 +36,12 @@ class _File:
 class SimDisk:
     """Implements the store's ``Disk`` in memory that is private to the process, so a fork has its own copy.
 
-    Whoever writes is never refused. Names are durable as soon as they are there, content once it was written
-    as a whole or synced.
+    Writing never fails. A file's name is durable at once. Its content is durable once it is written as a
+    whole or synced.
 
     Args:
-        now_ms: for modification times.
-        remembers_synced: keep what was synced, for ``lose_power``; costs a copy of the file per sync.
+        now_ms: clock for modification times.
+        remembers_synced: keep synced content for ``lose_power``; each sync copies the file.
     """
 
     def __init__(self, now_ms: Callable[[], int], *, remembers_synced: bool = False) -> None:
@@ -51,15 +52,15 @@ class SimDisk:
         self._locked: set[Path] = set()
 
     def files(self) -> list[Path]:
-        """The names of all files, sorted."""
+        """Return the paths of all files, sorted."""
         return sorted(self._files)
 
     def release_locks(self) -> None:
-        """What the system does when the process that holds them is gone."""
+        """Release all locks, as an operating system does when their process ends."""
         self._locked.clear()
 
     def lose_power(self) -> None:
-        """Every file becomes what was last made durable of it: zeros where that is nothing."""
+        """Reset every mapped file to its last synced content; to zeros if it was never synced."""
         assert self._remembers_synced, "made without remembers_synced"
         for file in self._files.values():
             if isinstance(file.data, mmap.mmap):
@@ -68,7 +69,7 @@ class SimDisk:
                 file.data[:] = file.synced if file.synced is not None else bytes(size)
         self.release_locks()
 
-    # The store's side; see ``Disk``.
+    # The interface ``Disk``.
 
     def lock(self, path: Path) -> Callable[[], None]:
         if path in self._locked:
@@ -115,7 +116,7 @@ class SimDisk:
         return mapping
 
     def allocate(self, path: Path, offset: int, length: int) -> None:
-        """There is always room."""
+        """Do nothing: a simulated disk is never full."""
 
     def sync(self, path: Path) -> None:
         file = self._file(path)

@@ -1,4 +1,4 @@
-"""Hosts: whose code is running, and that of killed ones never again."""
+"""Hosts: which host's code is running; the code of a killed host never runs again."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _MAX_AWAITS_WHILE_CLOSING: Final = 100
 
 
 class HostKilledError(RaceError):
-    """What was awaited ran on a host that was killed."""
+    """The awaited work ran on a host that was killed."""
 
 
 class Incarnation:
-    """One life of a host, from its first runtime to its being killed.
+    """One life of a host, from its first runtime until it is killed.
 
     Attributes:
-        context: what every callback and task of this life runs in.
-        is_alive: False from the moment it is killed; nothing of it runs after the current step.
-        tasks: what it started, in order; those that ended are let go of now and then.
-        awaited: what others wait for.
+        context: context of every callback and task of this life.
+        is_alive: False once the host is killed; none of its code runs after the current step.
+        tasks: its tasks, in the order of their start; finished ones are removed from time to time.
+        awaited: futures of its work that other hosts, or the world's own code, await.
     """
 
     def __init__(self, host: str) -> None:
@@ -35,29 +35,29 @@ class Incarnation:
         self.context.run(_CURRENT.set, self)
 
     def add_task(self, task: asyncio.Task[Any]) -> None:
-        """Remember a task that was just made."""
+        """Add a task of this host."""
         self.tasks[task] = None
         if len(self.tasks) > 2 * self._swept + 64:
             self.tasks = {known: None for known in self.tasks if not known.done()}
             self._swept = len(self.tasks)
 
     def die(self) -> None:
-        """Stop for good. Whoever waits for one of its tasks gets ``HostKilledError``."""
+        """Stop for good; raise ``HostKilledError`` in everything that awaits this host's work."""
         self.is_alive = False
         for task in self.tasks:
-            # Or the loop would wait for it in the end, and complain when it is thrown away.
+            # Otherwise the loop would wait for the task when it closes, and log that it was destroyed.
             asyncio.tasks._unregister_task(task)
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         for future in self.awaited:
             if not future.done():
                 future.set_exception(HostKilledError(f"host {self.host} was killed"))
-                # Nobody has to look.
+                # Marks the exception as retrieved, so that asyncio does not log it.
                 future.exception()
 
-    def bury(self) -> None:
-        """Close what died half-way; called when nothing runs any more.
+    def close_tasks(self) -> None:
+        """Close the unfinished coroutines of a killed host, after the loop has stopped.
 
-        ``finally`` blocks do run then, but nothing that they start does.
+        Their ``finally`` blocks run, but nothing that these blocks start.
         """
         for task in self.tasks:
             if not task.done():
@@ -69,12 +69,12 @@ _CURRENT: Final[ContextVar[Incarnation | None]] = ContextVar("host", default=Non
 
 
 def current_incarnation() -> Incarnation | None:
-    """Whose code is running; None for the world's own."""
+    """Return the host whose code is running; None for the world's own code."""
     return _CURRENT.get()
 
 
 def incarnation_of(context: Context) -> Incarnation | None:
-    """Whose code would run in this context."""
+    """Return the host whose code runs in this context; None for the world's own code."""
     return context.get(_CURRENT)
 
 
@@ -83,7 +83,7 @@ def _close(coroutine: Any) -> None:
         try:
             coroutine.close()
         except RuntimeError:
-            # It awaits something while it ends; on to the next of its finally blocks.
+            # A finally block awaits something; close again to run the next one.
             continue
         except Exception:
             return

@@ -1,4 +1,4 @@
-"""An asyncio event loop whose time is a number: it jumps to the next timer when nothing is ready."""
+"""An asyncio event loop with virtual time, which jumps to the next timer when nothing is ready."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ class DeadlockError(RewindMQError):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Runs callbacks in the order asyncio does; waits for nothing.
+    """Runs callbacks in asyncio's order, without real waiting.
 
-    Timers due at the same moment run in the order they were set. What belongs to a killed host does not run.
-    There are no sockets, signals or subprocesses, whoever asks for one gets the base class's
-    NotImplementedError; and no threads.
+    Timers due at the same moment run in the order they were set. Callbacks and timers of a killed host do not
+    run. There are no threads. Sockets, signals and subprocesses raise the base class's NotImplementedError.
     """
 
     def __init__(self) -> None:
@@ -35,9 +34,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._set_count = 0
         self._ready: deque[asyncio.Handle]
-        # Moment, number, timer.
+        # Time, sequence number, timer.
         self._timers: list[tuple[float, int, VirtualTimer]] = []
-        # What the base class would close.
+        # The base class closes this attribute.
         self._selector = None
 
     def time(self) -> float:
@@ -46,10 +45,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     @property
     def next_change(self) -> float:
-        """When anything may happen that the running callback does not do itself, in virtual seconds.
-
-        Now where something is ready; infinity where no timer is set.
-        """
+        """Virtual time at which the next callback runs: now if one is ready, infinity if no timer is set."""
         if self._ready:
             return self._now
         moment = self._next_moment()
@@ -62,7 +58,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """As asyncio's, but with a defined order among timers of the same moment."""
+        """Set a timer; timers of the same moment run in the order they were set."""
         self._check_closed()  # type: ignore[attr-defined]
         timer = VirtualTimer(when, callback, args, self, context)
         if when <= self._now:
@@ -79,7 +75,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         name: object = None,
         context: Context | None = None,
     ) -> asyncio.Task[T]:
-        """As asyncio's; the task belongs to the host it is made on."""
+        """Create a task that belongs to the host whose code creates it."""
         task: asyncio.Task[T] = super().create_task(coro, name=name, context=context)
         owner = current_incarnation() if context is None else incarnation_of(context)
         if owner is not None:
@@ -87,7 +83,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def _run_once(self) -> None:
-        """One turn: everything that was ready when it began, or else whatever ``_idle`` makes ready."""
+        """Run everything that is ready; if nothing is, first have ``_idle`` make something ready."""
         ready = self._ready
         if not ready:
             self._idle()
@@ -98,10 +94,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle._run()
 
     def _idle(self) -> None:
-        """Nothing is ready: let time pass until the next timer.
+        """Move the clock to the next timer and make the timers of that moment ready.
 
         Raises:
-            DeadlockError: there is none.
+            DeadlockError: no timer is set.
         """
         moment = self._go_to_next_moment()
         timers = self._timers
@@ -116,7 +112,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return moment
 
     def _next_moment(self) -> float | None:
-        """When the next timer is due that still counts."""
+        """Return the time of the next timer that is neither cancelled nor of a killed host."""
         timers = self._timers
         while timers:
             timer = timers[0][2]
@@ -129,11 +125,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> Never:
-        """No threads: their timing would not repeat. Use the runtime's workers."""
+        """Raise RuntimeError: the timing of threads is not repeatable. Use the runtime's workers."""
         raise RuntimeError("there are no threads under virtual time; use Runtime.workers")
 
     def _write_to_self(self) -> None:
-        """Called to wake a loop waiting in another thread; this one never waits."""
+        """Do nothing: this loop never waits, so no thread has to wake it."""
 
     def _describe_deadlock(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
@@ -142,14 +138,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 class VirtualTimer(asyncio.TimerHandle):
-    """asyncio's, that says what it runs in."""
+    """asyncio's timer handle, with its context as a public attribute."""
 
     __slots__ = ()
     _context: Context
 
     @property
     def context(self) -> Context:
-        """Whose code it is."""
+        """Context in which the callback runs; names its host."""
         return self._context
 
 

@@ -23,10 +23,10 @@ Factory = Callable[[], asyncio.Protocol]
 
 
 class Fabric:
-    """What connects the hosts: who listens where, and how long a message takes.
+    """The network between the hosts: its listeners, its connections and the latency of messages.
 
-    Every write travels as one message, with its own latency; messages of one direction of one connection
-    arrive in the order they were written.
+    Every write travels as one message with its own latency. Messages of one direction of a connection arrive
+    in the order they were written.
     """
 
     def __init__(self, rng: random.Random, latency: tuple[float, float]) -> None:
@@ -38,11 +38,11 @@ class Fabric:
         self._ends: dict[SimTransport, None] = {}
 
     def delay(self) -> float:
-        """Seconds until the next message arrives."""
+        """Draw the latency of a message, in seconds."""
         return self._random.uniform(*self._latency)
 
     def free_port(self, host: str) -> int:
-        """A port nobody listens on; never given twice on the same host."""
+        """Return a port without a listener; never return it again for the same host."""
         port = self._next_port.get(host, _FIRST_EPHEMERAL_PORT)
         while (host, port) in self.listeners:
             port += 1
@@ -50,26 +50,26 @@ class Fabric:
         return port
 
     def carry(self, end: SimTransport) -> None:
-        """``end`` has written a message: have it arrive (``SimTransport.arrive``) some time."""
+        """Schedule the arrival of the message that ``end`` wrote last."""
         end.arrive_in(self.delay())
 
     def add(self, end: SimTransport) -> None:
-        """A connection is being made."""
+        """Register an end of a connection."""
         self._ends[end] = None
 
     def remove(self, end: SimTransport) -> None:
-        """One end of a connection has gone."""
+        """Remove an end of a connection."""
         self._ends.pop(end, None)
 
     def kill(self, owner: Incarnation) -> None:
-        """Take a host off the network: the other ends of its connections are reset."""
+        """Take a host off the network: close its listeners and reset the other ends of its connections."""
         for address in [address for address, listener in self.listeners.items() if listener.owner is owner]:
             del self.listeners[address]
         for end in [end for end in self._ends if end.owner is owner]:
             end.vanish()
 
     def sever(self, host: str, other: str) -> None:
-        """Reset every connection between two hosts; nothing in flight arrives."""
+        """Reset every connection between two hosts; messages in flight are lost."""
         for end in [end for end in self._ends if (end.local[0], end.remote[0]) == (host, other)]:
             end.cut()
 
@@ -89,7 +89,7 @@ class SimListener:
 
 
 class SimNetwork:
-    """One host's view of the fabric; implements the ``Network`` seam."""
+    """One host's access to the fabric; implements the runtime's ``Network``."""
 
     def __init__(self, fabric: Fabric, owner: Incarnation) -> None:
         self._fabric = fabric
@@ -97,10 +97,10 @@ class SimNetwork:
         self._host = owner.host
 
     async def listen(self, factory: Factory, host: str, port: int) -> SimListener:
-        """Bind on this host; port 0 picks a free one.
+        """Listen on a port of this host; port 0 picks a free one.
 
         Raises:
-            OSError: the port is taken, or ``host`` is another machine.
+            OSError: the port is in use, or ``host`` is another machine.
         """
         if self._resolve(host) != self._host:
             raise _os_error(errno.EADDRNOTAVAIL)
@@ -114,10 +114,10 @@ class SimNetwork:
     async def connect(
         self, factory: Factory, host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
-        """Connect within the world; takes one message there and one back.
+        """Connect within the world; takes the latency of one message there and one back.
 
         Raises:
-            ConnectionRefusedError: nobody listens there when the first message arrives.
+            ConnectionRefusedError: the port has no listener when the first message arrives.
         """
         loop = asyncio.get_running_loop()
         remote = (self._resolve(host), port)
@@ -145,7 +145,7 @@ class SimNetwork:
 
 
 class SimTransport(asyncio.Transport):
-    """One end of a connection. Unsent bytes are those that have not reached the other end's protocol."""
+    """One end of a connection. Bytes count as unsent until the other end's protocol has received them."""
 
     def __init__(
         self,
@@ -174,13 +174,13 @@ class SimTransport(asyncio.Transport):
         self._low = _DEFAULT_HIGH_WATER // 4
         self._unsent = 0
         self._arrival = 0.0
-        # Arrived, not yet handed to the protocol; None is the end of the stream.
+        # Messages that arrived and were not yet handed to the protocol; None is the end of the stream.
         self._inbox: deque[bytes | None] = deque()
-        # Written, not yet arrived at the other end.
+        # Messages that were written and have not yet arrived at the other end.
         self.travelling: deque[bytes | None] = deque()
 
     def join(self, peer: SimTransport) -> None:
-        """Say who is at the other end."""
+        """Set the other end and register with the fabric."""
         self._peer = peer
         self._fabric.add(self)
 
@@ -190,7 +190,7 @@ class SimTransport(asyncio.Transport):
         return self._peer
 
     def open(self) -> None:
-        """Hand the transport to its protocol, then whatever arrived before."""
+        """Hand the transport to its protocol, then the messages that arrived before."""
         self._opened = True
         self._in_owner(self._protocol.connection_made, self)
         self._soon(self._deliver)
@@ -198,7 +198,7 @@ class SimTransport(asyncio.Transport):
             self._soon(self._lose, self._reset)
 
     def _in_owner(self, function: Callable[..., T], *args: Any) -> T:
-        """Call ``function`` as code of the host that this end belongs to."""
+        """Call ``function`` as code of this end's host."""
         if current_incarnation() is self.owner:
             return function(*args)
         return self.owner.context.run(function, *args)
@@ -206,7 +206,7 @@ class SimTransport(asyncio.Transport):
     def _soon(self, function: Callable[..., object], *args: Any) -> None:
         self._loop.call_soon(function, *args, context=self.owner.context)
 
-    # What a protocol calls.
+    # The interface of ``asyncio.Transport``.
 
     def get_protocol(self) -> asyncio.Protocol:
         return self._protocol
@@ -252,7 +252,7 @@ class SimTransport(asyncio.Transport):
         return False
 
     def close(self) -> None:
-        """Close when everything written has been delivered."""
+        """Close after everything written is delivered."""
         if not self._closing:
             self._closing = True
             self._soon(self._deliver)
@@ -261,7 +261,7 @@ class SimTransport(asyncio.Transport):
                 self._soon(self._lose, None)
 
     def abort(self) -> None:
-        """Close now; what has not arrived never will, and the other end learns it as a reset."""
+        """Close now: drop messages in flight and reset the other end."""
         if self._lost:
             return
         self._closing = True
@@ -270,10 +270,10 @@ class SimTransport(asyncio.Transport):
         self._soon(self._lose, None)
         self._peer._reset_later()
 
-    # What happens to a connection from outside.
+    # Failures of a connection.
 
     def vanish(self) -> None:
-        """This end's host was killed: nothing of it hears of it, the other end is reset."""
+        """Remove this end because its host was killed, and reset the other end."""
         self._lost = self._closing = True
         self.travelling.clear()
         self._inbox.clear()
@@ -281,7 +281,7 @@ class SimTransport(asyncio.Transport):
         self._peer._reset_later()
 
     def cut(self) -> None:
-        """The connection breaks: both ends learn it as a reset."""
+        """Break the connection: drop messages in flight and reset both ends."""
         for end in (self, self._peer):
             end.travelling.clear()
             end._reset_later()
@@ -289,19 +289,19 @@ class SimTransport(asyncio.Transport):
     def _reset_later(self) -> None:
         self._loop.call_later(self._fabric.delay(), self._reset_arrives, context=self.owner.context)
 
-    # The way to the other end.
+    # Messages to the other end.
 
     def _post(self, message: bytes | None) -> None:
         self.travelling.append(message)
         self._fabric.carry(self)
 
     def arrive_in(self, seconds: float) -> None:
-        """Have the message written last arrive in ``seconds``, but not before those in front of it."""
+        """Schedule the message written last to arrive in ``seconds``, but never before earlier messages."""
         self._arrival = max(self._arrival, self._loop.time() + seconds)
         self._loop.call_at(self._arrival, self._arrive, context=self._peer.owner.context)
 
     def arrive(self) -> None:
-        """Have the first message in flight arrive now."""
+        """Deliver the first message in flight now."""
         self._peer._in_owner(self._arrive)
 
     def _arrive(self) -> None:
@@ -316,7 +316,7 @@ class SimTransport(asyncio.Transport):
             if message is None:
                 self._end_of_stream()
                 return
-            # Once closed here, what still comes is read and thrown away.
+            # After ``close``, messages are still read, but discarded.
             if not self._closing:
                 self._protocol.data_received(message)
             self._peer._delivered(len(message))

@@ -1,4 +1,4 @@
-"""World: a deterministic stage for whole clusters, in one process and without waiting."""
+"""World: deterministic simulation of whole clusters in one process, without real waiting."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ EPOCH_MS: Final = 1_700_000_000_000
 
 
 class World:
-    """Virtual time, an in-memory network and seeded chance for everything started inside ``run``.
+    """Virtual time, an in-memory network and seeded random numbers for everything started inside ``run``.
 
-    The same seed gives the same schedule, as long as the code under test takes nothing from outside its
-    ``Runtime``. Beware of iterating over sets: objects hash by address and texts by a seed of the
-    interpreter, so the order differs between two runs.
+    The same seed gives the same schedule if the code under test uses nothing but its ``Runtime``. Do not
+    iterate over sets: objects hash by address and strings by a seed of the interpreter, so the order differs
+    between two runs.
 
-    A host that may be killed has its code started by ``spawn``, so that all it starts is known as its own.
+    Start the code of a host that may be killed with ``spawn``, so that everything it starts belongs to that
+    host.
 
     Args:
-        seed: of the network's latencies and of every runtime's ``random``.
-        latency: seconds a message takes, drawn evenly between the two for each message.
+        seed: seed of the network's latencies and of every runtime's ``random``.
+        latency: least and greatest seconds that a message takes; drawn uniformly for each message.
     """
 
     def __init__(self, seed: int = 0, *, latency: tuple[float, float] = (0.0, 0.001)) -> None:
@@ -56,7 +57,7 @@ class World:
         Tasks still running then are cancelled, as ``asyncio.run`` does.
 
         Raises:
-            DeadlockError: ``main`` waits for something that nothing can bring about.
+            DeadlockError: ``main`` waits, but nothing is ready and no timer is set.
         """
         assert self._loop is None, "a world runs once"
         with asyncio.Runner(loop_factory=self._make_loop) as runner:
@@ -67,19 +68,19 @@ class World:
                 raise
             finally:
                 for incarnation in self._dead:
-                    incarnation.bury()
+                    incarnation.close_tasks()
 
     async def sleep(self, seconds: float) -> None:
-        """Let virtual time pass; takes no real time. Only inside ``run``."""
+        """Sleep in virtual time, which takes no real time. Call it only inside ``run``."""
         await asyncio.sleep(seconds)
 
     def runtime(
         self, host: str = "10.0.0.1", *, probe: Probe | None = None, failpoint: Failpoint | None = None
     ) -> Runtime:
-        """What one process on ``host`` gets from outside. Timers are not scaled: waiting costs nothing.
+        """Create the runtime of one process on ``host``. Its timers are not scaled, as waiting costs nothing.
 
-        Processes on one host share its ports; "0.0.0.0" and "127.0.0.1" mean the host itself. After ``kill``
-        this begins the host's next life.
+        Processes on one host share its ports; "0.0.0.0" and "127.0.0.1" mean the host itself. After ``kill``,
+        this call starts the host again.
         """
         self._runtimes += 1
         return Runtime(
@@ -93,17 +94,17 @@ class World:
         )
 
     def disk(self, host: str = "10.0.0.1") -> SimDisk:
-        """The disk of a host, which outlives its being killed."""
+        """Return the disk of a host; it survives ``kill``."""
         if host not in self._disks:
             self._disks[host] = SimDisk(_WorldClock(self).now_ms)
         return self._disks[host]
 
     def spawn(self, host: str, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Run ``work`` as code of a host; all it starts belongs to that host too.
+        """Run ``work`` as code of a host; everything it starts belongs to that host too.
 
         Returns:
-            What it returns or raises; ``HostKilledError`` when the host is killed first. Cancelling it
-            cancels ``work``.
+            A future with the result or exception of ``work``, or ``HostKilledError`` if the host is killed
+            first. Cancelling the future cancels ``work``.
         """
         owner = self._incarnation(host)
         loop = asyncio.get_running_loop()
@@ -122,12 +123,12 @@ class World:
             else:
                 future.set_result(task.result())
 
-        def given_up(future: asyncio.Future[T]) -> None:
+        def cancelled(future: asyncio.Future[T]) -> None:
             if future.cancelled():
                 task.cancel()
 
         task.add_done_callback(ended)
-        future.add_done_callback(given_up)
+        future.add_done_callback(cancelled)
         return future
 
     def call(self, host: str, function: Callable[..., T], *args: Any) -> T:
@@ -137,8 +138,8 @@ class World:
     def kill(self, host: str) -> None:
         """End everything on a host at once, as SIGKILL does.
 
-        Its tasks, timers and callbacks never run again, the other ends of its connections are reset, nobody
-        listens at its ports. Its disk stays as written. No error when nothing runs there.
+        Its tasks, timers and callbacks never run again. Its listeners are closed, and the other ends of its
+        connections are reset. Its disk keeps what was written. Do nothing if no code runs on the host.
         """
         killed = self._hosts.pop(host, None)
         if killed is None:
@@ -150,7 +151,7 @@ class World:
             self._disks[host].release_locks()
 
     def sever(self, host: str, other: str) -> None:
-        """Break the connections between two hosts; both ends see a reset, and may connect again."""
+        """Break the connections between two hosts; both ends see a reset and may connect again."""
         self._fabric.sever(host, other)
 
     def _incarnation(self, host: str) -> Incarnation:
@@ -188,7 +189,7 @@ class _InlineWorkers:
         return future
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no threads to stop."""
 
     @staticmethod
     def _work(future: asyncio.Future[T], function: Callable[..., T], args: tuple[Any, ...]) -> None:
