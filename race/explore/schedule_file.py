@@ -1,4 +1,4 @@
-"""Schedule files: one schedule of one model, as a text to be read and to be run again.
+"""Schedule files: one schedule of one model, as text that can be read and run again.
 
 ::
 
@@ -14,8 +14,8 @@
     window opens after 3 s
     deliver admin->broker-a request INVOKE_BROKER_TO_RESET_OFFSET ...
 
-The steps are those taken at states with more than one possible step, up to the last that would not have come
-by itself.
+The steps are those taken at states with more than one possible step, up to the last one that differs from the
+default order.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ NO_FAULT: Final = "none"
 _TITLE: Final = "# a schedule of the race laboratory; run it with: rewindmq race replay FILE"
 _STEPS: Final = "steps:"
 _KEYS: Final = ("model", "mode", "profile", "late", "fault", "code", "found")
-# The parts of the project whose code a schedule goes through.
+# The packages whose code a schedule runs.
 _PACKAGES: Final = ("protocol", "namesrv", "broker", "client", "race/sim", "race/explore")
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """See the module.
+    """Content of a schedule file.
 
     Attributes:
         late: how many messages may be late.
-        code: fingerprint of the code it was found in.
-        found: what it breaks, one line.
+        fault: name of a deliberate fault, or ``NO_FAULT``.
+        code: fingerprint of the code in which the schedule was found.
+        found: the law that it breaks and how, one line.
+        steps: names of the steps to take.
     """
 
     model: str
@@ -60,21 +62,21 @@ class Schedule:
     steps: tuple[str, ...]
 
     def to_text(self) -> str:
-        """As a file."""
+        """Return the content of the file."""
         head = [f"{key}: {getattr(self, key)}" for key in _KEYS]
         return "\n".join([_TITLE, *head, _STEPS, *self.steps]) + "\n"
 
 
 def read_schedule(path: Path) -> Schedule:
-    """Read a file.
+    """Read a schedule file.
 
     Raises:
-        RaceError: it cannot be read, or is no schedule; names what is wrong.
+        RaceError: the file cannot be read or is no schedule; the text names the reason.
     """
     try:
         lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise RaceError(f"cannot read the schedule {path}: {reason}") from None
     lines = [line for line in lines if line and not line.startswith("#")]
     if _STEPS not in lines:
@@ -83,9 +85,9 @@ def read_schedule(path: Path) -> Schedule:
     fields = dict(_split(path, line) for line in lines[:at])
     missing = [key for key in _KEYS if key not in fields]
     if missing:
-        raise RaceError(f"{path} is no schedule: it does not say {', '.join(missing)}")
+        raise RaceError(f"{path} is no schedule: it has no {', '.join(missing)}")
     if not fields["late"].isdecimal():
-        raise RaceError(f"{path}: late {fields['late']!r} is no number")
+        raise RaceError(f"{path}: late {fields['late']!r} is not a number")
     try:
         return Schedule(
             find_model(fields["model"]).name,
@@ -109,7 +111,7 @@ def _known(fields: Mapping[str, str], key: str, values: type[StrEnum]) -> str:
 
 
 def code_fingerprint() -> str:
-    """The same for the same code."""
+    """Return a digest of the source files that a schedule runs."""
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.blake2b(digest_size=8)
     for path in _sources(root):

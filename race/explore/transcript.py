@@ -1,4 +1,4 @@
-"""What happened in a schedule, for people: step by step, and as a report."""
+"""Describes a schedule step by step as text, or as an HTML report."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rewindmq.race.explore.search.run import Account, Outcome
 from rewindmq.race.history import Event, History
 from rewindmq.race.report import ReportMeta, render_html, write_report
 
-# Details that are the same in all events of a model, or stand in the step's name.
+# Details that are the same in all events of a model, or are part of the step's name.
 _LEFT_OUT: Final = frozenset(
     {"client_id", "client", "group", "topic", "broker", "broker_name", "count", "timestamp", "mode"}
 )
 
 
 def describe(account: Account) -> Iterator[str]:
-    """One line per step, those without alternative too, and below it what came of it."""
+    """Yield one line per step, also for steps without an alternative, followed by the events it caused."""
     events = [event for event in History.from_lines(account.history) if event.at >= account.opened_at - 1e-9]
     position = 0
     steps = account.steps
@@ -33,7 +33,10 @@ def describe(account: Account) -> Iterator[str]:
 
 
 def save_report(path: Path, outcome: Outcome, setting: Setting) -> None:
-    """One schedule as HTML; of several resets the first that broke a law, up to the next, else the last.
+    """Write the run of a schedule as HTML.
+
+    Of several resets, it shows the first that broke a law, up to the start of the next one. If none broke a
+    law, it shows the last.
 
     Raises:
         RaceError: the file cannot be written.

@@ -1,1 +1,1 @@
-"""Schedules: find the steps that are possible at each moment, and take one."""
+"""Schedules: find the possible steps at each state, and take one of them."""

@@ -1,4 +1,4 @@
-"""Messages in flight: their names, and whether their order matters to a reset."""
+"""Messages in flight: names them and decides whether the search chooses when they arrive."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rewindmq.protocol.command import FLAG_ONEWAY, RemotingCommand
 from rewindmq.protocol.frame import FrameDecoder
 from rewindmq.race.sim.network import Fabric, SimTransport
 
-# Requests whose order makes a difference to a reset. All others arrive at once: heartbeats, consumer lists,
-# routes, sends.
+# Requests whose order can change the outcome of a reset. All others arrive at once: heartbeats, consumer
+# lists, routes, sends.
 _CHOSEN: Final = frozenset(
     {
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
@@ -26,7 +26,7 @@ _CHOSEN: Final = frozenset(
         RequestCode.NOTIFY_QUEUE_RESET,
     }
 )
-# Ext fields that tell one message from another, and what the names of transitions call them.
+# Ext fields that distinguish messages, and their names in the names of steps.
 _SHOWN: Final = MappingProxyType(
     {
         "timestamp": "timestamp",
@@ -45,9 +45,9 @@ class Message:
     """The frames of one write, in flight.
 
     Attributes:
-        name: of what kind, and what tells it from others: ``response PULL_MESSAGE next=4``; frames of one
-            write are joined by ``+``.
-        is_chosen: when it arrives is a choice; others arrive as soon as they can.
+        name: kind and distinguishing fields: ``response PULL_MESSAGE next=4``. The names of several frames
+            are joined by ``+``.
+        is_chosen: True if a chooser decides when it arrives; other messages arrive at once.
         born: number of the step that sent it.
     """
 
@@ -57,12 +57,12 @@ class Message:
 
 
 class Lane:
-    """One direction of one connection: what was written first arrives first.
+    """One direction of a connection; its messages arrive in the order they were written.
 
     Attributes:
-        name: ``broker-a->consumer-A``.
-        receiver: the host messages arrive at.
-        late: time has passed over its first message.
+        name: for example ``broker-a->consumer-A``.
+        sender, receiver: hosts.
+        late: True if time has passed while its first message was in flight.
     """
 
     def __init__(self, end: SimTransport, name: str) -> None:
@@ -75,7 +75,7 @@ class Lane:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is in flight that can arrive: a broken connection and a killed host lose it."""
+        """True if no message in flight can arrive; broken connections and killed hosts lose messages."""
         return not self._end.travelling or not self._end.peer.owner.is_alive
 
     def deliver(self) -> None:
@@ -86,10 +86,11 @@ class Lane:
 
 
 class ExploredFabric(Fabric):
-    """A network on which nothing arrives by itself.
+    """Network on which a message arrives only when ``deliver`` is called.
 
     Args:
         name_of: returns the name of a host.
+        topic: the order of requests for other topics is not explored.
     """
 
     def __init__(self, name_of: Callable[[str], str], topic: str) -> None:
@@ -97,18 +98,18 @@ class ExploredFabric(Fabric):
         self._name_of = name_of
         self._topic = topic
         self._lanes: dict[SimTransport, Lane] = {}
-        # What was asked on a connection, by the end that asked and its number; oneway requests are not.
+        # Requests without a response so far, by sending end and opaque.
         self._asked: dict[tuple[SimTransport, int], Message] = {}
         self.in_flight: dict[Lane, None] = {}
-        # Of the step being taken.
+        # Number of the step being taken.
         self.step_number = 0
 
     def delay(self) -> float:
-        """Connections are made, and break, at once."""
+        """Return 0: connections are made, and break, at once."""
         return 0.0
 
     def carry(self, end: SimTransport) -> None:
-        """Put what was written last in line."""
+        """Append the message that ``end`` wrote last to its lane."""
         lane = self._lanes.get(end)
         if lane is None:
             lane = self._lanes[end] = Lane(
@@ -148,7 +149,7 @@ class ExploredFabric(Fabric):
     def _frame(self, end: SimTransport, command: RemotingCommand) -> Message:
         if command.is_response:
             asked = self._asked.pop((end.peer, command.opaque), _UNKNOWN)
-            # The answer to a reset arrives at once: what it promises is judged from the earliest moment.
+            # The response to a reset arrives at once, so that its promise is judged from the earliest moment.
             if not asked.is_chosen or asked.name.startswith(_RESET):
                 return Message("response", False)
             return Message(f"response {asked.name.split()[1]}{_code(command)}{_fields(command)}", True)

@@ -1,16 +1,18 @@
 """Finds the possible steps whenever every host is at rest, has a chooser pick one, and takes it.
 
-A state is a moment at which nothing is ready on any host. From there,
+A state is a moment at which nothing is ready on any host. A *notable* event may have changed the state: a
+chosen message arrives, an action happens, or the recorder calls ``note``. The possible steps are:
 
-* the first message of each lane (a direction of a connection) may arrive;
-* timers that are due may fire, all of one host together, before or after messages arrive there;
-* an action of the model may happen, if anything worth knowing happened since it was offered last;
-* time may pass to the next timer that does anything worth knowing, or to those of several hosts. That makes
-  every message late that is still in flight. At most ``budget`` lanes may become late in a schedule; a late
-  message may then arrive at any moment, after anything worth knowing, and those behind it in its lane wait
-  for it.
+* the first message of a lane (a direction of a connection) arrives;
+* due timers fire, all of one host together, before or after messages arrive there;
+* an action of the model happens, if a notable event happened since the last state that offered it;
+* time passes to the next timer that causes a notable event, or to a moment with timers of several hosts.
 
-Messages that have no influence on a reset are no choice: they arrive at once, in a fixed order.
+Messages that are in flight when time passes become late. At most ``budget`` lanes may become late in a
+schedule. A late message may arrive after any later notable event; the messages behind it in its lane wait for
+it.
+
+Messages without influence on a reset arrive at once, in a fixed order.
 """
 
 from __future__ import annotations
@@ -25,15 +27,16 @@ from rewindmq.race.explore.schedule.step import EVERYWHERE, Action, Step, StepKi
 
 
 class Chooser(Protocol):
-    """Decides what happens next."""
+    """Picks the next step."""
 
     def end(self, touched: set[str]) -> None:
-        """The window is over; see ``choose``."""
+        """Note the end of the window; see ``choose``."""
 
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
-        """One of ``steps``, which is in a fixed order: what a quick network and a prompt host would do first.
+        """Return one of ``steps``, whose first is what a fast network and prompt hosts would do.
 
         Args:
+            steps: possible steps, in a fixed order.
             touched: the hosts on which code ran since the last choice.
         """
 
@@ -41,17 +44,18 @@ class Chooser(Protocol):
 class Scheduler:
     """Runs a world step by step.
 
-    Outside the window it is calm: messages arrive and timers fire in a fixed order, and no chooser is called.
+    It calls a chooser only inside a window. Outside it is *calm*: messages arrive and timers fire in a fixed
+    order.
 
     Args:
         name_of: returns the name of a host.
-        watched: hosts whose timers are choices; those of others fire at once.
+        watched: hosts whose timers are choices; the timers of other hosts fire at once.
 
     Attributes:
         taken: time and name of each step since the window began.
-        late_count: how many messages became late.
-        on_calm: called when nothing is ready nor in flight while calm, before time passes.
-        is_over: asked when nothing but time can pass; closes the window early.
+        late_count: number of messages that became late.
+        on_calm: called while calm, before time passes, when nothing is ready or in flight.
+        is_over: called when no step but the passing of time is possible; True closes the window early.
     """
 
     def __init__(
@@ -68,9 +72,9 @@ class Scheduler:
         self._chooser: Chooser | None = None
         self._budget = 0
         self._until = 0.0
-        # When each was offered: the number of the step.
+        # Offered actions, with the number of the step that offered each.
         self._actions: dict[str, tuple[Action, int]] = {}
-        # Hosts on which something worth knowing happened that free steps have not been tried after.
+        # Hosts with a notable event after which free steps have not been offered yet.
         self._fresh: set[str] = set()
         self._touched: set[str] = set()
         self._is_noted = False
@@ -80,23 +84,23 @@ class Scheduler:
         self.is_over: Callable[[], bool] = lambda: False
 
     def open(self, chooser: Chooser, *, budget: int, until: float) -> None:
-        """Begin to ask; after ``until`` (virtual seconds) be calm again."""
+        """Open the window: call ``chooser`` until the virtual time ``until`` (seconds)."""
         self._chooser = chooser
         self._budget = budget
         self._until = until
         self._fresh.add(EVERYWHERE)
 
     def offer(self, action: Action) -> None:
-        """Let an action be chosen from now on."""
+        """Make an action a possible step from now on."""
         self._actions[action.name] = action, self._fabric.step_number
         self._fresh.add(action.host)
 
     def note(self) -> None:
-        """Something worth knowing has happened, in the step being taken."""
+        """Record a notable event in the current step."""
         self._is_noted = True
 
     def go_on(self) -> None:
-        """Make something ready; the loop's ``when_idle``."""
+        """Make something ready to run; the loop's ``when_idle``."""
         loop = self._loop
         while not loop.is_busy:
             if self._chooser is None:
@@ -130,7 +134,7 @@ class Scheduler:
         return self._pass_idle_time()
 
     def _pass_idle_time(self) -> bool:
-        """Go on with the step in which time passes, until there is something to choose."""
+        """Let more time pass without a choice, as part of the same step, while there is nothing to choose."""
         if self._is_noted or self._fresh or any(not lane.late for lane in self._fabric.lanes()):
             return False
         due = self._loop.due_hosts()
@@ -168,7 +172,7 @@ class Scheduler:
         return not self._fabric.lanes() and all(action.may_be_last for action, _ in self._actions.values())
 
     def _close(self, chooser: Chooser) -> None:
-        """The window is over: what has to happen happens now, and everything late arrives."""
+        """End the window: take the forced actions that have not happened; late messages arrive afterwards."""
         chooser.end(self._touched)
         self._chooser = None
         for action, _ in list(self._actions.values()):
@@ -176,7 +180,7 @@ class Scheduler:
                 self._do(action)
 
     def _possible(self) -> list[Step]:
-        """What a quick network and prompt hosts do comes first, and what need not happen now last."""
+        """Return the possible steps: first what a fast network and prompt hosts do, last the free steps."""
         lanes = self._fabric.lanes()
         timely = [lane for lane in lanes if not lane.late]
         due = self._loop.due_hosts()

@@ -1,4 +1,4 @@
-"""One step of a schedule: something that may happen next."""
+"""Step of a schedule: an event that may happen next."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-# Where a step that has to do with every host takes place.
+# Host of a step that concerns every host.
 EVERYWHERE = "*"
 
 
 class StepKind(Enum):
-    """What makes a step happen."""
+    """Kind of a step."""
 
     DELIVER = "a message arrives"
     FIRE = "timers of a host fire"
     TICK = "time passes"
-    ACT = "the model does something"
+    ACT = "the model acts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,13 @@ class Step:
     """A step that is possible now.
 
     Attributes:
-        name: unlike that of any other step possible at the same time.
-        host: where it takes place; ``EVERYWHERE`` for those that depend on all others.
-        delayed: of the messages that it makes late, the number of the step that sent each.
-        lane: of a message; "" for other steps.
-        born: number of the step that made it possible.
-        is_free: it may as well come later, however much time passes: actions, and messages that are late.
+        name: unique among the steps that are possible at the same time.
+        host: where it takes place; ``EVERYWHERE`` if it depends on all other steps.
+        run: takes the step.
+        delayed: for each message that the step makes late, the number of the step that sent the message.
+        lane: lane of the message that arrives; "" for other kinds.
+        born: number of the step that made this one possible.
+        is_free: True if the step may also come later, however much time passes: actions and late messages.
     """
 
     kind: StepKind
@@ -43,20 +44,20 @@ class Step:
 
     @property
     def cost(self) -> int:
-        """How many messages it makes late."""
+        """Number of messages that the step makes late."""
         return len(self.delayed)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that happens at most once, between two steps of the code.
+    """An action of a model, such as a crash; it happens at most once, between two steps of the code.
 
     Attributes:
-        name: ``crash broker-a``.
-        host: where it takes place, ``step.EVERYWHERE`` if it touches several.
-        run: makes it happen.
-        is_forced: it has happened by the end of the window, then if not before.
-        may_be_last: the window may end without it, when nothing else is left to happen.
+        name: for example ``crash broker-a``.
+        host: where it takes place; ``EVERYWHERE`` if it touches several hosts.
+        run: takes the action.
+        is_forced: True if the action happens at the end of the window if it has not happened before.
+        may_be_last: True if the window may end without the action when nothing else can happen.
     """
 
     name: str

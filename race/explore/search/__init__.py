@@ -1,1 +1,1 @@
-"""Searches: run the schedules of a model, judge them, and shrink one that fails."""
+"""Searches: run the schedules of a model, judge them, and shrink a failing one."""

@@ -1,4 +1,4 @@
-"""Choosers: follow a given list of steps, or draw steps by chance."""
+"""Choosers: follow a given list of steps, or pick steps at random."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rewindmq.race.explore.schedule.step import Step, StepKind
 
 
 class Chooser:
-    """Base: takes the first step, and writes down what was taken where there was a choice.
+    """Base class: takes the first step, and records the step taken at each state with a choice.
 
     Attributes:
-        taken, names: index and name of each step taken.
+        taken, names: index and name of each recorded step.
     """
 
     def __init__(self) -> None:
@@ -31,23 +31,23 @@ class Chooser:
         return steps[taken]
 
     def pick(self, steps: list[Step]) -> int:
-        """Index of the step to take, of two at least."""
+        """Return the index of the step to take; ``steps`` has at least two."""
         return 0
 
     def pass_by(self, step: Step) -> None:
-        """The only step possible is taken."""
+        """Note that the only possible step is taken."""
 
     def end(self, touched: set[str]) -> None:
-        """The window is over."""
+        """Note the end of the window."""
 
 
 class Follower(Chooser):
-    """Takes the steps of a schedule by name, and the first possible one after its end.
+    """Takes the steps of a schedule by name; after its last step, always the first possible step.
 
     Args:
-        names: one for each state with a choice.
-        is_strict: whether a step that is not possible is an error; else it is passed over, and the earliest
-            of the rest that is possible is taken.
+        names: one step for each state with a choice.
+        is_strict: True if an impossible step is an error. Otherwise the chooser takes the earliest remaining
+            step that is possible.
     """
 
     def __init__(self, names: Sequence[str], *, is_strict: bool) -> None:
@@ -73,15 +73,17 @@ class Follower(Chooser):
 
 
 class RandomChooser(Chooser):
-    """Probabilistic concurrency testing (Burckhardt et al. 2010), with lateness.
+    """Probabilistic concurrency testing (Burckhardt et al. 2010), extended by late messages.
 
-    Everything that steps (a lane, the timers of a host) has a priority drawn by chance, and the highest
-    steps. Time passes when nothing else is left. At ``changes`` moments drawn by chance, what would step
-    next is put behind everything, time included, for a while. Actions come at moments drawn by chance, or
-    not at all.
+    Each source of steps (a lane, the timers of a host) has a random priority; the highest one takes the next
+    step. Time passes only if no other step is possible. At ``changes`` random states, the source of the next
+    step falls behind all others, also behind the passing of time, for a random number of choices. Actions
+    happen at random states, or not at all.
 
     Args:
-        length: about how many choices a schedule has.
+        seed: seed of the random numbers.
+        changes: number of states at which a priority falls.
+        length: approximate number of choices in a schedule.
     """
 
     def __init__(self, seed: str, *, changes: int, length: int) -> None:
@@ -98,28 +100,28 @@ class RandomChooser(Chooser):
         ranks = [self._rank(step, now) for step in steps]
         best = max(range(len(steps)), key=ranks.__getitem__)
         if now in self._changes and steps[best].kind in (StepKind.DELIVER, StepKind.FIRE):
-            self._demoted[_who(steps[best])] = now + 1 + self._random.randrange(self._length)
+            self._demoted[_source(steps[best])] = now + 1 + self._random.randrange(self._length)
             ranks[best] = self._rank(steps[best], now)
             best = max(range(len(steps)), key=ranks.__getitem__)
         return best
 
     def _rank(self, step: Step, now: int) -> float:
-        who = _who(step)
+        source = _source(step)
         if step.kind is StepKind.TICK:
             return 0.0
         if step.kind is StepKind.ACT:
-            if who not in self._due:
-                self._due[who] = now + self._random.randrange(2 * self._length)
-            return 2.0 if now >= self._due[who] else -2.0
-        if self._demoted.get(who, 0) > now:
+            if source not in self._due:
+                self._due[source] = now + self._random.randrange(2 * self._length)
+            return 2.0 if now >= self._due[source] else -2.0
+        if self._demoted.get(source, 0) > now:
             return -1.0
-        if who not in self._priorities:
-            self._priorities[who] = 0.1 + self._random.random()
-        return self._priorities[who]
+        if source not in self._priorities:
+            self._priorities[source] = 0.1 + self._random.random()
+        return self._priorities[source]
 
 
-def _who(step: Step) -> str:
-    """What takes a step: the lane of a message, the host of timers, the action itself."""
+def _source(step: Step) -> str:
+    """Return the source of a step: the lane of a message, the host of timers, or the action itself."""
     if step.kind is StepKind.DELIVER:
         return step.name.split(" ", 2)[1]
     return step.name

@@ -1,4 +1,4 @@
-"""What a search should find."""
+"""Expected result of a search."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rewindmq.race.explore.search.pool import Setting
 
 
 class Expectation(StrEnum):
-    """Whether some schedule breaks a law."""
+    """Expected result: some schedule breaks a law, or none does."""
 
     BROKEN = "broken"
     KEPT = "kept"
 
 
 def expected(setting: Setting, fault: str | None) -> Expectation | None:
-    """What a search should find; None where nothing is promised.
+    """Return what a search should find; None if nothing is promised.
 
-    Classic resets get lost, server resets in the models that say how, and fenced ones never, to consumers
-    that know epochs. Of consumers that do not, an old result whose offset lies within what they were given
-    again is taken for a new one.
+    Classic and server resets are lost in models whose ``late_to_break`` names the late messages this takes.
+    Epoch-aware consumers never lose a fenced reset. From other consumers, the broker accepts an old result
+    whose offset lies within the messages that it has redelivered to them.
     """
     if fault is not None:
         return Expectation.BROKEN

@@ -1,11 +1,11 @@
-"""One path of an exhaustive exploration, and where others have to branch off it.
+"""One path of an exhaustive search, and the states at which other paths must branch off.
 
 Dynamic partial-order reduction (Flanagan and Godefroid 2005) with source sets (Abdulla et al. 2014) and sleep
-sets (Godefroid 1996). Two steps depend on each other when a host took part in both. Of schedules that differ
-only in the order of independent steps, one is run. Where two dependent steps came in an order they need not
-have, the other order is asked for at the state before the first of them.
+sets (Godefroid 1996). Two steps depend on each other if a host took part in both. Of schedules that differ
+only in the order of independent steps, the search runs one. If the order of two dependent steps could be
+reversed, the search also tries the other order at the state before the first of them.
 
-Free steps (actions, and messages that are late already) are tried wherever they are possible.
+Free steps (actions and late messages) are tried at every state where they are possible.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ class EquivalentError(RaceError):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A path to be run.
+    """A path to run.
 
     Attributes:
-        path: index of the step to take at each state with a choice, as far as it is prescribed.
-        asleep: steps that need not come first after the last of these, and the hosts they touch.
+        path: index of the step to take at each of the first states with a choice.
+        asleep: the sleep set at the last of these states, with the hosts that each step touches. A schedule
+            that takes one of these steps next is equivalent to an explored one.
     """
 
     path: tuple[int, ...] = ()
@@ -38,14 +39,14 @@ class Branch:
 
 
 class State(NamedTuple):
-    """A state with a choice that a run came through.
+    """A state with a choice in a run.
 
     Attributes:
-        names: of the steps possible; left out on the prescribed path, where they are known.
-        taken: index of the one taken.
-        touched: the hosts that took part in it.
-        asleep: those that slept; of states on the prescribed path it is known already.
-        wanted: groups of indexes, of each of which one has to be tried here.
+        names: names of the possible steps; empty on the prescribed path, where the tree knows them.
+        taken: index of the step taken.
+        touched: the hosts that took part in that step.
+        asleep: the sleep set; on the prescribed path the tree knows it.
+        wanted: groups of indexes; the search must try one step of each group here.
     """
 
     names: tuple[str, ...]
@@ -56,7 +57,7 @@ class State(NamedTuple):
 
 
 class Explorer(Chooser):
-    """Runs a branch, and then whatever comes first and does not sleep."""
+    """Chooser that follows a branch, and then takes the first step that is not in the sleep set."""
 
     def __init__(self, branch: Branch, budget: int) -> None:
         super().__init__()
@@ -92,7 +93,7 @@ class Explorer(Chooser):
         self._finish_last(touched)
 
     def _finish_last(self, touched: set[str]) -> None:
-        """The step taken last is over: who depends on it wakes up."""
+        """Complete the last step: remove the steps that depend on it from the sleep set."""
         if not self._events or self._events[-1].touched:
             return
         hosts = frozenset(touched)
@@ -100,7 +101,7 @@ class Explorer(Chooser):
         self._asleep = {name: known for name, known in self._asleep.items() if not meet(known, hosts)}
 
     def states(self) -> tuple[State, ...]:
-        """The states with a choice, in order, and what has to be tried at each."""
+        """Return the states with a choice, in order, with the steps that must be tried at each."""
         wanted = find_races(self._events, self._budget)
         known = len(self._branch.path)
         states: list[State] = []

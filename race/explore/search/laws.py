@@ -1,4 +1,4 @@
-"""Which laws a run broke, by the checker of all histories."""
+"""Judges each reset of an explored run with the checker."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rewindmq.race.checker.resets import issued_resets
 from rewindmq.race.history import Event
 from rewindmq.race.scenario.scenario import Loss
 
-# A restarted broker knows a consumer only after its next heartbeat (30 s), and the other consumers know of it
-# after their next rebalance (20 s). Until then two consumers may pull one queue.
+# A restarted broker learns of a consumer at its next heartbeat (30 s), and the other consumers at their next
+# rebalance (20 s). Until then two consumers may pull one queue.
 _HANDOVER_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A law that was broken.
+    """A broken law.
 
     Attributes:
-        law: ``stored``, ``redelivered``, ``one chain``.
+        law: ``stored``, ``redelivered`` or ``one chain``.
         text: one sentence.
     """
 
@@ -30,14 +30,14 @@ class Broken:
 
 
 class Judged(NamedTuple):
-    """A verdict, and the events it is of: those before the next reset."""
+    """The verdict on a reset, and the events that it judges: those up to the start of the next reset."""
 
     events: Sequence[Event]
     verdict: Verdict
 
     @property
     def broken(self) -> list[Broken]:
-        """The laws that stay broken; what a later commit repaired does not count."""
+        """The laws that stay broken; a violation that a later commit repaired does not count."""
         return [
             Broken(str(violation.law), violation.text)
             for violation in self.verdict.violations
@@ -46,7 +46,7 @@ class Judged(NamedTuple):
 
 
 def judge_run(events: Sequence[Event], *, is_at_rest: bool) -> tuple[Broken, ...]:
-    """The laws a run broke for good."""
+    """Return the laws that a run broke, except violations that a later commit repaired."""
     return tuple(broken for judged in judge_resets(events, is_at_rest=is_at_rest) for broken in judged.broken)
 
 

@@ -1,7 +1,7 @@
-"""Processes that run schedules: each keeps worlds at rest, and forks for every batch of schedules.
+"""Worker processes that run schedules: each keeps worlds at rest and forks a child per batch of schedules.
 
-A fork costs about as much as a schedule, so that one child runs several, each in a world of its own; all
-worlds were built alike, and what a child does to them ends with it.
+A fork costs about as much as a schedule, so one child runs several, each in its own world. All worlds are
+built alike. A child's changes to them end with the child.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from rewindmq.race.explore.search.explorer import Branch, Explorer
 from rewindmq.race.explore.search.run import Outcome, play_schedule
 
 BATCH: Final = 32
-# Batches waiting at a worker, so that it never waits for the search.
+# Batches sent to a worker ahead of time, so that it never waits for the search.
 _AHEAD: Final = 2
 _LENGTH: Final = struct.Struct(">I")
-# The first runs of a process make what later ones find made.
-_REHEARSALS: Final = 1
+# Runs before the first fork: they fill caches that all later runs, in every child, then find filled.
+_WARM_UP_RUNS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a worker's worlds are like.
+    """Parameters of the worlds in which a search runs its schedules.
 
     Attributes:
-        fault: puts a deliberate fault into the code for as long as it is entered.
+        budget: how many messages of a schedule may be late.
+        fault: context manager that puts a deliberate fault into the code.
     """
 
     model: Model
@@ -55,12 +56,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One schedule to be run: exactly one of the first three says which.
+    """One schedule to run, given by exactly one of ``branch``, ``names`` and ``seed``.
 
     Attributes:
-        branch: of an exhaustive exploration.
-        names: of the steps to be taken, see ``Follower``.
-        seed: of a random schedule.
+        branch: a path of an exhaustive search.
+        names: the names of the steps to take, see ``Follower``.
+        is_strict: see ``Follower``.
+        seed, changes, length: a random schedule, see ``RandomChooser``.
+        with_account: True to return the run's steps and history.
     """
 
     branch: Branch | None = None
@@ -84,7 +87,7 @@ class _Worker:
     """The parent's side of a worker process.
 
     Args:
-        others: those there are already; the new process must not hold their pipes open.
+        others: the workers started before; the new process closes its copies of their pipes.
     """
 
     def __init__(self, setting: Setting, others: Sequence[_Worker]) -> None:
@@ -101,7 +104,7 @@ class _Worker:
         os.close(results_write)
 
     def end(self) -> None:
-        """End the process and its child."""
+        """Kill the process and its child."""
         os.close(self.jobs)
         os.close(self.results)
         for kill in (os.killpg, os.kill):
@@ -111,10 +114,11 @@ class _Worker:
 
 
 class Pool:
-    """Runs jobs; a context manager, at whose end no process is left.
+    """Runs jobs in worker processes; a context manager that ends all processes on exit.
 
     Args:
-        workers: how many processes run at the same time.
+        setting: parameters of the worlds.
+        workers: number of worker processes.
     """
 
     def __init__(self, setting: Setting, workers: int) -> None:
@@ -123,7 +127,7 @@ class Pool:
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Self:
-        # An interrupt that meets a fork is lost in what Python does around it.
+        # Python loses an interrupt that arrives during a fork.
         kept = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
         try:
             for _ in range(self._count):
@@ -138,7 +142,7 @@ class Pool:
         self._workers.clear()
 
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run these; outcomes in the same order."""
+        """Run jobs; return their outcomes in the same order."""
         left = list(enumerate(jobs))
         outcomes: dict[int, Outcome] = {}
         numbers = {id(job): number for number, job in left}
@@ -153,13 +157,13 @@ class Pool:
         return [outcomes[number] for number in range(len(jobs))]
 
     def stream(self, more: Callable[[], Sequence[Job]]) -> Iterator[tuple[Job, Outcome]]:
-        """Run what ``more`` gives, until it gives nothing and everything has been run.
+        """Run the batches that ``more`` returns, until it returns none and all jobs are done.
 
         Args:
-            more: called whenever a worker has room; the outcomes given out by then may add to what it gives.
+            more: called whenever a worker has room; may create jobs from the outcomes yielded so far.
 
         Raises:
-            RaceError: a worker broke down.
+            RaceError: a worker failed.
         """
         while True:
             for worker in sorted(self._workers, key=lambda worker: len(worker.waiting)):
@@ -173,30 +177,30 @@ class Pool:
             for results in readable:
                 outcomes = _receive(results)
                 if outcomes is None:
-                    raise RaceError("a worker of the exploration ended by itself")
+                    raise RaceError("a worker process of the search ended unexpectedly")
                 if isinstance(outcomes, str):
-                    raise RaceError(f"the exploration broke down: {outcomes}")
+                    raise RaceError(f"a worker process of the search failed: {outcomes}")
                 yield from zip(busy[results].waiting.pop(0), outcomes, strict=True)
 
 
 def _serve(setting: Setting, jobs: int, results: int) -> None:
-    """The worker process; does not return."""
+    """Run the worker process; does not return."""
     try:
         os.setpgid(0, 0)
         for number in stop_signals():
-            # They go to every process of a terminal; the parent ends this one.
+            # A terminal sends them to every process; the parent ends this one.
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         logging.disable(logging.CRITICAL)
         with setting.fault():
-            for _ in range(_REHEARSALS):
+            for _ in range(_WARM_UP_RUNS):
                 play_schedule(_at_rest(setting), Follower((), is_strict=False), budget=setting.budget)
             worlds: list[SimulatedCluster] = []
             gc.disable()
             while (batch := _receive(jobs)) is not None:
                 if len(worlds) < len(batch):
                     worlds += [_at_rest(setting) for _ in range(len(batch) - len(worlds))]
-                    # The children would copy what the collector touches.
+                    # Frozen objects are not touched by the collector, so a fork does not copy their pages.
                     gc.collect()
                     gc.freeze()
                 child = os.fork()
@@ -234,7 +238,7 @@ def _send(descriptor: int, value: Any) -> None:
 
 
 def _receive(descriptor: int) -> Any:
-    """What was sent; None at the end."""
+    """Read one value; None at the end of the pipe."""
     head = _read(descriptor, _LENGTH.size)
     return None if head is None else pickle.loads(_read(descriptor, _LENGTH.unpack(head)[0]) or b"")  # noqa: S301
 

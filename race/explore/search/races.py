@@ -1,4 +1,4 @@
-"""Which steps of a run came in an order they need not have, and where the other order has to be tried."""
+"""Finds races: pairs of dependent steps whose order could be reversed, and the states to try that at."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ Hosts = frozenset[str]
 
 @dataclass(slots=True)
 class Event:
-    """A step that was taken.
+    """A step of a run.
 
     Attributes:
-        options: what was possible.
+        step: the step taken.
+        options: the steps that were possible.
+        asleep: the sleep set at that state.
+        touched: the hosts that took part in the step; empty while it runs.
     """
 
     step: Step
@@ -25,12 +28,12 @@ class Event:
 
 
 def meet(one: Hosts, other: Hosts) -> bool:
-    """Whether two steps that touched these hosts may not be exchanged."""
+    """Return True if steps that touched these hosts depend on each other."""
     return EVERYWHERE in one or EVERYWHERE in other or not one.isdisjoint(other)
 
 
 def find_races(events: Sequence[Event], budget: int) -> dict[int, list[tuple[int, ...]]]:
-    """For numbers of events: groups of options, of each of which one has to be tried in the event's place."""
+    """Return, by event number, groups of options; one of each group must be tried instead of the event."""
     wanted: dict[int, list[tuple[int, ...]]] = {}
     first = late = 0
     for number, event in enumerate(events):
@@ -42,14 +45,14 @@ def find_races(events: Sequence[Event], budget: int) -> dict[int, list[tuple[int
 
 
 class _Segment:
-    """Steps up to one that all others depend on; nothing is exchanged across that."""
+    """Steps up to one that depends on all others; no steps are reordered across it."""
 
     def __init__(self, events: Sequence[Event], first: int, end: int, budget: int) -> None:
         self._events = events
         self._first = first
         self._end = end
         self._budget = budget
-        # For each step, a bit for every one of the segment that had to come before it.
+        # For each step, a bit mask of the steps of the segment that had to come before it.
         self._before: list[int] = []
         for later in range(first, end):
             bits = 0
@@ -65,7 +68,7 @@ class _Segment:
         return bool(self._before[later - self._first] >> (earlier - self._first) & 1)
 
     def find(self, wanted: dict[int, list[tuple[int, ...]]]) -> None:
-        """Add what has to be tried."""
+        """Add the groups of options to try to ``wanted``."""
         for later in range(self._first + 1, self._end):
             for earlier in range(self._first, later):
                 if self._is_race(earlier, later):
@@ -81,7 +84,7 @@ class _Segment:
             return False
         if other.step.kind is StepKind.TICK:
             return one.step.kind is StepKind.DELIVER and self._may_be_late(earlier, other.step)
-        if self._comes_of(other.step.born, earlier):
+        if self._depends_on(other.step.born, earlier):
             return False
         if one.step.lane and one.step.lane == other.step.lane:
             return False
@@ -91,15 +94,15 @@ class _Segment:
         )
 
     def _may_be_late(self, number: int, tick: Step) -> bool:
-        """Whether time may pass over the message of a step, and over those that were late anyway."""
-        others = [sent for sent in tick.delayed if not self._comes_of(sent, number)]
+        """True if the budget allows the step's message to become late too when time passes at ``tick``."""
+        others = [sent for sent in tick.delayed if not self._depends_on(sent, number)]
         return len(others) < self._budget
 
-    def _comes_of(self, later: int, earlier: int) -> bool:
+    def _depends_on(self, later: int, earlier: int) -> bool:
         return later == earlier or (later > earlier and self._had_to_come_before(earlier, later))
 
     def _initials(self, earlier: int, later: int) -> tuple[int, ...]:
-        """Options in place of ``earlier`` with which the other order can begin."""
+        """Return the options in place of ``earlier`` that can begin the reversed order."""
         sequence = [
             between for between in range(earlier + 1, later) if not self._had_to_come_before(earlier, between)
         ]

@@ -1,4 +1,4 @@
-"""One schedule of one model, from the moment its world is at rest to the verdict."""
+"""Runs one schedule of a model, from a world at rest to the verdict."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from rewindmq.race.explore.search.choosers import Chooser
 from rewindmq.race.explore.search.explorer import EquivalentError, Explorer, State
 from rewindmq.race.explore.search.laws import Broken, judge_run
 
-# After the window everything goes its usual way: a rebalance comes every 20 s, a pull is held for 20 s.
+# The cluster settles within this time after the window: consumers rebalance every 20 s, and the broker
+# suspends a pull for 20 s.
 REST_SECONDS: Final = 32.0
 
 
 class Outcome(NamedTuple):
-    """What came of a schedule.
+    """Outcome of a schedule.
 
     Attributes:
         taken: index of the step taken at each state with a choice.
-        broken: the laws that were.
-        is_equivalent: stopped early, because it is equivalent to a schedule already explored.
-        states: what an exhaustive exploration has to know of them.
-        names: of the steps taken at states with a choice; only if a law was broken, or when asked for.
-        account: when asked for.
+        broken: the broken laws.
+        is_equivalent: True if it was stopped early because an explored schedule is equivalent.
+        states: the states with a choice, for an exhaustive search; otherwise empty.
+        names: names of the steps taken at states with a choice, if a law was broken or the job wants an
+            account; otherwise empty.
+        account: the run's steps and history, if the job wants an account.
         error: why the schedule could not be run; "" if it could.
     """
 
@@ -40,21 +42,21 @@ class Outcome(NamedTuple):
 
     @property
     def deviations(self) -> int:
-        """How many choices differ from what comes first by itself."""
+        """Number of choices that differ from the default order."""
         return sum(1 for index in self.taken if index)
 
     @property
     def laws(self) -> frozenset[str]:
-        """The laws that were broken, by name."""
+        """Names of the broken laws."""
         return frozenset(broken.law for broken in self.broken)
 
 
 class Account(NamedTuple):
-    """Everything that happened.
+    """Steps and history of a run.
 
     Attributes:
-        opened_at: when the window opened, seconds.
-        steps: time and name of each step, those without alternative too.
+        opened_at: time at which the window opened, seconds.
+        steps: time and name of each step, also of steps without an alternative.
         history: one line per event.
     """
 
@@ -64,7 +66,7 @@ class Account(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The same for the same bytes."""
+        """Digest of the steps and the history."""
         digest = hashlib.blake2b(self.history.encode(), digest_size=16)
         for at, name in self.steps:
             digest.update(f"{at:.6f} {name}\n".encode())
@@ -74,7 +76,7 @@ class Account(NamedTuple):
 def play_schedule(
     cluster: SimulatedCluster, chooser: Chooser, *, budget: int, with_account: bool = False
 ) -> Outcome:
-    """Run the rest of a world that is at rest; it cannot be used again.
+    """Run a schedule in a world at rest, which cannot be used again afterwards.
 
     Raises:
         RaceError: a strict schedule names a step that is not possible.
@@ -100,7 +102,7 @@ def _account(cluster: SimulatedCluster, opened_at: float) -> Account:
 
 
 async def _window(cluster: SimulatedCluster, chooser: Chooser, budget: int) -> tuple[float, bool]:
-    """When the window opened, and whether everything came to rest."""
+    """Run the window; return when it opened, and whether the cluster came to rest afterwards."""
     phases = [
         Step(StepKind.ACT, f"window opens after {seconds:g} s", EVERYWHERE, lambda: None, is_free=True)
         for seconds in cluster.model.phases
@@ -111,12 +113,12 @@ async def _window(cluster: SimulatedCluster, chooser: Chooser, budget: int) -> t
     scheduler, opened_at = cluster.scheduler, cluster.world.now
     until = opened_at + cluster.model.window
 
-    def look() -> None:
+    def check_settled() -> None:
         is_settled = cluster.is_settled()
         if not over.done() and (is_settled or cluster.world.now > until + REST_SECONDS):
             over.set_result(is_settled)
 
-    scheduler.on_calm = look
+    scheduler.on_calm = check_settled
     scheduler.is_over = cluster.is_settled
     scheduler.open(chooser, budget=budget, until=until)
     cluster.begin()

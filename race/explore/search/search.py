@@ -1,4 +1,4 @@
-"""Runs the schedules of a model, all or some by chance, and takes down what came of them."""
+"""Runs all schedules of a model, or a random sample, and collects the outcomes."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from rewindmq.race.explore.search.pool import BATCH, Job, Pool, Setting
 from rewindmq.race.explore.search.run import Outcome
 from rewindmq.race.explore.search.tree import Tree
 
-# One in so many schedules is run twice, and so many at least.
+# One schedule in REPEAT_EVERY is run twice, and at least MIN_REPEATED.
 REPEAT_EVERY: Final = 50
 MIN_REPEATED: Final = 10
-# Change points of a random schedule, and about how many choices it has.
+# Number of priority changes in a random schedule, and its approximate number of choices.
 _CHANGES: Final = 4
 _LENGTH: Final = 30
 
 
 @dataclass(slots=True)
 class Findings:
-    """What a search has found so far.
+    """Findings of a search so far.
 
     Attributes:
-        schedules: run to their end.
-        equivalent: stopped early, because they are equivalent to schedules already explored.
-        broken: schedules that broke a law, by law.
-        bad: schedules that broke any.
+        schedules: number of schedules run to their end.
+        equivalent: number of schedules stopped early because an explored schedule is equivalent.
+        broken: number of schedules that broke a law, by law.
+        bad: number of schedules that broke any law.
         first: the failing schedule with the fewest deviations.
-        first_number: how many schedules had been run when one failed for the first time.
-        is_complete: every schedule of the model was run.
-        repeated: schedules run twice.
-        seconds: of real time.
+        first_number: number of the first failing schedule, from 1.
+        is_complete: True if every schedule of the model was run.
+        repeated: number of schedules run twice.
+        seconds: real time spent.
     """
 
     schedules: int = 0
@@ -50,11 +50,11 @@ class Findings:
 
     @property
     def rate(self) -> float:
-        """Schedules per second, those given up too."""
+        """Schedules per second, including those stopped early."""
         return (self.schedules + self.equivalent) / self.seconds if self.seconds else 0.0
 
     def add(self, outcome: Outcome) -> None:
-        """One more."""
+        """Add the outcome of a schedule."""
         if outcome.is_equivalent:
             self.equivalent += 1
             return
@@ -70,11 +70,13 @@ class Findings:
 
 
 class Search:
-    """One search.
+    """Search for schedules that break a law.
 
     Args:
-        progress: called now and then.
-        stop_at_first: a schedule that breaks a law is enough.
+        setting: parameters of the worlds.
+        workers: number of worker processes.
+        progress: called after each outcome with the findings so far.
+        stop_at_first: True to stop at the first schedule that breaks a law.
     """
 
     def __init__(
@@ -94,10 +96,10 @@ class Search:
         self._started = 0
 
     def run_all(self, limit: int | None = None) -> Findings:
-        """Every schedule; ``limit`` bounds how many are begun.
+        """Run every schedule, or at most ``limit``.
 
         Raises:
-            RaceError: two runs of one schedule differed, or a worker broke down.
+            RaceError: two runs of one schedule differed, or a worker failed.
         """
         tree = Tree()
         waiting = [Branch()]
@@ -106,7 +108,7 @@ class Search:
             room = BATCH if limit is None else min(BATCH, limit - self._started)
             if self._is_enough() or room <= 0:
                 return ()
-            # The latest first: what they branch off is still being explored, so little is remembered.
+            # Depth first keeps the number of waiting branches small.
             batch, waiting[-room:] = waiting[-room:], []
             return [self._new_job(branch=branch) for branch in batch]
 
@@ -116,7 +118,7 @@ class Search:
         return self.findings
 
     def run_some(self, count: int, seed: int) -> Findings:
-        """``count`` schedules by chance; see ``run_all``."""
+        """Run ``count`` random schedules; see ``run_all``."""
 
         def more() -> Sequence[Job]:
             first = self._started
@@ -155,7 +157,7 @@ class Search:
         self._repeat()
 
     def _repeat(self) -> None:
-        """Run the sample again in worlds built anew. RaceError where anything is not as it was."""
+        """Run the sample again in new worlds; raise RaceError if a trace differs."""
         jobs = [Job(names=outcome.names, is_strict=True, with_account=True) for outcome in self._samples]
         with Pool(self._setting, 1) as pool:
             for known, again in zip(self._samples, pool.run(jobs), strict=True):

@@ -1,4 +1,4 @@
-"""Making a failing schedule short: as few choices as possible that do not come by themselves."""
+"""Shrinks a failing schedule to as few deviations from the default order as possible."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MAX_ROUNDS: Final = 20
 
 
 def shrink(pool: Pool, failing: Outcome) -> Outcome:
-    """The shortest failing schedule found by leaving out choices, singly and in runs, as long as that helps.
+    """Leave out choices, singly and in runs, until no shorter schedule fails; return the shortest.
 
-    It breaks a law that ``failing`` breaks, and fails after as few deviations from what comes by itself.
+    The result breaks a law that ``failing`` breaks.
     """
     best = failing
     for _ in range(_MAX_ROUNDS):
@@ -31,7 +31,7 @@ def shrink(pool: Pool, failing: Outcome) -> Outcome:
 
 
 def prescribed(outcome: Outcome) -> tuple[str, ...]:
-    """The choices up to the last deviation; what follows comes by itself."""
+    """Return the choices up to the last deviation; all later steps follow the default order."""
     last = max((number for number, index in enumerate(outcome.taken) if index), default=-1)
     return outcome.names[: last + 1]
 

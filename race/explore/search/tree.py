@@ -1,4 +1,4 @@
-"""Tree of the states with a choice: which options have been explored, and which remain."""
+"""Tree of the states with a choice: the options explored, and the options that remain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ class _Node:
     """A state with a choice.
 
     Attributes:
-        tried: options tried or about to be, and the hosts they touch as soon as that is known.
-        wanted: groups of options of which one has to be tried.
+        names: names of the options.
+        asleep: the sleep set.
+        tried: options that were tried or are running, with the hosts they touch; None while one runs.
+        wanted: groups of options; one of each group must be tried.
     """
 
     __slots__ = ("asleep", "children", "names", "tried", "wanted")
@@ -26,7 +28,7 @@ class _Node:
         self.children: dict[int, _Node] = {}
 
     def next_option(self) -> int | None:
-        """What is to be tried next; nothing while what an option touches is still to be found out."""
+        """Return the option to try next; None if none remains, or while an option of this state runs."""
         if any(touched is None for touched in self.tried.values()):
             return None
         while self.wanted:
@@ -37,13 +39,13 @@ class _Node:
 
 
 class Tree:
-    """All states with a choice that an exploration has come through."""
+    """All states with a choice that a search has passed."""
 
     def __init__(self) -> None:
         self._root: _Node | None = None
 
     def add(self, states: Sequence[State]) -> Iterable[Branch]:
-        """Enter a run; returns the branches to be run because of it."""
+        """Add a run's states; return the branches that must be run because of them."""
         branches = []
         parent: _Node | None = None
         node = self._root
