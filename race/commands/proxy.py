@@ -156,7 +156,7 @@ class _Console:
                         "number": number,
                         "pattern": format_pattern(hold.pattern),
                         "caught": hold.caught,
-                        "kept": [frame.details for frame in hold.kept],
+                        "kept": [frame.details for frame in hold.held],
                     }
                     for number, hold in enumerate(self._holds, 1)
                 ]

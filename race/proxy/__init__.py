@@ -1,1 +1,1 @@
-"""A proxy between any client and any cluster, that records frames and holds named ones."""
+"""Proxy between a client and a cluster: records frames, and holds those that match a pattern."""

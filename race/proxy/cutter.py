@@ -1,4 +1,4 @@
-"""Cuts a byte stream into whole frames without changing a byte of them."""
+"""Cuts a byte stream into whole frames, without changing a byte."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ _LENGTH_BYTES: Final = 4
 
 
 class Piece(NamedTuple):
-    """Part of a stream: a frame and what it says, or bytes that say nothing (``command`` None)."""
+    """Part of a stream: a frame with its decoded command, or bytes that do not decode (``command`` None)."""
 
     data: bytes
     command: RemotingCommand | None
 
 
 class FrameCutter:
-    """Fed with whatever arrived; gives pieces that joined are exactly what was fed.
+    """Cuts the bytes it is fed into pieces; the pieces joined are exactly these bytes.
 
-    A frame that does not decode is a piece of its own, and the next one is read again. After a length that
-    no frame can have (TLS, another protocol, a frame beyond 16 MiB) everything is passed on as it comes.
-    At most one incomplete frame is kept.
+    A frame that does not decode is a piece of its own; the cutter continues with the next frame. After an
+    impossible frame length (TLS, another protocol, a frame beyond 16 MiB) it no longer looks for frames: each
+    later chunk is one piece. It buffers at most one incomplete frame.
     """
 
-    __slots__ = ("_chunks", "_have", "_is_lost", "_need")
+    __slots__ = ("_chunks", "_have", "_is_unframed", "_need")
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
         self._have = 0
         self._need = _LENGTH_BYTES
-        self._is_lost = False
+        self._is_unframed = False
 
     def feed(self, data: bytes) -> list[Piece]:
-        """The pieces completed by ``data``, in order."""
-        if self._is_lost:
+        """Return the pieces that ``data`` completes, in order."""
+        if self._is_unframed:
             return [Piece(data, None)]
         self._chunks.append(data)
         self._have += len(data)
-        # Joining only once enough has come keeps a large frame in small pieces linear.
+        # The chunks are joined once per frame, so a large frame in small chunks takes linear time.
         return self._cut(self.rest()) if self._have >= self._need else []
 
     def rest(self) -> bytes:
-        """What has come of an incomplete frame; it is not kept any longer."""
+        """Return the bytes of an incomplete frame, and clear the buffer."""
         data = b"".join(self._chunks)
         self._chunks.clear()
         self._have = 0
@@ -57,7 +57,7 @@ class FrameCutter:
         while len(data) - position >= _LENGTH_BYTES:
             size = _LENGTH_BYTES + int.from_bytes(data[position : position + _LENGTH_BYTES], "big")
             if size > MAX_FRAME_BYTES:
-                self._is_lost = True
+                self._is_unframed = True
                 pieces.append(Piece(data[position:], None))
                 return pieces
             if position + size > len(data):

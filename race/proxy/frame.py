@@ -1,4 +1,4 @@
-"""One frame as the laboratory sees it: who sends what to whom, and what identifies it."""
+"""Frame on its way between two processes, with the fields that identify it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindmq.protocol.frame import FrameDecoder, encode_frame
 from rewindmq.protocol.message.record import decode_records
 from rewindmq.race.proxy.pattern import Form
 
-# Longer values (properties texts) neither identify a frame nor are kept until its answer comes.
+# Longer values, such as message properties, do not identify a frame and are left out.
 _MAX_VALUE_LENGTH: Final = 256
 _TEXTS: Final = ("consumerGroup", "group", "producerGroup", "topic", "clientID", "resetMode", "isForce")
 _NUMBERS: Final = (
@@ -39,8 +39,8 @@ _CODE_NAMES: Final = MappingProxyType({int(code): code.name for code in RequestC
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is remembered of a request until its answer comes: code, ext fields as texts, shown fields."""
+class PendingRequest:
+    """A request without a response so far: its code, its ext fields as text, and its identifying fields."""
 
     code: int
     ext: Mapping[str, str]
@@ -52,14 +52,14 @@ class Frame:
     """A frame on its way.
 
     Attributes:
-        id: the same in all events of this frame, different from that of any other.
+        id: unique id, the same in all events of this frame.
         source, target: names of processes.
-        code: request code; of a response that of its request, None when that was never seen.
-        ext: ext fields as texts; of a response those of its request.
-        fields: what identifies it, for people and for the checker: under wire names, numbers as numbers;
-            ``offsets`` of the messages in it; ``targets`` of a reset as ``[broker_name, queue_id, offset]``.
-            A response has its request's too.
+        code: request code; for a response, the code of its request, or None if the request is unknown.
         response_code: None for requests.
+        ext: ext fields as text; for a response, those of its request.
+        fields: identifying fields for people and for the checker, under their wire names, with numbers as
+            int. ``offsets`` are those of the messages in the frame; ``targets`` of a reset are
+            ``[broker_name, queue_id, offset]``. A response also has its request's fields.
     """
 
     id: str
@@ -73,7 +73,7 @@ class Frame:
 
     @property
     def details(self) -> dict[str, Any]:
-        """Details of the events about it."""
+        """Details of events about this frame."""
         details: dict[str, Any] = {
             "id": self.id,
             "source": self.source,
@@ -89,7 +89,7 @@ class Frame:
 
 
 def as_refusal(data: bytes, code: int, remark: str) -> bytes:
-    """Another frame that answers the same request, with this response code."""
+    """Return the response ``data`` with this response code and remark instead, without fields or body."""
     (answer,) = FrameDecoder().feed(data)
     refusal = RemotingCommand(
         code,
@@ -103,27 +103,27 @@ def as_refusal(data: bytes, code: int, remark: str) -> bytes:
 
 
 def code_name(code: int | None) -> str:
-    """RocketMQ's name of a request code, or its digits."""
+    """Return RocketMQ's name of a request code, or its digits if it has none."""
     if code is None:
         return "UNKNOWN"
     return _CODE_NAMES.get(code) or str(code)
 
 
-def describe_request(command: RemotingCommand) -> Asked:
-    """What a request says of itself."""
+def describe_request(command: RemotingCommand) -> PendingRequest:
+    """Describe a request by its code and fields."""
     ext = _texts(command)
     fields = _shown(ext, command.code)
     if command.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
         _add_targets(fields, command)
-    return Asked(command.code, ext, fields)
+    return PendingRequest(command.code, ext, fields)
 
 
-def describe_response(command: RemotingCommand, asked: Asked | None) -> dict[str, Any]:
-    """The fields of a response, those of its request among them."""
-    fields = dict(asked.fields) if asked is not None else {}
-    code = asked.code if asked is not None else None
+def describe_response(command: RemotingCommand, request: PendingRequest | None) -> dict[str, Any]:
+    """Return the fields that identify a response, including those of its request."""
+    fields = dict(request.fields) if request is not None else {}
+    code = request.code if request is not None else None
     fields.update(_shown(_texts(command), code))
-    if asked is not None and command.code == ResponseCode.SUCCESS:
+    if request is not None and command.code == ResponseCode.SUCCESS:
         if code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
             body = bytes(command.body) if isinstance(command.body, (bytes, memoryview)) else b""
             fields["offsets"] = [message.queue_offset for message in decode_records(body)]

@@ -1,4 +1,4 @@
-"""Frames caught by one pattern, until they are let go."""
+"""Frames that a pattern caught, until they are released, dropped or refused."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from rewindmq.race.proxy.frame import Frame, code_name
 from rewindmq.race.proxy.pattern import Form, FramePattern
 
 
-class Keepsake(Protocol):
-    """A caught frame, as its hold sees it."""
+class HeldFrame(Protocol):
+    """A caught frame."""
 
-    def let_go(self) -> None:
-        """Send it on."""
+    def release(self) -> None:
+        """Pass the frame on."""
 
-    def throw_away(self, reason: str) -> None:
-        """Drop it."""
+    def drop(self, reason: str) -> None:
+        """Drop the frame."""
 
     def refuse(self, code: int, remark: str) -> None:
-        """Send it on as another answer."""
+        """Replace the response by a refusal with this response code, and pass it on."""
 
 
 class FrameHold:
     """Implements ``Hold`` for frames that pass a proxy.
 
     Args:
-        on_over: called once, when nothing more will be caught.
+        on_over: called once, when the hold ends and catches no more frames.
     """
 
     def __init__(self, pattern: FramePattern, timers: Timers, on_over: Callable[[FrameHold], None]) -> None:
@@ -40,22 +40,22 @@ class FrameHold:
         self._on_over = on_over
         self._to_skip = pattern.skip
         self._caught = 0
-        self._kept: dict[Keepsake, Frame] = {}
+        self._held: dict[HeldFrame, Frame] = {}
         self._is_over = False
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 
     @property
     def caught(self) -> int:
-        """How many were caught so far."""
+        """Number of frames caught so far."""
         return self._caught
 
     @property
-    def kept(self) -> tuple[Frame, ...]:
-        """Those caught and neither let go nor lost, oldest first."""
-        return tuple(self._kept.values())
+    def held(self) -> tuple[Frame, ...]:
+        """The frames that are held now, oldest first."""
+        return tuple(self._held.values())
 
     def takes(self, frame: Frame) -> bool:
-        """Whether this frame is to be caught; counts those that are skipped."""
+        """Return True if the hold catches this frame; count it if it is skipped."""
         if self._is_over or not self._matches(frame):
             return False
         if self._to_skip:
@@ -63,23 +63,23 @@ class FrameHold:
             return False
         return self.pattern.count is None or self._caught < self.pattern.count
 
-    def keep(self, frame: Frame, keepsake: Keepsake) -> None:
-        """Take charge of a caught frame."""
+    def add(self, frame: Frame, held: HeldFrame) -> None:
+        """Hold a caught frame."""
         self._caught += 1
-        self._kept[keepsake] = frame
+        self._held[held] = frame
         for count, waiter in self._waiters:
             if self._caught >= count and not waiter.done():
                 waiter.set_result(None)
 
-    def forget(self, keepsake: Keepsake) -> None:
-        """Remove a frame that is lost because its connection is gone."""
-        del self._kept[keepsake]
+    def remove(self, held: HeldFrame) -> None:
+        """Remove a frame that is lost because its connection is closed."""
+        del self._held[held]
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
-        """Wait until ``count`` are caught.
+        """Wait until ``count`` frames are caught.
 
         Raises:
-            RaceError: not within ``seconds`` (never scaled), or it catches nothing more.
+            RaceError: that takes longer than ``seconds`` (never scaled), or the hold ends.
         """
         if self._caught >= count:
             return
@@ -97,25 +97,25 @@ class FrameHold:
             self._waiters.remove(entry)
 
     def release(self) -> None:
-        """Let everything caught go on, in order, and catch nothing more."""
-        for keepsake in self._end():
-            keepsake.let_go()
+        """Pass on the held frames, in order, and end the hold."""
+        for held in self._end():
+            held.release()
 
     def drop(self) -> None:
-        """Throw away what is caught, and catch nothing more."""
-        for keepsake in self._end():
-            keepsake.throw_away("dropped by the hold")
+        """Drop the held frames, and end the hold."""
+        for held in self._end():
+            held.drop("dropped by the hold")
 
     def refuse(self, code: int, remark: str) -> None:
         """See ``Hold``."""
-        if any(frame.form is not Form.RESPONSE for frame in self._kept.values()):
-            raise RaceError("only answers can be turned into refusals")
-        for keepsake in self._end():
-            keepsake.refuse(code, remark)
+        if any(frame.form is not Form.RESPONSE for frame in self._held.values()):
+            raise RaceError("only responses can be turned into refusals")
+        for held in self._end():
+            held.refuse(code, remark)
 
-    def _end(self) -> list[Keepsake]:
-        kept = list(self._kept)
-        self._kept.clear()
+    def _end(self) -> list[HeldFrame]:
+        kept = list(self._held)
+        self._held.clear()
         if not self._is_over:
             self._is_over = True
             self._on_over(self)

@@ -1,4 +1,4 @@
-"""FrameProxy: between one client and a whole cluster (RocketMQ or RewindMQ), in any serialization type."""
+"""FrameProxy: proxy between one client and a whole cluster (RocketMQ or RewindMQ)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rewindmq.protocol.remoting.address import format_address, parse_address
 from rewindmq.protocol.remoting.runtime import Listener, Runtime
 from rewindmq.race.errors import RaceError
 from rewindmq.race.history import Lab
-from rewindmq.race.proxy.frame import Asked, Frame
+from rewindmq.race.proxy.frame import Frame, PendingRequest
 from rewindmq.race.proxy.frame_hold import FrameHold
 from rewindmq.race.proxy.link import Link, dial
 from rewindmq.race.proxy.pattern import FramePattern
 from rewindmq.race.proxy.route_answer import ROUTE_CODES, broker_addresses, with_addresses
 
 NAMESRV: Final = "namesrv"
-# Whose event it is when the proxy does something by itself.
+# Process of the events that the proxy itself causes.
 _LAB: Final = "lab"
 
 # Called as record(kind, process, details).
@@ -27,20 +27,21 @@ Recorder = Callable[[Lab, str, dict[str, Any]], None]
 
 
 class FrameProxy:
-    """Stands in for the name server of one client, and for every broker that one tells of.
+    """Stands in for one client's name server, and for every broker in that name server's responses.
 
-    The client is given ``address`` instead of the name server's. Answers to 105 and 106 name the proxy where
-    they named brokers; everything else passes byte for byte, also what is no frame. Old clients that talk to
-    a broker's VIP port (port - 2) must be told not to.
+    Configure the client with ``address`` instead of the name server's address. In responses to
+    GET_ROUTEINFO_BY_TOPIC (105) and GET_BROKER_CLUSTER_INFO (106), the proxy replaces the brokers' addresses
+    by its own. All other bytes pass unchanged, in any serialization type, also if they are no frames. Disable
+    the VIP channel (the broker's port - 2) of old clients, because it bypasses the proxy.
 
     Args:
         upstream: the name server, ``host:port``.
-        record: told of every frame: ``FRAME_SENT`` when the proxy has it, ``FRAME_ARRIVED`` when it passes
-            it on, ``FRAME_HELD``, ``FRAME_RELEASED`` and ``FRAME_DROPPED`` (with ``reason``); and by a
-            ``NOTE`` of every server that could not be reached.
-        client_name: the client's process, as in ``consumer-A``.
-        host: the interface to listen at; routes name it, so the client has to be able to reach it.
-        port: of the stand-in for the name server; 0 takes any free one.
+        record: called for every frame: with ``FRAME_SENT`` when the proxy receives it, ``FRAME_ARRIVED`` when
+            it passes it on, ``FRAME_HELD``, ``FRAME_RELEASED`` and ``FRAME_DROPPED`` (with ``reason``). It is
+            called with ``NOTE`` if a server cannot be reached.
+        client_name: name of the client's process, as in ``consumer-A``.
+        host: interface to listen on; the client must reach it, because routes name it.
+        port: port of the stand-in for the name server; 0 takes any free one.
     """
 
     def __init__(
@@ -61,18 +62,18 @@ class FrameProxy:
         self._frames = 0
         self._holds: list[FrameHold] = []
         self._links: dict[Link, None] = {}
-        self._all_gone: asyncio.Event | None = None
-        self._namesrv = _Front(self, NAMESRV, upstream)
-        self._fronts: dict[str, _Front] = {}
+        self._all_closed: asyncio.Event | None = None
+        self._namesrv = _ServerProxy(self, NAMESRV, upstream)
+        self._server_proxies: dict[str, _ServerProxy] = {}
         self._opening: dict[str, asyncio.Task[None]] = {}
 
     @property
     def address(self) -> str:
-        """What to give the client as the name server's address; after ``start``."""
+        """Address to configure as the client's name server; set by ``start``."""
         return self._namesrv.address
 
     async def start(self) -> None:
-        """Listen, once it is certain that there is a name server.
+        """Check that the name server can be reached, and listen.
 
         Raises:
             RaceError: the address is invalid, or no server listens there.
@@ -82,30 +83,30 @@ class FrameProxy:
             parse_address(self._namesrv.upstream)
         except ValueError as error:
             raise RaceError(f"name server: {error}") from None
-        await dial(self.runtime, _Knock(), self._namesrv.name, self._namesrv.upstream)
+        await dial(self.runtime, _ConnectProbe(), self._namesrv.name, self._namesrv.upstream)
         await self._namesrv.open(self._host, self._port)
 
     async def close(self) -> None:
-        """End every connection; held frames are lost, and whoever waits for one is told. May be repeated."""
+        """Close every connection and drop held frames; ``FrameHold.wait`` then raises. May be repeated."""
         for hold in tuple(self._holds):
             hold.drop()
-        for front in (self._namesrv, *self._fronts.values()):
-            front.close()
+        for server_proxy in (self._namesrv, *self._server_proxies.values()):
+            server_proxy.close()
         for task in self._opening.values():
             task.cancel()
-        self._all_gone = asyncio.Event()
+        self._all_closed = asyncio.Event()
         for link in tuple(self._links):
             link.abort()
         if self._links:
-            await self._all_gone.wait()
+            await self._all_closed.wait()
 
     def hold(self, pattern: FramePattern) -> FrameHold:
-        """Catch frames from now on. A frame that several holds match goes to the oldest."""
+        """Catch frames from now on. The oldest hold that matches a frame catches it."""
         hold = FrameHold(pattern, self.runtime.timers, self._holds.remove)
         self._holds.append(hold)
         return hold
 
-    # What lanes ask (``Traffic``).
+    # Called by lanes (``FrameHooks``).
 
     def next_id(self) -> str:
         self._frames += 1
@@ -118,13 +119,15 @@ class FrameProxy:
     def catch(self, frame: Frame) -> FrameHold | None:
         return next((hold for hold in tuple(self._holds) if hold.takes(frame)), None)
 
-    def rewrite(self, asked: Asked, response: RemotingCommand) -> Coroutine[Any, Any, bytes] | None:
-        if asked.code not in ROUTE_CODES or response.code != ResponseCode.SUCCESS:
+    def rewrite(
+        self, request: PendingRequest, response: RemotingCommand
+    ) -> Coroutine[Any, Any, bytes] | None:
+        if request.code not in ROUTE_CODES or response.code != ResponseCode.SUCCESS:
             return None
-        names = broker_addresses(asked.code, response)
+        names = broker_addresses(request.code, response)
         return self._open_and_rewrite(names, response) if names else None
 
-    # What fronts tell.
+    # Called by links and their owners.
 
     def link_opened(self, link: Link) -> None:
         self._links[link] = None
@@ -134,18 +137,22 @@ class FrameProxy:
 
     def link_closed(self, link: Link) -> None:
         del self._links[link]
-        if not self._links and self._all_gone is not None:
-            self._all_gone.set()
+        if not self._links and self._all_closed is not None:
+            self._all_closed.set()
 
     async def _open_and_rewrite(self, names: Mapping[str, str], response: RemotingCommand) -> bytes:
         for address, name in names.items():
-            if address not in self._fronts:
-                await self._open_front(address, name)
-        fronts = {address: self._fronts[address].address for address in names if address in self._fronts}
-        return with_addresses(response, fronts)
+            if address not in self._server_proxies:
+                await self._open_server_proxy(address, name)
+        addresses = {
+            address: self._server_proxies[address].address
+            for address in names
+            if address in self._server_proxies
+        }
+        return with_addresses(response, addresses)
 
-    async def _open_front(self, address: str, name: str) -> None:
-        """Two answers may tell of the same broker at the same time."""
+    async def _open_server_proxy(self, address: str, name: str) -> None:
+        """Listen for a broker once, even if two responses name it at the same time."""
         task = self._opening.get(address)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._listen_for(address, name))
@@ -155,19 +162,19 @@ class FrameProxy:
     async def _listen_for(self, address: str, name: str) -> None:
         try:
             parse_address(address)
-            front = _Front(self, name, address)
-            await front.open(self._host, 0)
+            server_proxy = _ServerProxy(self, name, address)
+            await server_proxy.open(self._host, 0)
         except (ValueError, OSError) as error:
-            # The client is left with the address itself: it goes there unseen.
+            # The response keeps the broker's own address, so the client bypasses the proxy there.
             self.link_failed(f"cannot stand in for {name} at {address}: {error}")
         else:
-            self._fronts[address] = front
+            self._server_proxies[address] = server_proxy
         finally:
             del self._opening[address]
 
 
-class _Front:
-    """Where one server seems to be."""
+class _ServerProxy:
+    """Listener that stands in for one server."""
 
     def __init__(self, proxy: FrameProxy, name: str, upstream: str) -> None:
         self._proxy = proxy
@@ -202,7 +209,7 @@ class _Front:
         return link.client
 
 
-class _Knock(asyncio.Protocol):
+class _ConnectProbe(asyncio.Protocol):
     """Connects to check that a server listens, and closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

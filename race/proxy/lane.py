@@ -1,4 +1,4 @@
-"""One direction of one connection through the proxy."""
+"""Lane: one direction of a connection through the proxy."""
 
 from __future__ import annotations
 
@@ -12,270 +12,278 @@ from rewindmq.protocol.command import RemotingCommand
 from rewindmq.protocol.errors import RewindMQError
 from rewindmq.race.history import Lab
 from rewindmq.race.proxy.cutter import FrameCutter
-from rewindmq.race.proxy.frame import Asked, Frame, as_refusal, describe_request, describe_response
+from rewindmq.race.proxy.frame import Frame, PendingRequest, as_refusal, describe_request, describe_response
 from rewindmq.race.proxy.frame_hold import FrameHold
 from rewindmq.race.proxy.pattern import Form
 
-# Bytes held or waiting behind held frames above which the sender is read no further.
+# Above this many bytes, held or waiting behind held frames, the proxy stops reading from the sender.
 MAX_KEPT_BYTES: Final = 64 << 20
-# Requests without an answer that are remembered; RocketMQ's clients allow as many (65,535 permits).
-_MAX_ASKED: Final = 65_536
-_NO_RECEIVER: Final = "its receiver is gone"
+# Limit of remembered requests without a response; RocketMQ's clients allow as many (65,535 permits).
+_MAX_PENDING: Final = 65_536
+_NO_RECEIVER: Final = "the connection to its receiver is closed"
 
 _log = logging.getLogger(__name__)
 
 
-class Traffic(Protocol):
-    """What lanes ask of the proxy."""
+class FrameHooks(Protocol):
+    """The proxy's part in handling a frame."""
 
     def next_id(self) -> str:
-        """The id of another frame."""
+        """Return the id of a new frame."""
 
     def record(self, kind: Lab, frame: Frame, **more: object) -> None:
-        """Note what happened to a frame."""
+        """Record an event about a frame."""
 
     def catch(self, frame: Frame) -> FrameHold | None:
-        """The hold that takes this frame."""
+        """Return the hold that catches this frame; None if no hold does."""
 
-    def rewrite(self, asked: Asked, response: RemotingCommand) -> Coroutine[Any, Any, bytes] | None:
-        """The frame to pass on instead; None: as it is."""
+    def rewrite(
+        self, request: PendingRequest, response: RemotingCommand
+    ) -> Coroutine[Any, Any, bytes] | None:
+        """Return a coroutine that makes the frame to pass on instead; None to pass on the response itself."""
 
 
-class Ends(Protocol):
-    """What lanes ask of the connection they belong to."""
+class LaneOwner(Protocol):
+    """The link that a lane belongs to."""
 
     def send(self, lane: Lane, data: bytes) -> bool:
-        """Write to the target of ``lane``; False when it is gone."""
+        """Write to the target of ``lane``; return False if its connection is closed."""
 
-    def has_room_changed(self, lane: Lane) -> None:
-        """Whether ``lane.is_full`` may be another than before."""
+    def room_changed(self, lane: Lane) -> None:
+        """Note that ``lane.is_full`` has changed."""
 
-    def is_through(self, lane: Lane) -> None:
-        """The source of ``lane`` has ended, and everything it sent was passed on."""
+    def lane_finished(self, lane: Lane) -> None:
+        """Note that the source of ``lane`` has ended and everything it sent was passed on."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it as long as the connection lasts."""
+        """Run ``work`` until it ends or the link closes."""
 
 
 class Lane:
-    """Passes frames on in order, but for those held; with one that ``blocks`` held, nothing passes it.
+    """Passes frames on in order, except held ones.
 
-    The end of the source's stream waits for held frames too: it is passed on behind the last of them.
+    Later frames overtake a held frame, unless its pattern ``blocks``. The lane passes on the end of the
+    source's stream after the last held frame.
 
     Args:
-        source, target: names of the processes at either end.
+        hooks: the proxy.
+        owner: the link.
+        source, target: names of the processes at the two ends.
+
+    Attributes:
+        opposite: the lane of the other direction.
     """
 
-    def __init__(self, traffic: Traffic, ends: Ends, source: str, target: str) -> None:
-        self._traffic = traffic
-        self._ends = ends
+    def __init__(self, hooks: FrameHooks, owner: LaneOwner, source: str, target: str) -> None:
+        self._hooks = hooks
+        self._owner = owner
         self._source = source
         self._target = target
         self._cutter = FrameCutter()
-        self._asked: dict[int, Asked] = {}
-        # The first one is held, or something has to be ready before it goes on; the others wait behind it.
-        self._queue: deque[_Passage] = deque()
-        # Held, but passed by others.
-        self._aside: dict[_Passage, None] = {}
+        self._pending: dict[int, PendingRequest] = {}
+        # The first item is held, or is being rewritten; the others wait behind it.
+        self._queue: deque[_LaneItem] = deque()
+        # Held items that later frames overtake.
+        self._bypassed: dict[_LaneItem, None] = {}
         self._kept_bytes = 0
         self._has_ended = False
-        self._is_dead = False
+        self._is_target_lost = False
         self.opposite: Lane
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is kept that nothing more shall be read."""
+        """True if the lane holds so much that no more should be read from the source."""
         return self._kept_bytes > MAX_KEPT_BYTES
 
     @property
-    def is_through(self) -> bool:
-        """Whether the source has ended and nothing is kept."""
-        return self._has_ended and not self._queue and not self._aside
+    def is_finished(self) -> bool:
+        """True if the source has ended and the lane holds nothing."""
+        return self._has_ended and not self._queue and not self._bypassed
 
     def feed(self, data: bytes) -> None:
-        """Take what the source sent."""
+        """Handle bytes that the source sent."""
         for command_bytes, command in self._cutter.feed(data):
-            self._take(command_bytes, command)
+            self._receive(command_bytes, command)
 
     def end(self) -> None:
-        """The source sends nothing more."""
+        """Handle the end of the source's stream."""
         if self._has_ended:
             return
         rest = self._cutter.rest()
         if rest:
-            self._take(rest, None)
+            self._receive(rest, None)
         self._has_ended = True
-        self._settle()
+        self._check_finished()
 
-    def die(self) -> None:
-        """The target is gone: what is kept and whatever comes is lost."""
-        self._is_dead = True
-        lost = [*self._queue, *self._aside]
+    def target_lost(self) -> None:
+        """Drop everything held: the connection to the target is closed. Later frames are lost too."""
+        self._is_target_lost = True
+        lost = [*self._queue, *self._bypassed]
         self._queue.clear()
-        self._aside.clear()
-        for passage in lost:
-            passage.is_queued = False
-            if passage.hold is not None:
-                passage.hold.forget(passage)
-            self._record_loss(passage, _NO_RECEIVER)
-        self._count(-self._kept_bytes)
-        self._settle()
+        self._bypassed.clear()
+        for item in lost:
+            item.is_queued = False
+            if item.hold is not None:
+                item.hold.remove(item)
+            self._record_loss(item, _NO_RECEIVER)
+        self._add_kept_bytes(-self._kept_bytes)
+        self._check_finished()
 
-    def take_asked(self, opaque: int) -> Asked | None:
-        """The request with this opaque, once."""
-        return self._asked.pop(opaque, None)
+    def pop_request(self, opaque: int) -> PendingRequest | None:
+        """Remove and return the request with this opaque; None if it is unknown."""
+        return self._pending.pop(opaque, None)
 
-    def _take(self, data: bytes, command: RemotingCommand | None) -> None:
+    def _receive(self, data: bytes, command: RemotingCommand | None) -> None:
         if command is None:
-            self._go(_Passage(self, data, None))
+            self._pass_on(_LaneItem(self, data, None))
             return
-        asked, frame = self._describe(command)
-        self._traffic.record(Lab.FRAME_SENT, frame)
-        passage = _Passage(self, data, frame)
+        request, frame = self._describe(command)
+        self._hooks.record(Lab.FRAME_SENT, frame)
+        item = _LaneItem(self, data, frame)
         changed = None
-        if frame.form is Form.RESPONSE and asked is not None:
-            changed = self._traffic.rewrite(asked, command)
+        if frame.form is Form.RESPONSE and request is not None:
+            changed = self._hooks.rewrite(request, command)
         if changed is None:
-            self._admit(passage)
+            self._hold_or_pass_on(item)
         else:
-            self._enqueue(passage)
-            self._ends.spawn(self._change(passage, changed))
+            self._enqueue(item)
+            self._owner.spawn(self._change(item, changed))
 
-    def _describe(self, command: RemotingCommand) -> tuple[Asked | None, Frame]:
-        asked: Asked | None
+    def _describe(self, command: RemotingCommand) -> tuple[PendingRequest | None, Frame]:
+        request: PendingRequest | None
         response_code = None
         if command.is_response:
             form, response_code = Form.RESPONSE, int(command.code)
-            asked = self.opposite.take_asked(command.opaque)
-            fields = describe_response(command, asked)
+            request = self.opposite.pop_request(command.opaque)
+            fields = describe_response(command, request)
         else:
             form = Form.ONEWAY if command.is_oneway else Form.REQUEST
-            asked = describe_request(command)
-            fields = dict(asked.fields)
+            request = describe_request(command)
+            fields = dict(request.fields)
             if form is Form.REQUEST:
-                self._remember(command.opaque, asked)
-        code = asked.code if asked is not None else None
-        ext = asked.ext if asked is not None else {}
-        identity = self._traffic.next_id()
-        return asked, Frame(identity, self._source, self._target, code, form, response_code, ext, fields)
+                self._remember(command.opaque, request)
+        code = request.code if request is not None else None
+        ext = request.ext if request is not None else {}
+        identity = self._hooks.next_id()
+        return request, Frame(identity, self._source, self._target, code, form, response_code, ext, fields)
 
-    def _remember(self, opaque: int, asked: Asked) -> None:
-        if len(self._asked) >= _MAX_ASKED:
-            del self._asked[next(iter(self._asked))]
-        self._asked[opaque] = asked
+    def _remember(self, opaque: int, request: PendingRequest) -> None:
+        if len(self._pending) >= _MAX_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._pending[opaque] = request
 
-    async def _change(self, passage: _Passage, changed: Coroutine[Any, Any, bytes]) -> None:
+    async def _change(self, item: _LaneItem, changed: Coroutine[Any, Any, bytes]) -> None:
         try:
-            passage.data = await changed
+            item.data = await changed
         except RewindMQError as error:
-            _log.warning("passing on %s as it is: %s", passage.frame, error)
-        if not self._is_dead:
-            self._admit(passage)
+            _log.warning("passing on %s as it is: %s", item.frame, error)
+        if not self._is_target_lost:
+            self._hold_or_pass_on(item)
 
-    def _admit(self, passage: _Passage) -> None:
-        """Hold the frame or pass it on; it may be waiting in the queue already."""
-        assert passage.frame is not None
-        hold = self._traffic.catch(passage.frame)
+    def _hold_or_pass_on(self, item: _LaneItem) -> None:
+        """Hold the frame if a hold catches it, else pass it on; it may be in the queue already."""
+        assert item.frame is not None
+        hold = self._hooks.catch(item.frame)
         if hold is None:
-            self._go(passage)
+            self._pass_on(item)
             return
-        passage.hold = hold
+        item.hold = hold
         if hold.pattern.blocks:
-            if not passage.is_queued:
-                self._enqueue(passage)
+            if not item.is_queued:
+                self._enqueue(item)
         else:
-            if passage.is_queued:
-                self._unqueue(passage)
-            self._aside[passage] = None
-            self._count(passage.size)
-        self._traffic.record(Lab.FRAME_HELD, passage.frame)
-        hold.keep(passage.frame, passage)
-        self._flush()
+            if item.is_queued:
+                self._unqueue(item)
+            self._bypassed[item] = None
+            self._add_kept_bytes(item.size)
+        self._hooks.record(Lab.FRAME_HELD, item.frame)
+        hold.add(item.frame, item)
+        self._write_ready()
 
-    def _go(self, passage: _Passage) -> None:
-        if passage.is_queued:
-            passage.is_ready = True
-            self._flush()
+    def _pass_on(self, item: _LaneItem) -> None:
+        if item.is_queued:
+            item.is_ready = True
+            self._write_ready()
         elif self._queue:
-            self._enqueue(passage)
-            passage.is_ready = True
+            self._enqueue(item)
+            item.is_ready = True
         else:
-            self._write(passage)
+            self._write(item)
 
-    def let_go(self, passage: _Passage) -> None:
-        """A held frame is released."""
-        assert passage.frame is not None
-        passage.hold = None
-        self._traffic.record(Lab.FRAME_RELEASED, passage.frame)
-        if passage.is_queued:
-            passage.is_ready = True
-            self._flush()
+    def release(self, item: _LaneItem) -> None:
+        """Pass on a held frame."""
+        assert item.frame is not None
+        item.hold = None
+        self._hooks.record(Lab.FRAME_RELEASED, item.frame)
+        if item.is_queued:
+            item.is_ready = True
+            self._write_ready()
         else:
-            self._unset_aside(passage)
-            self._write(passage)
-        self._settle()
+            self._remove_bypassed(item)
+            self._write(item)
+        self._check_finished()
 
-    def refuse(self, passage: _Passage, code: int, remark: str) -> None:
-        """A held answer goes on as a refusal."""
-        assert passage.frame is not None
-        passage.data = as_refusal(passage.data, code, remark)
-        asked = {name: value for name, value in passage.frame.fields.items() if name in passage.frame.ext}
-        passage.frame = replace(passage.frame, response_code=code, fields=asked)
-        self.let_go(passage)
+    def refuse(self, item: _LaneItem, code: int, remark: str) -> None:
+        """Pass on a held response as a refusal."""
+        assert item.frame is not None
+        item.data = as_refusal(item.data, code, remark)
+        fields = {name: value for name, value in item.frame.fields.items() if name in item.frame.ext}
+        item.frame = replace(item.frame, response_code=code, fields=fields)
+        self.release(item)
 
-    def throw_away(self, passage: _Passage, reason: str) -> None:
-        """A frame is lost."""
-        self._record_loss(passage, reason)
-        if passage.is_queued:
-            self._unqueue(passage)
-            self._flush()
-        elif passage in self._aside:
-            self._unset_aside(passage)
-        self._settle()
+    def drop(self, item: _LaneItem, reason: str) -> None:
+        """Drop a held frame."""
+        self._record_loss(item, reason)
+        if item.is_queued:
+            self._unqueue(item)
+            self._write_ready()
+        elif item in self._bypassed:
+            self._remove_bypassed(item)
+        self._check_finished()
 
-    def _write(self, passage: _Passage) -> None:
-        if self._is_dead or not self._ends.send(self, passage.data):
-            self._record_loss(passage, _NO_RECEIVER)
-        elif passage.frame is not None:
-            self._traffic.record(Lab.FRAME_ARRIVED, passage.frame)
+    def _write(self, item: _LaneItem) -> None:
+        if self._is_target_lost or not self._owner.send(self, item.data):
+            self._record_loss(item, _NO_RECEIVER)
+        elif item.frame is not None:
+            self._hooks.record(Lab.FRAME_ARRIVED, item.frame)
 
-    def _record_loss(self, passage: _Passage, reason: str) -> None:
-        if passage.frame is not None:
-            self._traffic.record(Lab.FRAME_DROPPED, passage.frame, reason=reason)
+    def _record_loss(self, item: _LaneItem, reason: str) -> None:
+        if item.frame is not None:
+            self._hooks.record(Lab.FRAME_DROPPED, item.frame, reason=reason)
 
-    def _flush(self) -> None:
+    def _write_ready(self) -> None:
         while self._queue and self._queue[0].is_ready:
-            passage = self._queue[0]
-            self._unqueue(passage)
-            self._write(passage)
+            item = self._queue[0]
+            self._unqueue(item)
+            self._write(item)
 
-    def _settle(self) -> None:
-        if self.is_through:
-            self._ends.is_through(self)
+    def _check_finished(self) -> None:
+        if self.is_finished:
+            self._owner.lane_finished(self)
 
-    def _enqueue(self, passage: _Passage) -> None:
-        passage.is_queued = True
-        self._queue.append(passage)
-        self._count(passage.size)
+    def _enqueue(self, item: _LaneItem) -> None:
+        item.is_queued = True
+        self._queue.append(item)
+        self._add_kept_bytes(item.size)
 
-    def _unqueue(self, passage: _Passage) -> None:
-        passage.is_queued = False
-        self._queue.remove(passage)
-        self._count(-passage.size)
+    def _unqueue(self, item: _LaneItem) -> None:
+        item.is_queued = False
+        self._queue.remove(item)
+        self._add_kept_bytes(-item.size)
 
-    def _unset_aside(self, passage: _Passage) -> None:
-        del self._aside[passage]
-        self._count(-passage.size)
+    def _remove_bypassed(self, item: _LaneItem) -> None:
+        del self._bypassed[item]
+        self._add_kept_bytes(-item.size)
 
-    def _count(self, change: int) -> None:
+    def _add_kept_bytes(self, change: int) -> None:
         was_full = self.is_full
         self._kept_bytes += change
         if self.is_full is not was_full:
-            self._ends.has_room_changed(self)
+            self._owner.room_changed(self)
 
 
-class _Passage:
-    """Bytes on their way through a lane; compared by identity. ``frame`` is None for bytes that are none."""
+class _LaneItem:
+    """Bytes on their way through a lane; ``frame`` is None if they are not a frame. Compared by identity."""
 
     __slots__ = ("_lane", "data", "frame", "hold", "is_queued", "is_ready", "size")
 
@@ -288,11 +296,11 @@ class _Passage:
         self.is_queued = False
         self.is_ready = False
 
-    def let_go(self) -> None:
-        self._lane.let_go(self)
+    def release(self) -> None:
+        self._lane.release(self)
 
-    def throw_away(self, reason: str) -> None:
-        self._lane.throw_away(self, reason)
+    def drop(self, reason: str) -> None:
+        self._lane.drop(self, reason)
 
     def refuse(self, code: int, remark: str) -> None:
         self._lane.refuse(self, code, remark)

@@ -1,4 +1,4 @@
-"""One connection of a client, and the connection to the server that the proxy made for it."""
+"""Link: a client's connection, and the proxy's own connection to the server for it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.connecting import connect_within
 from rewindmq.protocol.remoting.runtime import Runtime
 from rewindmq.race.errors import RaceError
-from rewindmq.race.proxy.lane import Lane, Traffic
+from rewindmq.race.proxy.lane import FrameHooks, Lane
 
-# NettyClientConfig.connectTimeoutMillis; seconds, not scaled.
+# RocketMQ's NettyClientConfig#connectTimeoutMillis, in seconds; never scaled.
 CONNECT_SECONDS: Final = 3.0
 
 _log = logging.getLogger(__name__)
 
 
-class Front(Protocol):
-    """What a link belongs to: the place where a server seems to be."""
+class LinkOwner(Protocol):
+    """The stand-in for a server that accepts a link's client connections."""
 
     name: str
     upstream: str
@@ -30,17 +30,17 @@ class Front(Protocol):
     client_name: str
 
     def link_failed(self, reason: str) -> None:
-        """No connection to the server could be made."""
+        """Note that the server cannot be reached."""
 
     def link_closed(self, link: Link) -> None:
-        """Both connections are gone."""
+        """Note that both connections are closed."""
 
 
 async def dial(runtime: Runtime, end: asyncio.Protocol, name: str, address: str) -> None:
     """Connect ``end`` to a server.
 
     Raises:
-        RaceError: it cannot be reached; says which, where and why.
+        RaceError: the server cannot be reached; the text names it, its address and the reason.
     """
     host, port = parse_address(address)
     try:
@@ -50,19 +50,19 @@ async def dial(runtime: Runtime, end: asyncio.Protocol, name: str, address: str)
 
 
 class Link:
-    """The two ends and the two lanes between them.
+    """The two connections, and a lane for each direction between them.
 
-    A connection that the client has half closed is half closed towards the server, where the network can do
-    that, and goes on to carry answers. One that is lost takes the other along, once what it had sent has been
-    passed on.
+    If the client half-closes its connection, the link half-closes the other one, if the network supports
+    that, and still passes on responses. If one connection is lost, the link closes the other after it has
+    passed on everything received.
     """
 
-    def __init__(self, front: Front, traffic: Traffic) -> None:
-        self._front = front
+    def __init__(self, owner: LinkOwner, hooks: FrameHooks) -> None:
+        self._owner = owner
         self.client = _End(self)
         self.server = _End(self)
-        requests = Lane(traffic, self, front.client_name, front.name)
-        answers = Lane(traffic, self, front.name, front.client_name)
+        requests = Lane(hooks, self, owner.client_name, owner.name)
+        answers = Lane(hooks, self, owner.name, owner.client_name)
         requests.opposite, answers.opposite = answers, requests
         self.client.lane, self.server.lane = requests, answers
         self.client.peer, self.server.peer = self.server, self.client
@@ -70,11 +70,11 @@ class Link:
         self._is_over = False
 
     def accepted(self) -> None:
-        """The client has connected: now connect to the server."""
+        """Connect to the server, now that the client has connected."""
         self.spawn(self._dial())
 
     def abort(self) -> None:
-        """End both connections now."""
+        """Close both connections now."""
         for task in self._tasks:
             task.cancel()
         for end in (self.client, self.server):
@@ -82,19 +82,19 @@ class Link:
         self.end_lost()
 
     async def _dial(self) -> None:
-        front = self._front
+        owner = self._owner
         try:
-            await dial(front.runtime, self.server, front.name, front.upstream)
+            await dial(owner.runtime, self.server, owner.name, owner.upstream)
         except RaceError as error:
-            _log.warning("closing a connection of %s: %s", front.client_name, error)
-            front.link_failed(str(error))
+            _log.warning("closing a connection of %s: %s", owner.client_name, error)
+            owner.link_failed(str(error))
             self.client.abort()
-            self.server.was_never_there()
+            self.server.connection_failed()
 
-    # What the ends tell.
+    # Called by the ends.
 
     def end_connected(self, end: _End) -> None:
-        """One connection is there."""
+        """Handle a new connection."""
         if end is self.client:
             self.accepted()
         elif self.client.is_lost:
@@ -103,24 +103,24 @@ class Link:
             either.update_reading()
 
     def end_lost(self) -> None:
-        """One connection is gone."""
+        """Handle the loss of a connection."""
         if self.client.is_lost and self.server.is_lost and not self._is_over:
             self._is_over = True
             for task in self._tasks:
                 task.cancel()
-            self._front.link_closed(self)
+            self._owner.link_closed(self)
 
-    # What the lanes ask.
+    # Called by the lanes (``LaneOwner``).
 
     def send(self, lane: Lane, data: bytes) -> bool:
         return self._source_of(lane).peer.write(data)
 
-    def has_room_changed(self, lane: Lane) -> None:
+    def room_changed(self, lane: Lane) -> None:
         self._source_of(lane).update_reading()
 
-    def is_through(self, lane: Lane) -> None:
+    def lane_finished(self, lane: Lane) -> None:
         source = self._source_of(lane)
-        if source.peer.lane.is_through:
+        if source.peer.lane.is_finished:
             source.close()
             source.peer.close()
         elif source.is_lost:
@@ -138,7 +138,7 @@ class Link:
 
 
 class _End(asyncio.Protocol):
-    """One end: what comes goes into its lane; it is read no faster than the other end can be written."""
+    """One connection: feeds received bytes to its lane, and reads no faster than the other end can write."""
 
     lane: Lane
     peer: _End
@@ -146,19 +146,19 @@ class _End(asyncio.Protocol):
     def __init__(self, link: Link) -> None:
         self._link = link
         self._transport: asyncio.Transport | None = None
-        # Bytes for a connection that is still being made.
-        self._early: list[bytes] = []
+        # Bytes to send once the connection is open.
+        self._unsent: list[bytes] = []
         self._is_finishing = False
-        self._is_deaf = False
+        self._is_writing_paused = False
         self._is_reading = True
         self.is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not inherit from asyncio's.
         self._transport = cast("asyncio.Transport", transport)
-        for data in self._early:
+        for data in self._unsent:
             self._transport.write(data)
-        self._early.clear()
+        self._unsent.clear()
         self._link.end_connected(self)
         if self._is_finishing:
             self.finish_writing()
@@ -168,30 +168,32 @@ class _End(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         if self is self._link.server:
-            # Servers of this protocol close a connection as a whole; what is still held for them is lost.
-            self.peer.lane.die()
+            # RocketMQ's servers do not half-close: requests still held for them are lost.
+            self.peer.lane.target_lost()
         self.lane.end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
-        self.peer.lane.die()
+        self.peer.lane.target_lost()
         self.lane.end()
-        if self.lane.is_through:
+        if self.lane.is_finished:
             self.peer.close()
         self._link.end_lost()
 
     def pause_writing(self) -> None:
-        self._is_deaf = True
+        self._is_writing_paused = True
         self.peer.update_reading()
 
     def resume_writing(self) -> None:
-        self._is_deaf = False
+        self._is_writing_paused = False
         self.peer.update_reading()
 
     def update_reading(self) -> None:
-        """Read, or not, as the other end and its lane allow."""
-        wanted = self.peer._transport is not None and not self.peer._is_deaf and not self.lane.is_full
+        """Resume or pause reading, as the other end and the lane allow."""
+        wanted = (
+            self.peer._transport is not None and not self.peer._is_writing_paused and not self.lane.is_full
+        )
         transport = self._transport
         if transport is None or wanted is self._is_reading or self.is_lost or transport.is_closing():
             return
@@ -204,7 +206,7 @@ class _End(asyncio.Protocol):
     def write(self, data: bytes) -> bool:
         """Write to the connection. Return False if it is lost."""
         if self._transport is None:
-            self._early.append(data)
+            self._unsent.append(data)
         elif self.is_lost or self._transport.is_closing():
             return False
         else:
@@ -212,7 +214,7 @@ class _End(asyncio.Protocol):
         return True
 
     def finish_writing(self) -> None:
-        """Send the end of the stream; where there are no half-closed connections, close."""
+        """Send the end of the stream; close the connection if the network has no half-close."""
         self._is_finishing = True
         if self._transport is None or self._transport.is_closing():
             return
@@ -222,7 +224,7 @@ class _End(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """Close when everything written has left."""
+        """Close after everything written is sent."""
         if self._transport is not None:
             self._transport.close()
 
@@ -233,10 +235,10 @@ class _End(asyncio.Protocol):
         else:
             self.is_lost = True
 
-    def was_never_there(self) -> None:
-        """The connection was not made."""
+    def connection_failed(self) -> None:
+        """Handle a failed attempt to connect."""
         self.is_lost = True
-        self.peer.lane.die()
+        self.peer.lane.target_lost()
         self._link.end_lost()
 
 

@@ -1,4 +1,4 @@
-"""Frame patterns, and the interface of holds on the frames that a pattern catches."""
+"""Frame patterns, and the interface of a hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.protocol.code import RequestCode
 
 
 class Form(StrEnum):
-    """What a frame is to the request it belongs to."""
+    """Form of a frame."""
 
     REQUEST = "request"
     ONEWAY = "oneway"
@@ -21,18 +21,17 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FramePattern:
-    """Frames with a given request code; a response has the code of what it answers.
+    """Pattern that matches the frames to catch.
 
     Attributes:
-        code: request code.
-        form: None takes requests and oneway requests, but no responses.
-        response_code: of a response; None takes any.
-        fields: ext fields under their wire names, compared as texts; a response is matched by those of the
-            request it answers.
-        skip: how many matching frames to let pass first.
-        count: how many to catch; None all.
-        blocks: frames behind a caught one, of the same connection and direction, wait for it too. Without it
-            they overtake, as RocketMQ's thread pools let them.
+        code: request code; for a response, the code of its request.
+        form: None matches requests and oneway requests, but no responses.
+        response_code: response code; None matches any.
+        fields: ext fields under their wire names, compared as text; for a response, fields of its request.
+        skip: number of matching frames to pass on first.
+        count: number of frames to catch; None catches all.
+        blocks: True if later frames of the same connection and direction wait behind a held frame. Otherwise
+            they overtake it, as in RocketMQ's thread pools.
     """
 
     code: RequestCode
@@ -45,28 +44,28 @@ class FramePattern:
 
 
 class Hold(Protocol):
-    """Frames (or a stalled thread) caught and not yet let go."""
+    """Catches and holds frames, or a stalled thread, until it ends."""
 
     @property
     def caught(self) -> int:
-        """How many were caught so far."""
+        """Number of frames (or threads) caught so far."""
 
     async def wait(self, count: int = 1, *, seconds: float = 60.0) -> None:
         """Wait until ``count`` are caught.
 
-        RaceError when that takes longer than ``seconds``, which no time scale shortens, or when it catches
-        nothing more.
+        Raises:
+            RaceError: that takes longer than ``seconds`` (never scaled), or the hold ends.
         """
 
     def release(self) -> None:
-        """Let everything caught go on, in order, and catch nothing more."""
+        """Pass on what is held, in order, and end the hold."""
 
     def drop(self) -> None:
-        """Throw away what is caught, and catch nothing more."""
+        """Drop what is held, and end the hold."""
 
     def refuse(self, code: int, remark: str) -> None:
-        """Let the caught answers go on as refusals with this response code, and catch nothing more.
+        """Pass on the held responses as refusals with this response code, and end the hold.
 
         Raises:
-            RaceError: something else than answers is caught.
+            RaceError: a held frame is not a response.
         """

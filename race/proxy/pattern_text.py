@@ -22,10 +22,10 @@ _ALL: Final = "all"
 
 
 def parse_pattern(text: str) -> FramePattern:
-    """Read a pattern; ``PATTERN_HELP`` is its form. Codes are numbers or RocketMQ's names.
+    """Parse a pattern in the form of ``PATTERN_HELP``. Codes are numbers or RocketMQ's names.
 
     Raises:
-        RaceError: it is none; says which word is wrong.
+        RaceError: the text is not a pattern; names the wrong word.
     """
     code_text, *words = text.split() or [""]
     form: Form | None = None
@@ -62,7 +62,7 @@ def parse_pattern(text: str) -> FramePattern:
 
 
 def format_pattern(pattern: FramePattern) -> str:
-    """The reverse."""
+    """Return the text of a pattern, which ``parse_pattern`` accepts."""
     words = [pattern.code.name]
     if pattern.form is not None:
         words.append(str(pattern.form))
@@ -83,7 +83,9 @@ def _request_code(word: str, text: str) -> RequestCode:
     if code is None and word.isascii() and word.isdigit() and int(word) in _REQUEST_NUMBERS:
         code = RequestCode(int(word))
     if code is None:
-        raise RaceError(f"{word!r} in the pattern {text!r} is no request code; a pattern is {PATTERN_HELP}")
+        raise RaceError(
+            f"{word!r} in the pattern {text!r} is not a request code; a pattern is {PATTERN_HELP}"
+        )
     return code
 
 
@@ -94,5 +96,5 @@ def _response_code(word: str, text: str) -> int:
 
 def _whole_number(name: str, word: str, text: str) -> int:
     if not (word.isascii() and word.isdigit()):
-        raise RaceError(f"{name}={word} in the pattern {text!r} is no whole number")
+        raise RaceError(f"{name}={word} in the pattern {text!r} is not a whole number")
     return int(word)

@@ -1,4 +1,4 @@
-"""Answers of a name server that tell where brokers are: reading them, and putting other addresses in."""
+"""Reads and replaces the broker addresses in a name server's responses."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ ROUTE_CODES: Final = frozenset((RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.
 
 _MASTER_ID: Final = 0
 _ADDRESSES: Final = "brokerAddrs"
-# An entry of ``brokerAddrs``, in strict JSON or in fastjson's with its bare keys.
+# An entry of ``brokerAddrs``, in strict JSON or in fastjson's form with bare keys.
 _ENTRY: Final = re.compile(rb'("?-?[0-9]+"?\s*:\s*)"([^"\\]+)"')
 
 
 def broker_addresses(code: int, response: RemotingCommand) -> dict[str, str]:
-    """Names by broker address; a slave is called by its broker's name and its id. Empty where none is told.
+    """Return process names by broker address; a slave's name is its broker's name and its broker id.
+
+    The result is empty if the response holds no addresses.
 
     Args:
-        code: of the request that ``response`` answers, one of ``ROUTE_CODES``.
+        code: code of the request, one of ``ROUTE_CODES``.
     """
     try:
         if code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
@@ -46,10 +48,10 @@ def broker_addresses(code: int, response: RemotingCommand) -> dict[str, str]:
 
 
 def with_addresses(response: RemotingCommand, replacements: Mapping[str, str]) -> bytes:
-    """The frame of a route answer with other broker addresses; everything else in it stays as it is.
+    """Return the frame of a route response with other broker addresses, and everything else unchanged.
 
-    Texts are changed where the addresses stand, so what this project does not know (fields that RocketMQ 5
-    added) and how it is written (bare keys or not) both survive.
+    Only the addresses are replaced, in the body's own text. So unknown fields (added by RocketMQ 5) and the
+    JSON style (bare keys or not) stay as they are.
     """
     body = bytes(response.body) if isinstance(response.body, (bytes, memoryview)) else b""
     if response.serialize_type is SerializeType.MSGPACK:

@@ -102,7 +102,7 @@ def test_a_whole_cluster_behind_a_proxy(play: Play, tmp_path: Path, serialize_ty
         consumer = await cluster.consume(serialize_type)
         await hold.wait(1)
         assert cluster.inbox.offsets == []
-        (held,) = hold.kept
+        (held,) = hold.held
         assert held.source == "broker-a"
         assert held.fields["offsets"] == [0, 1, 2, 3, 4]
         assert held.fields["nextBeginOffset"] == 5
@@ -142,7 +142,7 @@ def test_a_held_reset_notice(play: Play, tmp_path: Path) -> None:
         await cluster.admin.reset_offset_by_timestamp("T", "G", 0, True)
         await hold.wait()
         assert not consumer.is_suspended
-        (held,) = hold.kept
+        (held,) = hold.held
         assert held.fields["targets"] == [["broker-a", 0, 0]]
         hold.release()
         await venue.until(lambda: consumer.is_suspended)

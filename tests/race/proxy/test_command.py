@@ -107,7 +107,10 @@ async def test_the_command_ends_with_its_parent() -> None:
     [
         (("--namesrv", "127.0.0.1:{closed}"), "no namesrv at 127.0.0.1:{closed}: Connection refused"),
         (("--namesrv", "nowhere"), "name server: 'nowhere' is not of the form host:port"),
-        (("--namesrv", "127.0.0.1:1", "--hold", "NONE"), "'NONE' in the pattern 'NONE' is no request code"),
+        (
+            ("--namesrv", "127.0.0.1:1", "--hold", "NONE"),
+            "'NONE' in the pattern 'NONE' is not a request code",
+        ),
         (("--namesrv", "{open}", "--port", "{taken}"), "cannot listen on 127.0.0.1:{taken}"),
     ],
 )

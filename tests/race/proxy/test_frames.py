@@ -97,11 +97,11 @@ def test_skip_and_count(play: Play) -> None:
         await hold.wait(2)
         await venue.until(lambda: len(offsets.heard) == 3)
         assert offsets.heard == [0, 3, 4]
-        assert [frame.fields["commitOffset"] for frame in hold.kept] == [1, 2]
+        assert [frame.fields["commitOffset"] for frame in hold.held] == [1, 2]
         hold.release()
         await asyncio.gather(*calls)
         assert offsets.heard == [0, 3, 4, 1, 2]
-        assert (hold.caught, hold.kept) == (2, ())
+        assert (hold.caught, hold.held) == (2, ())
         # Nothing more is caught.
         await client.invoke(proxy.address, commit(5))
 
@@ -252,13 +252,13 @@ def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
         # On sockets the proxy may learn it as an end of the stream, and at its first write.
         await venue.round_trip(proxy, 2)
         if venue.is_simulated:
-            assert hold.kept == ()
+            assert hold.held == ()
         hold.release()
         await client.invoke(proxy.address, commit(3))
         assert offsets.heard == [1, 2, 3]
         if venue.is_simulated:
             (dropped,) = venue.frames(Lab.FRAME_DROPPED, COMMIT)
-            assert dropped["reason"] == "its receiver is gone"
+            assert dropped["reason"] == "the connection to its receiver is closed"
 
     play(scene)
 
@@ -278,8 +278,8 @@ def test_a_server_that_goes_takes_held_requests_along(play: Play) -> None:
         with pytest.raises(ConnectionLostError):
             await call
         (dropped,) = venue.frames(Lab.FRAME_DROPPED, COMMIT)
-        assert dropped["reason"] == "its receiver is gone"
-        assert hold.kept == ()
+        assert dropped["reason"] == "the connection to its receiver is closed"
+        assert hold.held == ()
         hold.release()
         assert venue.frames(Lab.FRAME_RELEASED, COMMIT) == []
 

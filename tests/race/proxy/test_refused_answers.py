@@ -48,7 +48,7 @@ def test_a_request_cannot_be_refused() -> None:
         hold = stage.hold(FramePattern(QUERY, Form.REQUEST), consumer="A")
         await stage.consumer("A")
         await hold.wait()
-        with pytest.raises(RaceError, match="only answers can be turned into refusals"):
+        with pytest.raises(RaceError, match="only responses can be turned into refusals"):
             hold.refuse(ResponseCode.SYSTEM_BUSY, "busy")
         hold.release()
 
