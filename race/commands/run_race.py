@@ -137,13 +137,15 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     outside = Outside(arguments.client_command, arguments.namesrv)
     if outside != ALL_REWINDMQ:
         if staging is Staging.SIMULATED:
-            raise RaceError("others' programs do not run under virtual time: add --held or --scaled X")
+            raise RaceError("other programs do not run under virtual time: add --held, --scaled X or --real")
         if staging is Staging.HELD:
             time_scale = 1.0
         if outside.client_command is not None and remedy is not None:
-            raise RaceError("--remedy changes our own clients, and --client-command names another one")
+            raise RaceError(
+                "--remedy changes RewindMQ's own clients, and --client-command names another client"
+            )
         if outside.namesrv is not None and arguments.repeat > 1:
-            raise RaceError("--repeat needs a new cluster each time, and --namesrv names one")
+            raise RaceError("--repeat needs a new cluster each time, and --namesrv names one cluster")
     return Plan(scenario.id, profile, mode, staging, time_scale, outside, remedy)
 
 

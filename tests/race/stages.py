@@ -1,4 +1,4 @@
-"""Playing a few lines of a scenario on each kind of stage."""
+"""Plays a few lines of a scenario on each kind of stage."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rewindmq.race.stage.simulated import SimulatedStage
 from rewindmq.race.stage.stage import TOPIC, Stage
 
 Play = Callable[[Stage], Awaitable[None]]
-# A broker drops a client that was silent for 120 s: in hundredths of them, a machine that stands still for a
+# A broker drops a client that was silent for 120 s. At a time scale of 0.01, a machine that stalls for a
 # second would be enough.
 TIME_SCALE = 0.1
 
 
 class Player(Protocol):
-    """Plays a scenario on one kind of stage; returns what happened."""
+    """Plays a scenario on one kind of stage; returns the history."""
 
     def __call__(
         self, play: Play, *, profile: Profile = Profile.V49, mode: ResetMode = ResetMode.CLASSIC
@@ -34,7 +34,7 @@ class Player(Protocol):
 def simulate(
     play: Play, *, profile: Profile = Profile.V49, mode: ResetMode = ResetMode.CLASSIC, seed: int = 1
 ) -> History:
-    """Under virtual time."""
+    """Play under virtual time."""
     world = World(seed)
 
     async def main() -> History:
@@ -53,7 +53,7 @@ def act(
     is_held: bool = True,
     time_scale: float = TIME_SCALE,
 ) -> History:
-    """With real processes."""
+    """Play with real processes."""
 
     async def main() -> History:
         async with ProcessStage(profile, mode, time_scale=time_scale, is_held=is_held) as stage:
@@ -65,6 +65,6 @@ def act(
 
 
 def held_answer(offset: int) -> FramePattern:
-    """The answer "no new message" to a pull at an offset."""
+    """Match the response "no new message" to a pull at an offset."""
     fields = {"topic": TOPIC, "queueId": 0, "queueOffset": offset}
     return FramePattern(RequestCode.PULL_MESSAGE, form=Form.RESPONSE, response_code=19, fields=fields)

@@ -1,4 +1,4 @@
-"""The page of each race says what its scenario says."""
+"""The page of each race agrees with its scenario."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RUN: Final = re.compile(r"^\$ rewindmq race run (.*)$", re.MULTILINE)
 
 
 def _row(page: str, first: str) -> list[str]:
-    """The cells of a table's row after its first one."""
+    """Return the cells of a table row after the first one."""
     line = next(line for line in page.splitlines() if line.startswith(f"| {first} |"))
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
@@ -60,7 +60,7 @@ def test_the_index_names_every_race() -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda scenario: str(scenario.id))
-def test_the_index_shows_what_each_single_remedy_makes_of_a_race(scenario: Scenario) -> None:
+def test_the_index_shows_the_outcome_of_a_race_with_each_single_remedy(scenario: Scenario) -> None:
     table = (PAGES / "catalogue.md").read_text().partition("## Single remedies")[2]
     played, without, *outcomes = _row(table, f"[{scenario.id}]({scenario.id}.md)")
     shown = dict(zip(_row(table, "race")[2:], outcomes, strict=True))
@@ -73,7 +73,7 @@ def test_the_index_shows_what_each_single_remedy_makes_of_a_race(scenario: Scena
 
 
 def test_the_readme_counts_the_races_that_lose_a_reset_of_a_release() -> None:
-    """Lost is L1 or L2; what is late (L0) or comes twice (L3) is not lost."""
+    """A reset is lost in L1 and L2; in L0 it is delayed, and in L3 messages come twice."""
     lost = {
         mode: sum(
             any(

@@ -25,19 +25,19 @@ CASES = [
     for scenario in SCENARIOS.values()
     for profile, mode in scenario.cases
 ]
-# What `race run ID --mode M` plays. CI plays every other case, too, with what computes.
+# The cases that `race run ID --mode M` plays. CI plays all other cases with the computing tests.
 ONE_OF_EACH_MODE = [
     pytest.param(scenario.id, *choose_case(scenario, None, mode), id=f"{scenario.id}-{mode}")
     for scenario in SCENARIOS.values()
     for mode in dict.fromkeys(mode for _, mode in scenario.cases)
 ]
-# What `race run ID` plays when nothing else is asked for.
+# The cases that `race run ID` plays by default.
 SHOWN = [
     pytest.param(scenario.id, *choose_case(scenario, None, None), id=scenario.id)
     for scenario in SCENARIOS.values()
 ]
 
-# Of held races: on a busy machine a hundredth would turn the wait for a processor into seconds of a race.
+# Time scale of held races. At 0.01, waiting for a processor of a busy machine takes seconds of race time.
 TIME_SCALE = 0.1
 AT_A_TIME = 6
 
@@ -67,7 +67,7 @@ def test_a_case_of_each_mode_comes_out_as_documented(
 def test_every_case_comes_out_as_documented(
     scenario_id: str, profile: Profile, mode: ResetMode, full: bool
 ) -> None:
-    """Twenty seeds; one without ``--full``."""
+    """Play twenty seeds; without ``--full``, one."""
     plan = Plan(scenario_id, profile, mode)
     seeds = range(100, 120 if full else 101)
     assert _undocumented([play_simulated(plan, seed) for seed in seeds]) == []
@@ -80,7 +80,7 @@ def test_every_case_comes_out_as_documented(
 def test_1_000_of_1_000_seeds_come_out_as_documented(
     scenario_id: str, profile: Profile, mode: ResetMode, full: bool
 ) -> None:
-    """A thousand; fifty without ``--full``, in one process: starting others takes longer than their share."""
+    """Play 1,000 seeds; without ``--full``, fifty in one process, as starting more would take longer."""
     plan = Plan(scenario_id, profile, mode)
     count = 1000 if full else 50
     jobs = default_jobs(plan, count) if full else 1
@@ -95,7 +95,7 @@ def _held_plan(scenario_id: str) -> Plan:
 
 
 def _play_held(plans: Sequence[Plan]) -> list[Outcome]:
-    """Several at a time: they mostly wait."""
+    """Play several at a time, as they mostly wait."""
 
     async def main() -> list[Outcome]:
         permits = asyncio.Semaphore(AT_A_TIME)
@@ -111,7 +111,7 @@ def _play_held(plans: Sequence[Plan]) -> list[Outcome]:
 
 @pytest.fixture(scope="module")
 def held_once(full: bool) -> dict[str, Outcome]:
-    """Each race, held once; none with ``--full``, where each test plays its own."""
+    """Each race, played held once; empty with ``--full``, where each test plays its own."""
     plans = [] if full else [_held_plan(scenario_id) for scenario_id in SCENARIOS]
     return {outcome.plan.scenario_id: outcome for outcome in _play_held(plans)}
 
@@ -122,7 +122,7 @@ def held_once(full: bool) -> dict[str, Outcome]:
 def test_20_of_20_held_runs_come_out_as_documented(
     scenario_id: str, full: bool, held_once: dict[str, Outcome]
 ) -> None:
-    """Twenty; one without ``--full``."""
+    """Play twenty runs; without ``--full``, one."""
     outcomes = _play_held([_held_plan(scenario_id)] * 20) if full else [held_once[scenario_id]]
     assert len(outcomes) == (20 if full else 1)
     assert _undocumented(outcomes) == []
@@ -146,7 +146,9 @@ def test_every_single_remedy_closes_the_races_that_it_is_documented_to_close(
 @pytest.mark.parametrize("scenario_id", SCENARIOS)
 @pytest.mark.long
 @pytest.mark.computing
-def test_every_single_remedy_does_so_in_every_case_with_more_seeds(scenario_id: str, remedy: Remedy) -> None:
+def test_every_single_remedy_has_its_documented_outcome_in_every_case_with_more_seeds(
+    scenario_id: str, remedy: Remedy
+) -> None:
     plans = [Plan(scenario_id, *case, remedy=remedy) for case in SCENARIOS[scenario_id].cases]
     assert _undocumented([play_simulated(plan, seed) for plan in plans for seed in (1, 2, 3)]) == []
 
@@ -160,24 +162,25 @@ def test_a_single_remedy_closes_a_race_on_real_sockets(scenario_id: str) -> None
 
 @pytest.mark.long
 @pytest.mark.chosen
-def test_R1_held_lets_the_notice_of_a_server_reset_through() -> None:
+def test_R1_held_does_not_hold_the_response_that_tells_of_a_server_reset() -> None:
     plan = Plan("R1", Profile.V53, ResetMode.SERVER, Staging.HELD, HELD_TIME_SCALE)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
     assert outcome.error is None
-    # The answer to the pull in flight is that notice. Not judged: a timer may always come in between (S1).
+    # The response to the pull in flight tells of the reset. The outcome is not judged, because a timer may
+    # always fire in between (S1).
     assert not [event for event in outcome.history if event.kind is Lab.FRAME_HELD]
 
 
-def test_a_broadcasting_member_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broadcasting_consumer_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     play_simulated(Plan("BROADCAST", Profile.V49, ResetMode.CLASSIC), 1)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_E28_with_clients_that_know_epochs_no_fenced_reset_is_ever_lost() -> None:
+def test_E28_with_epoch_aware_clients_no_fenced_reset_is_lost() -> None:
     fenced = (Profile.EPOCH, ResetMode.FENCED)
     outcomes = {scenario.id: scenario.cases.get(fenced) for scenario in SCENARIOS.values()}
-    # A broadcasting consumer's offsets are not the broker's, so there is nothing to fence.
+    # A broadcasting consumer stores its own offsets, so the broker has nothing to fence.
     assert outcomes.pop("BROADCAST") is None
     assert set(outcomes.values()) == {KEPT}
 

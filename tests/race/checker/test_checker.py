@@ -1,4 +1,4 @@
-"""The checker: histories that are right, and histories that are wrong on purpose."""
+"""The checker, with histories that keep the laws and histories that break them on purpose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLD = 10
 
 
 class Story:
-    """A history told step by step, one second each; one queue unless ``queue`` says otherwise."""
+    """Builds a history step by step, one second each; a step is about queue 0 unless ``queue`` is given."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -54,7 +54,7 @@ class Story:
         self._consumer(who, Point.LISTENER_RETURNED, offsets[0], queue, chain=chain, offsets=list(offsets))
 
     def consume(self, chain: int, first: int, following: int, who: str = "A", queue: int = 0) -> None:
-        """Pull, deliver and finish everything from ``first`` to before ``following``."""
+        """Pull, deliver and finish the messages from ``first`` to before ``following``."""
         self.pull(chain, first, who, queue)
         self.answer(chain, following, who=who, queue=queue)
         for offset in range(first, following):
@@ -83,7 +83,7 @@ class Story:
         self.add("admin", Lab.RESET_ACKNOWLEDGED, mode=mode, targets=targets)
 
     def reset(self, offset: int, mode: str = "fenced") -> None:
-        """Asked for, carried out by the broker itself unless it is a classic one, acknowledged."""
+        """Start and acknowledge a reset; the broker stores the target unless the reset is classic."""
         self.ask(offset, mode)
         if mode != "classic":
             self.reset_record(offset)
@@ -94,7 +94,7 @@ class Story:
 
 
 def begun(mode: str = "fenced", target: int = 0, *, until: int = OLD) -> Story:
-    """The group has consumed ``until`` messages in chain 1, whose next pull is held; then it is reset."""
+    """Begin a history: chain 1 has consumed ``until`` messages, its next pull is suspended, then a reset."""
     story = Story()
     story.sent(OLD)
     story.consume(1, 0, until)
@@ -112,7 +112,7 @@ def laws(verdict: Verdict) -> list[Law]:
     return [violation.law for violation in verdict.violations]
 
 
-# What is right.
+# Histories that keep the laws.
 
 
 def test_a_replay_with_commits_that_follow_it_breaks_no_law() -> None:
@@ -137,7 +137,7 @@ def test_a_classic_reset_may_store_the_old_offset_until_it_is_applied() -> None:
     assert lost(story.judge(judge_from=JudgeFrom.ACKNOWLEDGED)) == {Loss.L0}
 
 
-def test_what_the_filter_passes_over_counts_as_finished() -> None:
+def test_messages_that_the_filter_skips_count_as_finished() -> None:
     story = begun()
     story.drop(1)
     story.pull(2, 0)
@@ -153,7 +153,7 @@ def test_what_the_filter_passes_over_counts_as_finished() -> None:
     assert lost(story.judge(is_at_rest=True)) == set()
 
 
-def test_tags_nobody_is_given_count_as_filtered() -> None:
+def test_messages_with_a_tag_that_no_consumer_gets_count_as_filtered() -> None:
     tags = ["a", "b"] * 3
     story = Story()
     story.sent(6, tags=tags)
@@ -166,12 +166,12 @@ def test_tags_nobody_is_given_count_as_filtered() -> None:
         story.finish(1, offset)
     story.commit(6)
     assert lost(story.judge(is_at_rest=True)) == set()
-    # Had all the same tag, those between would be missing.
+    # If all messages had the same tag, those between would be missing.
     plain = [event for event in story.events if event.kind is not Lab.MESSAGE_SENT]
     assert lost(judge(plain)) == {Loss.L1}
 
 
-def test_a_second_member_and_a_restart_go_on_where_the_first_stopped() -> None:
+def test_a_second_consumer_and_a_restarted_one_continue_where_the_first_stopped() -> None:
     story = begun()
     story.drop(1)
     story.consume(2, 0, 4)
@@ -187,7 +187,7 @@ def test_a_second_member_and_a_restart_go_on_where_the_first_stopped() -> None:
     assert lost(story.judge(is_at_rest=True)) == set()
 
 
-def test_a_correction_told_to_a_fresh_pull_may_be_stored() -> None:
+def test_a_correction_in_the_response_to_a_fresh_pull_may_be_stored() -> None:
     story = begun(target=0)
     story.drop(1)
     story.pull(2, 0)
@@ -220,7 +220,7 @@ def test_two_resets_at_once_are_told_apart_by_their_targets(first: int, last: in
     for target in (first, last):
         story.reset_record(target)
         story.done(target)
-    # The one asked for last is judged, whichever was answered last.
+    # The reset that started last is judged, whichever was acknowledged last.
     assert lost(story.judge()) == ({Loss.L2} if last == 2 else set())
     assert lost(story.judge(reset=0)) == ({Loss.L2} if last == 5 else set())
 
@@ -254,12 +254,12 @@ def test_without_an_acknowledged_reset_there_is_nothing_to_judge() -> None:
     assert progress(story.events) == []
 
 
-def test_what_a_reset_without_an_answer_did_is_not_held_against_the_one_before() -> None:
+def test_the_effect_of_an_unanswered_reset_does_not_count_against_the_one_before() -> None:
     story = begun()
     story.ask(7)
     story.reset_record(7)
     assert lost(story.judge()) == set()
-    # One that was refused did nothing.
+    # A refused reset has no effect.
     refused = begun()
     refused.ask(7)
     refused.add("admin", Lab.RESET_REFUSED, mode="fenced", code=1, remark="no")
@@ -267,14 +267,14 @@ def test_what_a_reset_without_an_answer_did_is_not_held_against_the_one_before()
     assert lost(refused.judge()) == {Loss.L2}
 
 
-def test_a_reset_that_was_given_up_takes_no_later_acknowledgement() -> None:
+def test_a_later_acknowledgement_does_not_belong_to_an_abandoned_reset() -> None:
     story = Story()
     story.sent(OLD)
     story.consume(1, 0, OLD)
     story.pull(1, OLD)
     story.commit(OLD)
     story.ask(0)
-    # Its connection was lost with the broker, and nobody will ever hear of it.
+    # The connection was lost with the broker, so no response will ever arrive.
     story.add("admin", Lab.RESET_REFUSED, mode="fenced", code=None, remark="the connection was lost")
     story.commit(OLD)
     story.reset(0)
@@ -284,7 +284,7 @@ def test_a_reset_that_was_given_up_takes_no_later_acknowledgement() -> None:
     assert story.judge(is_at_rest=True) == Verdict(frozenset(), ())
 
 
-def test_a_queue_passes_between_members_within_a_rebalance() -> None:
+def test_a_queue_moves_between_consumers_within_a_rebalance() -> None:
     def overlap(seconds: float) -> Story:
         story = begun()
         story.drop(1)
@@ -307,10 +307,10 @@ def test_a_queue_passes_between_members_within_a_rebalance() -> None:
     assert lost(overlap(20).judge(handover_seconds=5)) == {Loss.L3}
 
 
-# What is wrong.
+# Histories that break a law.
 
 
-def test_E05_a_mark_beyond_the_replay_is_L1() -> None:
+def test_E05_a_stored_offset_ahead_of_the_replay_is_L1() -> None:
     story = begun("classic")
     story.drop(1)
     story.commit(0)
@@ -334,7 +334,7 @@ def test_E05_a_mark_beyond_the_replay_is_L1() -> None:
     )
 
 
-def test_E08_a_restart_at_a_wrong_mark_is_L2_too() -> None:
+def test_E08_a_restart_at_a_wrong_stored_offset_is_L2_too() -> None:
     story = begun("classic")
     story.drop(1)
     story.commit(0)
@@ -356,16 +356,16 @@ def test_E17_a_reset_that_was_never_applied_is_L2() -> None:
     verdict = story.judge()
     assert lost(verdict) == {Loss.L2}
     assert set(laws(verdict)) == {Law.STORED, Law.REDELIVERED}
-    # Nobody stored anything: all there is to show is that it was called done.
+    # No offset was stored, so the only step to mark is the acknowledgement.
     assert story.events[verdict.violations[0].index].kind is Lab.RESET_ACKNOWLEDGED
     assert verdict.violations[0].text == (
         "queue 0 of broker-a: 10 stayed stored after the reset to 0, which was never applied"
     )
 
 
-def test_E11_of_a_reset_never_applied_the_first_step_of_those_who_went_on_is_marked() -> None:
+def test_E11_of_a_reset_never_applied_the_first_step_of_the_queue_s_consumer_is_marked() -> None:
     story = begun("classic")
-    # The timer of the consumer that was told, as harmless as ever.
+    # This commit by the timer of the notified consumer is harmless.
     story.commit(OLD)
     story.add("consumer-A", Lab.PROCESS_KILLED)
     story.pull(1, OLD, who="B")
@@ -380,7 +380,7 @@ def test_E11_of_a_reset_never_applied_the_first_step_of_those_who_went_on_is_mar
     )
 
 
-def test_R6_of_a_reset_nobody_was_told_of_the_next_commit_is_marked() -> None:
+def test_R6_of_a_reset_without_notifications_the_next_commit_is_marked() -> None:
     story = begun("classic")
     first = len(story.events)
     story.commit(OLD)
@@ -399,7 +399,7 @@ def test_R6_a_new_owner_that_commits_the_old_offset_is_L2() -> None:
     assert lost(story.judge()) == {Loss.L2}
 
 
-def test_what_was_delivered_before_a_reset_was_applied_is_to_be_delivered_again() -> None:
+def test_messages_delivered_before_a_reset_was_applied_must_be_delivered_again() -> None:
     story = begun("classic", 4, until=4)
     story.answer(1, 6)
     story.call(1, 4, 5)
@@ -414,7 +414,7 @@ def test_what_was_delivered_before_a_reset_was_applied_is_to_be_delivered_again(
     assert "messages 4 to 5 were not delivered again" in verdict.violations[1].text
 
 
-def test_R6_a_chain_that_just_goes_on_will_not_ask_again_for_what_it_brought_before() -> None:
+def test_R6_a_chain_that_continues_does_not_pull_its_earlier_messages_again() -> None:
     story = begun()
     story.answer(1, OLD, NO_NEW)
     story.pull(1, OLD)
@@ -425,7 +425,7 @@ def test_R6_a_chain_that_just_goes_on_will_not_ask_again_for_what_it_brought_bef
     assert "messages 0 to 9 were not delivered again" in verdict.violations[1].text
 
 
-def test_a_chain_that_stopped_pulling_is_no_second_one() -> None:
+def test_a_chain_that_stopped_pulling_is_not_a_second_chain() -> None:
     story = begun()
     story.drop(1)
     story.pull(2, 0)
@@ -449,7 +449,7 @@ def test_E12_two_chains_in_one_process_are_L3() -> None:
     assert "two chains of consumer-A pull it alternately" in verdict.violations[0].text
 
 
-def test_a_chain_that_was_dropped_or_only_answered_is_no_second_one() -> None:
+def test_a_chain_that_was_dropped_or_only_got_a_response_is_not_a_second_chain() -> None:
     story = begun()
     story.drop(1)
     story.consume(2, 0, OLD)
@@ -469,7 +469,7 @@ def test_E10_a_commit_below_a_forward_reset_is_L2() -> None:
     assert "which lies before it" in verdict.violations[0].text
 
 
-def test_a_forward_reset_that_consumption_passed_by_itself_broke_nothing() -> None:
+def test_a_forward_reset_that_consumption_passed_by_itself_breaks_no_law() -> None:
     story = begun("classic", 8, until=5)
     story.answer(1, OLD)
     for offset in range(5, OLD):
@@ -479,7 +479,7 @@ def test_a_forward_reset_that_consumption_passed_by_itself_broke_nothing() -> No
     assert lost(story.judge(is_at_rest=True)) == set()
 
 
-def test_E21_a_wrong_mark_that_is_set_right_is_L0() -> None:
+def test_E21_a_wrong_stored_offset_that_is_corrected_is_L0() -> None:
     story = begun("server")
     story.commit(OLD)
     story.drop(1)
@@ -491,7 +491,7 @@ def test_E21_a_wrong_mark_that_is_set_right_is_L0() -> None:
     assert verdict.violations[0].text.endswith("; a later commit repaired it")
 
 
-def test_a_replay_that_catches_up_does_not_heal_a_wrong_mark() -> None:
+def test_a_replay_that_catches_up_does_not_repair_a_wrong_stored_offset() -> None:
     story = begun("server")
     story.drop(1)
     story.pull(2, 0)
@@ -504,13 +504,13 @@ def test_a_replay_that_catches_up_does_not_heal_a_wrong_mark() -> None:
     assert lost(story.judge(is_at_rest=True)) == {Loss.L1}
 
 
-def test_E25_a_member_that_has_not_heard_of_it_yet_is_L0() -> None:
+def test_E25_a_consumer_that_has_not_learned_of_the_reset_yet_is_L0() -> None:
     story = begun("server")
     assert lost(story.judge(is_at_rest=True)) == {Loss.L0}
     assert lost(story.judge()) == set()
 
 
-def test_a_group_nobody_of_which_takes_part_is_L0() -> None:
+def test_a_group_without_consumers_that_handle_resets_is_L0() -> None:
     story = Story()
     story.sent(OLD)
     story.commit(OLD)
@@ -519,7 +519,7 @@ def test_a_group_nobody_of_which_takes_part_is_L0() -> None:
     assert lost(story.judge(is_at_rest=True)) == {Loss.L0}
 
 
-def test_messages_the_listener_has_not_finished_do_not_count() -> None:
+def test_messages_that_the_listener_has_not_finished_do_not_count() -> None:
     story = begun()
     story.drop(1)
     story.pull(2, 0)
@@ -529,7 +529,7 @@ def test_messages_the_listener_has_not_finished_do_not_count() -> None:
     assert lost(story.judge()) == {Loss.L1}
 
 
-def test_what_a_pull_from_before_the_reset_brought_does_not_count() -> None:
+def test_messages_of_a_pull_from_before_the_reset_do_not_count() -> None:
     story = Story()
     story.sent(OLD)
     story.pull(1, 0)
@@ -545,7 +545,7 @@ def test_what_a_pull_from_before_the_reset_brought_does_not_count() -> None:
     assert "no message had been delivered again" in verdict.violations[0].text
 
 
-def test_a_correction_told_to_a_stale_pull_may_not_be_stored() -> None:
+def test_a_correction_in_the_response_to_a_stale_pull_may_not_be_stored() -> None:
     story = begun("classic")
     story.drop(1)
     story.commit(0)
@@ -557,7 +557,7 @@ def test_a_correction_told_to_a_stale_pull_may_not_be_stored() -> None:
     assert lost(story.judge()) == {Loss.L1, Loss.L2}
 
 
-def test_a_broker_that_forgets_is_found_out_by_what_it_answers() -> None:
+def test_a_broker_that_loses_an_offset_is_detected_by_its_responses() -> None:
     for seen in ("query", "before", "administrator"):
         story = begun()
         story.add("broker-a", Lab.PROCESS_KILLED)
@@ -574,13 +574,13 @@ def test_a_broker_that_forgets_is_found_out_by_what_it_answers() -> None:
         assert "observed" in verdict.violations[0].text
 
 
-def test_an_administrator_s_late_look_does_not_count_against_the_broker_s_own_word() -> None:
+def test_an_administrator_s_late_query_does_not_override_the_broker_s_own_events() -> None:
     story = begun()
     story.add("admin", Lab.STORED_OFFSET, broker_name="broker-a", queue_id=0, offset=OLD)
     assert lost(story.judge()) == set()
 
 
-def test_queues_are_judged_one_by_one_and_other_groups_not_at_all() -> None:
+def test_queues_are_judged_separately_and_other_groups_are_ignored() -> None:
     story = Story()
     for queue in (0, 1):
         story.consume(queue + 1, 0, OLD, queue=queue)
@@ -615,7 +615,7 @@ def test_an_event_that_lacks_its_details_is_named() -> None:
 
 
 class Frames(Story):
-    """The same, by a client and a broker that tell of no points."""
+    """Builds a history of frames only, as of a client and a broker that record no events."""
 
     def frame(self, kind: Lab, source: str, target: str, code: int, form: str, **more: Any) -> None:
         response = {"response_code": more.pop("response_code")} if "response_code" in more else {}
@@ -663,7 +663,7 @@ def test_frames_alone_show_a_reset_kept() -> None:
     assert lost(story.judge(is_at_rest=True)) == set()
 
 
-def test_frames_alone_show_a_wrong_mark() -> None:
+def test_frames_alone_show_a_wrong_stored_offset() -> None:
     story = reset_of_strangers()
     story.pull_frames(0, 5)
     story.response(11, 19, nextBeginOffset=OLD, offsets=[], queueOffset=OLD, commitOffset=OLD, sysFlag=3)
@@ -673,9 +673,9 @@ def test_frames_alone_show_a_wrong_mark() -> None:
     assert "only the messages before 5 had been delivered again" in verdict.violations[0].text
 
 
-def test_frames_alone_show_that_a_chain_told_to_move_has_ended() -> None:
+def test_frames_alone_show_that_an_offset_moved_response_ends_a_chain() -> None:
     story = reset_of_strangers()
-    # The pull held since before the reset; what follows begins where it was told to go on.
+    # The pull was suspended since before the reset; the next chain begins at the offset in its response.
     story.response(11, 21, nextBeginOffset=0, offsets=[], queueOffset=OLD, commitOffset=OLD, sysFlag=3)
     story.pull_frames(0, 5)
     story.pull_frames(5, OLD, commit=5)
@@ -705,7 +705,7 @@ def test_frames_alone_show_two_chains() -> None:
     story = reset_of_strangers()
     story.pull_frames(0, OLD)
     story.request(11, queueOffset=OLD, commitOffset=0, sysFlag=2)
-    # The chain from before is answered, and pulls again.
+    # The chain from before the reset gets a response, and pulls again.
     story.response(11, 19, nextBeginOffset=OLD, offsets=[], queueOffset=OLD, commitOffset=0, sysFlag=2)
     story.request(11, queueOffset=OLD, commitOffset=0, sysFlag=2)
     assert lost(story.judge()) == {Loss.L3}
@@ -722,7 +722,7 @@ def test_a_refused_commit_in_frames_is_not_stored() -> None:
     assert lost(story.judge()) == {Loss.L1}
 
 
-def test_frames_of_those_who_speak_for_themselves_are_left_alone() -> None:
+def test_frames_of_processes_that_record_their_own_events_are_ignored() -> None:
     story = reset_of_strangers()
     story.pull_frames(0, 5, commit=OLD)
     assert lost(story.judge()) == {Loss.L1}
@@ -730,10 +730,10 @@ def test_frames_of_those_who_speak_for_themselves_are_left_alone() -> None:
     assert lost(story.judge()) == set()
 
 
-# How it went.
+# Progress.
 
 
-def test_progress_tells_what_was_stored_and_redelivered() -> None:
+def test_progress_lists_the_changes_of_stored_offset_and_redelivery() -> None:
     story = begun()
     story.drop(1)
     story.consume(2, 0, 2)
@@ -745,11 +745,11 @@ def test_progress_tells_what_was_stored_and_redelivered() -> None:
     assert story.events[queue.moments[-1].event_index].kind is Point.COMMIT_RECEIVED
 
 
-# Any order of steps of a consumer that obeys the law, and any single commit that does not.
+# Random steps of a consumer that keeps the laws, with one commit that breaks them.
 
 
 class Ideal:
-    """A consumer that does everything right, by steps drawn at random."""
+    """A consumer that keeps the laws; its steps are random."""
 
     def __init__(self, target: int) -> None:
         self.story = begun(target=target)
@@ -788,7 +788,7 @@ class Ideal:
         elif choice == 3:
             story.commit(self.safe)
         elif choice == 4:
-            # Given up, and taken over from what is stored, by the same process or another.
+            # The queue is dropped, and taken over at the stored offset by the same process or another.
             story.commit(self.safe)
             story.drop(self.chain)
             self.chain += 1
@@ -801,7 +801,7 @@ class Ideal:
 @given(
     target=st.integers(0, OLD - 1), steps=st.lists(st.integers(0, 4), max_size=40), stale=st.integers(0, 40)
 )
-def test_one_commit_that_runs_ahead_makes_the_difference(target: int, steps: list[int], stale: int) -> None:
+def test_a_single_commit_ahead_of_the_replay_breaks_a_law(target: int, steps: list[int], stale: int) -> None:
     ideal = Ideal(target)
     bad = None
     for number, choice in enumerate(steps):

@@ -1,4 +1,4 @@
-"""``rewindmq race list`` and ``race run``: what they print, and what they answer to bad input."""
+"""``rewindmq race list`` and ``race run``: output, exit codes and errors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_list_for_a_pipe_is_complete(
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_more_of_some_races_is_told_on_request(
+def test_details_of_some_races_are_printed_on_request(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -100,7 +100,7 @@ def test_the_list_as_json_holds_every_case(capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_a_run_says_what_came_of_it_and_whether_that_is_documented(
+def test_a_run_prints_its_outcome_and_whether_that_is_documented(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, out, err = race(capsys, "run", "r1")
@@ -125,12 +125,12 @@ def test_a_single_remedy_is_added_to_the_clients(capsys: pytest.CaptureFixture[s
     _, out, _ = race(capsys, "run", "R1", "--remedy", "F2", "--json")
     result = json.loads(out)
     assert (result["profile"], result["remedy"], result["documented"]) == ("v49", "F2", ["L1"])
-    # An epoch is of use only where resets are fenced.
+    # Epochs take effect only with fenced resets.
     _, out, _ = race(capsys, "run", "S1", "--remedy", "F12")
     assert "S1, v49 with F12, fenced, simulated: kept, as documented" in out
 
 
-def test_the_list_tells_what_single_remedies_make_of_a_race(
+def test_the_list_shows_the_outcomes_with_single_remedies(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
@@ -142,7 +142,7 @@ def test_the_list_tells_what_single_remedies_make_of_a_race(
     assert expected in json.loads(out)[0]["remedies"]
 
 
-def test_another_outcome_than_the_documented_one_is_exit_code_1(
+def test_an_undocumented_outcome_is_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dataclasses import replace
@@ -185,7 +185,7 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
         (["BROADCAST", "--remedy", "F12"], "BROADCAST is no race for mode fenced; it is for classic"),
         (
             ["R1", "--remedy", "F1", "--held", "--client-command", "true {namesrv} {topic} {group}"],
-            "--remedy changes our own clients, and --client-command names another one",
+            "--remedy changes RewindMQ's own clients, and --client-command names another client",
         ),
         (["R1", "--held", "--seed", "3"], "--seed is for simulated runs; a run with --held has no seed"),
         (
@@ -194,9 +194,7 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
         ),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_is_one_line(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = race(capsys, "run", *arguments)
     assert (code, out) == (1, "")
     assert err.startswith(f"rewindmq race: {text}")
@@ -224,8 +222,8 @@ def test_a_run_as_json_and_as_a_page(capsys: pytest.CaptureFixture[str], tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["r1.html"]
 
 
-def test_a_terminal_without_lines_and_dots_gets_the_rest() -> None:
-    # Lines are cut where it says how wide it is.
+def test_a_terminal_without_box_drawing_characters_gets_replacements() -> None:
+    # Lines are cut if the terminal's width is known.
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     both = "from rewindmq.__main__ import main; main(['race', 'list']); main(['race', 'run', 'R1'])"
     done = subprocess.run(
@@ -239,7 +237,7 @@ def test_a_terminal_without_lines_and_dots_gets_the_rest() -> None:
     assert done.stdout.count("the broker answers a pull in flight only after the wait") == 2
 
 
-def test_many_seeds_go_to_processes_of_their_own_and_come_back_in_order() -> None:
+def test_many_seeds_run_in_separate_processes_and_come_back_in_order() -> None:
     done: list[int] = []
     numbers = range(1, 12)
     outcomes = play_many(R1, numbers, 2, lambda outcome: done.append(outcome.number))
@@ -266,10 +264,10 @@ def test_races_are_held_on_real_sockets(capsys: pytest.CaptureFixture[str]) -> N
 def _interrupt(
     arguments: Sequence[str], number: signal.Signals, started: int, directory: Path
 ) -> tuple[int, str]:
-    """Start a command, send it a signal once it takes one and has started so many processes.
+    """Start a command; send it a signal once it handles signals and has started that many processes.
 
     Returns:
-        Its exit code and what it said; by then every process that shares its output has ended.
+        Its exit code and output; by then every process that shares its output has ended.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments],
@@ -293,7 +291,7 @@ def _catches_sigterm(pid: int) -> bool:
 
 
 def _descendants_gone(directory: Path) -> bool:
-    """Nothing runs any more that was started with these temporary files."""
+    """Return True if no process with these temporary files runs any more."""
     for environ in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"TMPDIR={directory}\0".encode() in environ.read_bytes():
@@ -314,8 +312,8 @@ CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 @pytest.mark.parametrize(
     ("arguments", "started", "number"),
     [
-        # As soon as it can be interrupted; when a consumer, the name server and a broker are there; when the
-        # pool and its resource tracker are; when nine are.
+        # The signal is sent as soon as the command handles it; when a consumer, the name server and a broker
+        # run; when the pool and its resource tracker run; when nine processes run.
         (ALONE, 0, signal.SIGTERM),
         (REAL, 3, signal.SIGINT),
         pytest.param(REAL, 0, signal.SIGINT, marks=CHOSEN),

@@ -1,4 +1,4 @@
-"""Searches that the tests of the exploration share."""
+"""Parameters of searches that several tests share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.explore.model.models import DEFAULT_PROFILES, find_model
 from rewindmq.race.explore.search.pool import Setting
 
-# Searches that take minutes, of which only ``--full`` makes all; and those of seconds, which CI makes.
+# Searches that take minutes: only ``--full`` runs all of them. Searches that take seconds: CI runs them.
 FULL = (pytest.mark.long, pytest.mark.computing)
 CHOSEN = (*FULL, pytest.mark.chosen)
 
@@ -25,5 +25,5 @@ def setting_of(
     profile: Profile | None = None,
     fault: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Setting:
-    """A model of the catalogue, with the consumers its mode was made for."""
+    """Return the setting of a model, with the default consumers of its mode."""
     return Setting(find_model(model), mode, profile or DEFAULT_PROFILES[mode], late, fault)

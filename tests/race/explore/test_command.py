@@ -32,7 +32,7 @@ def run_replay(*arguments: str) -> int:
 
 @pytest.fixture(scope="module")
 def lost_schedule(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The text of the shortest schedule that loses an epoch that was not flushed."""
+    """The text of the shortest schedule that loses an unflushed epoch."""
     path = tmp_path_factory.mktemp("explore") / "lost.schedule"
     arguments = ["crash-broker", "--fault", "flush", "--late", "0", "--exhaustive", "--save", str(path)]
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -43,7 +43,7 @@ def lost_schedule(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def saved(lost_schedule: str, tmp_path: Path) -> Path:
-    """That schedule in a file of the test's own."""
+    """That schedule in a file of its own."""
     path = tmp_path / "lost.schedule"
     path.write_text(lost_schedule)
     return path
@@ -76,7 +76,7 @@ def test_a_lost_reset_is_saved_and_replayed(
 @pytest.mark.long
 @pytest.mark.computing
 @pytest.mark.chosen
-def test_a_report_shows_the_reset_that_was_lost_also_where_a_later_one_was_kept(
+def test_a_report_shows_the_lost_reset_even_if_a_later_one_was_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "lost.html"
@@ -128,7 +128,7 @@ def test_a_damaged_schedule_is_refused(saved: Path, change: tuple[str, str], com
         run_replay(str(saved))
 
 
-def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_unknown_models_faults_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RaceError, match=r"no such model: 'nix' \(known: one-reset"):
         run_explore("nix")
     with pytest.raises(RaceError, match="no such fault: 'nix'"):
@@ -139,8 +139,8 @@ def test_what_does_not_exist_is_refused(tmp_path: Path) -> None:
         run_replay(str(tmp_path / "none"))
 
 
-def test_a_search_that_does_not_find_what_it_should_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
-    # The usual order shows nothing: no broker is killed at the wrong moment.
+def test_a_search_that_misses_the_expected_violation_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
+    # In the default order, no broker is killed at a critical moment.
     assert run_explore("crash-broker", "--fault", "flush", "--schedules", "1") == 1
     assert "not as expected: no law was broken" in capsys.readouterr().out
 

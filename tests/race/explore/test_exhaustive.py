@@ -1,4 +1,4 @@
-"""Every schedule of the small models. CI looks at those that take less than a quarter of a minute."""
+"""Every schedule of the small models. CI runs the searches that take less than 15 s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sanity of the search: every deliberate fault in the fencing is found."""
+"""The search finds every deliberate fault in the fencing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rewindmq.race.explore.model.faults import FAULTS
 from rewindmq.race.explore.search.search import Search
 from tests.race.explore.explore_settings import setting_of
 
-# How many messages have to be late, and how many schedules it took. The first take a third of a second each,
-# the others more than one, the last many.
+# Late messages needed, and schedules until the fault is found. The first group takes a third of a second
+# each, the second group more than a second, the last many seconds.
 QUICK = {
     "second": (1, 100),
     "offset": (1, 100),
@@ -55,6 +55,6 @@ def test_a_fault_that_takes_long_is_found(name: str) -> None:
     find(name, *SLOW[name])
 
 
-def test_there_is_no_fault_that_is_not_looked_for() -> None:
+def test_every_fault_has_a_test() -> None:
     assert {*QUICK, *MEDIUM, *SLOW} == set(FAULTS)
     assert len(FAULTS) >= 8

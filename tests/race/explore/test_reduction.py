@@ -19,18 +19,18 @@ from tests.race.explore.explore_settings import CHOSEN, FULL, setting_of
 
 
 def outcome_of(outcome: Outcome) -> tuple[object, ...]:
-    """What each host went through, in its own order, and what was broken."""
+    """Return the events of each host in its own order, and the broken laws."""
     assert outcome.account is not None
     lives: dict[str, list[str]] = {}
     for event in History.from_lines(outcome.account.history):
         if event.kind not in (Point.PERSIST_TICK, Point.REBALANCED):
-            # The order of things, not when they were: a late message may wait for a timer that does nothing.
+            # Times are left out: a late message may wait for a timer that changes nothing.
             lives.setdefault(event.process, []).append(f"{event.kind} {sorted(event.details.items())}")
     return outcome.laws, tuple(sorted((process, tuple(life)) for process, life in lives.items()))
 
 
 def every_order(setting: Setting) -> list[Outcome]:
-    """Every sequence of choices, without any reduction."""
+    """Run every sequence of choices, without reduction."""
     outcomes = []
     waiting: list[tuple[int, ...]] = [()]
     with Pool(setting, 1) as pool:
@@ -46,7 +46,7 @@ def every_order(setting: Setting) -> list[Outcome]:
 
 
 def reduced(setting: Setting) -> list[Outcome]:
-    """What an exhaustive search runs."""
+    """Run the schedules of an exhaustive search."""
     outcomes = []
     tree, waiting = Tree(), [Branch()]
     with Pool(setting, 1) as pool:
@@ -66,7 +66,7 @@ def reduced(setting: Setting) -> list[Outcome]:
         pytest.param(ResetMode.FENCED, 1, 5.5, marks=FULL),
     ],
 )
-def test_a_reduced_search_comes_to_every_outcome(mode: ResetMode, late: int, window: float) -> None:
+def test_a_reduced_search_finds_every_outcome(mode: ResetMode, late: int, window: float) -> None:
     setting = setting_of("one-reset", mode, late=late)
     setting = replace(setting, model=replace(setting.model, phases=(3.0,), window=window))
     all_orders, some_orders = every_order(setting), reduced(setting)
@@ -83,7 +83,7 @@ def event(taken: Step, *others: Step, touched: str | None = None) -> Event:
     return Event(taken, [taken, *others], {}, frozenset((touched or taken.host).split()))
 
 
-# The window opens: everything before it is over.
+# The step that opens the window; all earlier steps are over.
 BEGIN = event(Step(StepKind.ACT, "begin", EVERYWHERE, lambda: None))
 
 
@@ -98,14 +98,14 @@ def test_messages_for_two_hosts_do_not_race() -> None:
 
 
 @pytest.mark.parametrize("later", [step("two", "x", lane="a->x"), step("two", "x", lane="b->x", born=1)])
-def test_what_has_to_come_later_does_not_race(later: Step) -> None:
-    """The next message of the same lane, and one that was sent because of the first."""
+def test_a_step_that_depends_on_an_earlier_one_does_not_race_with_it(later: Step) -> None:
+    """Neither the next message of the same lane, nor a message that the first step sent."""
     one, other = step("one", "x", lane="a->x"), step("other", "y", lane="a->y")
     assert find_races([BEGIN, event(one, other), event(later)], 0) == {}
 
 
-def test_a_race_with_what_came_of_another_step_begins_with_that_step() -> None:
-    """To have ``three`` before ``one``, ``two`` has to come first: it sends it."""
+def test_a_race_with_a_consequence_of_another_step_begins_with_that_step() -> None:
+    """``two`` sends ``three``, so reversing ``one`` and ``three`` must begin with ``two``."""
     one, two = step("one", "x", lane="a->x"), step("two", "y", lane="b->y")
     three = step("three", "x", lane="y->x", born=2)
     assert find_races([BEGIN, event(one, two), event(two), event(three)], 0) == {1: [(1,)]}

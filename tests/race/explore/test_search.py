@@ -1,4 +1,4 @@
-"""What a search finds in the real code, and that it finds the same again."""
+"""What a search finds in the product's code, and that its results are repeatable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindmq.race.explore.search.search import MIN_REPEATED, Search
 from tests.race.explore.explore_settings import CHOSEN, setting_of
 
 SMALL = [name for name in MODELS if name != "large"]
-# One of them by default.
+# By default, only one of these models is searched.
 SEARCHED = [pytest.param(name, marks=() if name == "one-reset" else CHOSEN) for name in SMALL]
 
 
@@ -60,7 +60,7 @@ def test_classic_resets_are_lost_in_random_schedules() -> None:
     assert search.run_some(100, seed=3).first is not None
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_schedules() -> None:
     def run(seed: int) -> list[tuple[str, ...]]:
         jobs = [Job(seed=f"{seed} {n}", changes=3, length=30, with_account=True) for n in range(4)]
         with Pool(setting_of("one-reset", ResetMode.FENCED, late=1), 1) as pool:
@@ -82,7 +82,7 @@ with Pool(Setting(find_model("large"), ResetMode.FENCED, Profile.EPOCH, 2), 1) a
 
 
 def test_traces_are_byte_identical_in_another_interpreter() -> None:
-    """Texts hash differently there, so nothing may depend on the order of a set."""
+    """Strings hash differently in another interpreter, so no trace may depend on the order of a set."""
     digests = [
         subprocess.run(
             [sys.executable, "-c", _DIGESTS],

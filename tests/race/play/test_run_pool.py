@@ -1,4 +1,4 @@
-"""Processes that simulate for another one end with it, however that ends."""
+"""Worker processes of a simulation end with their parent, however it ends."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_a_killed_run_leaves_no_process() -> None:
         start_new_session=True,
     )
     try:
-        # Two of the pool, and the pool's resource tracker.
+        # Two workers, and the pool's resource tracker.
         wait_until(process, lambda: len(children(process.pid)) >= 3)
         process.kill()
-        # Each of them has inherited the pipe: it ends with the last of them.
+        # Each process has inherited the pipe, so the pipe ends with the last one.
         assert process.communicate(timeout=WAIT_SECONDS)[0] == b""
     finally:
         with contextlib.suppress(ProcessLookupError):

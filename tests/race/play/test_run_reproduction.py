@@ -1,4 +1,4 @@
-"""``scripts/reproduce_race``: the seed's suspicion does not hold, and the reset is lost all the same."""
+"""``scripts/reproduce_race``: the suspected cause loses no reset in 4.9.4, but another cause does."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def check(out: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What runs in real time, all started at the same time, have printed.
+    """Output of runs in real time that were all started together.
 
     Attributes:
-        objects: of each run with ``--json``.
-        page: the report of the first of them.
-        text: of the run without.
+        objects: JSON object of each run with ``--json``.
+        page: report of the first of these runs.
+        text: output of the run without ``--json``.
     """
 
     objects: list[str]
@@ -51,7 +51,7 @@ class Played:
 
 @pytest.fixture(scope="module")
 def played(full: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    """One run with ``--json``, five with ``--full``, and one without, beside each other: they mostly wait."""
+    """Play one run with ``--json`` (five with ``--full``) and one without, in parallel: they mostly wait."""
     page = tmp_path_factory.mktemp("reproduction") / "lost.html"
     options = [["--json", "--report", str(page)], *[["--json"]] * (4 if full else 0), []]
     with contextlib.ExitStack() as stack:
@@ -79,8 +79,8 @@ def test_E02_E05_E08_two_of_three_runs_lose_the_reset(played: Played) -> None:
 @pytest.mark.long
 @pytest.mark.chosen
 @pytest.mark.realtime
-def test_E02_E05_E08_in_real_time_5_of_5(played: Played, full: bool) -> None:
-    """Five of five with ``--full``, one of one without."""
+def test_E02_E05_E08_all_real_time_runs_end_as_documented(played: Played, full: bool) -> None:
+    """Check five runs with ``--full``, otherwise one."""
     assert len(played.objects) == (5 if full else 1)
     for out in played.objects:
         check(out)
@@ -89,7 +89,7 @@ def test_E02_E05_E08_in_real_time_5_of_5(played: Played, full: bool) -> None:
 @pytest.mark.long
 @pytest.mark.chosen
 @pytest.mark.realtime
-def test_the_text_tells_of_each_run_as_it_happens_and_in_the_end(played: Played) -> None:
+def test_the_text_reports_each_run_during_the_play_and_at_its_end(played: Played) -> None:
     out = played.text
     assert out.rstrip().endswith("All three went as documented.")
     for text in (
@@ -102,7 +102,7 @@ def test_the_text_tells_of_each_run_as_it_happens_and_in_the_end(played: Played)
     assert not [line for line in out.splitlines() if line != line.rstrip()]
 
 
-def test_a_report_that_cannot_be_written_is_said_before_anything_runs(
+def test_an_unwritable_report_is_an_error_before_anything_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--report", "/no/such/folder/x.html"]) == 1

@@ -46,7 +46,7 @@ async def connect(exits: AsyncExitStack, address: str) -> tuple[asyncio.StreamRe
     return reader, writer
 
 
-async def test_bytes_that_are_no_frames_pass_and_a_half_closed_client_gets_its_answer() -> None:
+async def test_bytes_that_are_no_frames_pass_and_a_half_closed_client_gets_its_response() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data = await reader.read(-1)
         writer.write(b"you said " + data)
@@ -78,7 +78,7 @@ async def test_the_largest_frame_passes_in_both_directions() -> None:
 
 
 class _Reading:
-    """A transport that tells when its owner stops reading from it."""
+    """Transport that sets an event when its owner stops reading from it."""
 
     def __init__(self, transport: asyncio.Transport, has_paused: asyncio.Event) -> None:
         self._transport = transport
@@ -93,7 +93,7 @@ class _Reading:
 
 
 class WatchedNetwork:
-    """Real sockets; ``has_paused`` is set when somebody who listens stops reading a connection."""
+    """Real sockets; ``has_paused`` is set when an accepted connection is no longer read."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -115,12 +115,12 @@ class WatchedNetwork:
         return await self._network.listen(watched, host, port)
 
 
-# Of 50 kB each: more than the kernel's buffers between the two ends hold.
+# At 50 kB each, these frames do not fit into the kernel's buffers between the two ends.
 MAX_UNREAD_FRAMES = 4_000
 
 
 async def send_until_unread(writer: asyncio.StreamWriter, frame: bytes, network: WatchedNetwork) -> int:
-    """Write frames until the proxy stops reading them; returns how many."""
+    """Write frames until the proxy stops reading; return their number."""
     network.has_paused.clear()
     for count in range(1, MAX_UNREAD_FRAMES + 1):
         writer.write(frame)
@@ -130,7 +130,7 @@ async def send_until_unread(writer: asyncio.StreamWriter, frame: bytes, network:
     raise AssertionError(f"the proxy goes on reading after {MAX_UNREAD_FRAMES} frames")
 
 
-async def test_a_reader_that_pauses_stops_the_sender_and_held_frames_do_too(
+async def test_a_paused_reader_and_held_frames_both_stop_the_sender(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lane, "MAX_KEPT_BYTES", 100_000)
@@ -158,14 +158,14 @@ async def test_a_reader_that_pauses_stops_the_sender_and_held_frames_do_too(
         command.body = bytes(50_000)
         frame = encode_frame(command, SerializeType.JSON)
         writer.write(frame)
-        # Nothing is read before the proxy has a connection to the server.
+        # The proxy reads nothing before it has a connection to the server.
         await venue.until(lambda: venue.frames(Lab.FRAME_ARRIVED, COMMIT))
         count = 1 + await send_until_unread(writer, frame, network)
         may_read.set()
         await venue.until(lambda: received == count * len(frame))
         hold = proxy.hold(FramePattern(COMMIT, count=None))
         count += await send_until_unread(writer, frame, network)
-        # What one read brings beyond the limit is kept too.
+        # The proxy also keeps the bytes that one read brings beyond the limit.
         assert 2 <= hold.caught < 20
         hold.release()
         await venue.until(lambda: received == count * len(frame))

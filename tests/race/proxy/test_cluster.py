@@ -114,7 +114,7 @@ def test_a_whole_cluster_behind_a_proxy(play: Play, tmp_path: Path, serialize_ty
             arrived = venue.frames(Lab.FRAME_ARRIVED, PULL, form="request", target="broker-a")
             return {frame["fields"]["queueOffset"] for frame in arrived}
 
-        # Nothing of what the consumer said went to the broker directly.
+        # No frame of the consumer went to the broker directly.
         await venue.until(lambda: pulled() >= {0, 5})
         await consumer.shutdown()
         # The last commit is oneway.
@@ -125,15 +125,15 @@ def test_a_whole_cluster_behind_a_proxy(play: Play, tmp_path: Path, serialize_ty
     play(scene)
 
 
-def test_a_held_reset_notice(play: Play, tmp_path: Path) -> None:
-    """The consumer goes on as if nothing had been; released, the notice does what it does."""
+def test_a_reset_notification_takes_effect_when_it_is_released(play: Play, tmp_path: Path) -> None:
+    """While the reset notification is held, the consumer continues; once released, it resets the queue."""
 
     async def scene(venue: Venue) -> None:
         cluster = Cluster(venue, tmp_path)
         await cluster.open()
         consumer = await cluster.consume()
         await venue.until(lambda: len(cluster.inbox.offsets) == 5)
-        # The next pull carries the offset, so the broker has one to reset.
+        # The next pull carries the offset, so the broker has an offset to reset.
         await cluster.send(1)
         await venue.until(lambda: cluster.stored() == {0: 6} or len(cluster.inbox.offsets) == 6)
         await cluster.send(1)

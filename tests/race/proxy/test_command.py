@@ -1,4 +1,4 @@
-"""The command `rewindmq proxy`."""
+"""The command `rewindmq race proxy`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ONLY_PROXY = (
 
 @contextlib.asynccontextmanager
 async def command(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The command as a process; killed at the end if it is still there."""
+    """The command as a process; killed at the end if it still runs."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ONLY_PROXY, "proxy", *arguments, stdin=pipe, stdout=pipe, stderr=pipe
@@ -40,7 +40,7 @@ async def command(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
         await process.communicate()
 
 
-async def test_by_hand_a_frame_is_held_listed_and_released() -> None:
+async def test_commands_hold_list_and_release_a_frame() -> None:
     async with AsyncExitStack() as exits:
         venue = Venue(None, exits)
         upstream = await venue.server(Offsets().handlers())
@@ -114,10 +114,10 @@ async def test_the_command_ends_with_its_parent() -> None:
         (("--namesrv", "{open}", "--port", "{taken}"), "cannot listen on 127.0.0.1:{taken}"),
     ],
 )
-async def test_what_cannot_be_done_is_one_line_and_exit_code_1(arguments: tuple[str, ...], text: str) -> None:
+async def test_an_error_is_one_line_and_exit_code_1(arguments: tuple[str, ...], text: str) -> None:
     async with AsyncExitStack() as exits:
         upstream = await Venue(None, exits).server({})
-        # A port that is bound and not listened at: nobody else gets it, and nobody is there.
+        # A bound port without a listener: no other process gets it, and connecting to it fails.
         taken = exits.enter_context(socket.socket())
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

@@ -22,13 +22,13 @@ commands = st.builds(
     st.binary(max_size=64),
 )
 frames = st.builds(encode_frame, commands, st.sampled_from(CODECS))
-# What has the length of a frame, and no header that any codec reads.
+# Bytes with the length of a frame, but without a header that any codec can read.
 broken = st.binary(max_size=24).map(lambda data: len(data).to_bytes(4, "big") + data)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(parts=st.lists(frames | broken, max_size=8), tail=st.binary(max_size=16), data=st.data())
-def test_what_is_cut_is_what_was_fed(parts: list[bytes], tail: bytes, data: st.DataObject) -> None:
+def test_the_pieces_joined_are_the_bytes_fed(parts: list[bytes], tail: bytes, data: st.DataObject) -> None:
     stream = b"".join(parts) + tail
     ends = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     chunks = [stream[a:b] for a, b in zip([0, *ends], [*ends, len(stream)], strict=True)]
@@ -44,7 +44,7 @@ def test_what_is_cut_is_what_was_fed(parts: list[bytes], tail: bytes, data: st.D
         )
 
 
-def test_after_a_length_no_frame_has_everything_passes_as_it_comes() -> None:
+def test_after_an_impossible_length_every_chunk_is_passed_on_unchanged() -> None:
     cutter = FrameCutter()
     frame = encode_frame(commit(1), SerializeType.JSON)
     hello = b"\x16\x03\x01\x00\xf8" + bytes(10)

@@ -18,7 +18,7 @@ from tests.race.proxy.venue import CODECS, COMMIT, NOTICE, Offsets, Play, Venue,
 
 
 @pytest.mark.parametrize("serialize_type", [*CODECS, None])
-def test_answers_reach_who_asked_and_every_frame_is_recorded(
+def test_responses_reach_the_sender_of_their_request_and_every_frame_is_recorded(
     play: Play, serialize_type: SerializeType | None
 ) -> None:
     async def scene(venue: Venue) -> None:
@@ -42,7 +42,7 @@ def test_answers_reach_who_asked_and_every_frame_is_recorded(
     play(scene)
 
 
-def test_two_commits_change_places(play: Play) -> None:
+def test_a_released_commit_arrives_after_a_later_one(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         offsets = Offsets()
         proxy = await venue.proxy(await venue.server(offsets.handlers()))
@@ -102,7 +102,7 @@ def test_skip_and_count(play: Play) -> None:
         await asyncio.gather(*calls)
         assert offsets.heard == [0, 3, 4, 1, 2]
         assert (hold.caught, hold.held) == (2, ())
-        # Nothing more is caught.
+        # The hold catches nothing more.
         await client.invoke(proxy.address, commit(5))
 
     play(scene)
@@ -126,7 +126,7 @@ def test_a_dropped_request_never_arrives(play: Play) -> None:
     play(scene)
 
 
-def test_an_answer_is_held_by_what_was_asked(play: Play) -> None:
+def test_a_response_is_matched_by_the_fields_of_its_request(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         proxy = await venue.proxy(await venue.server(Offsets().handlers()))
         client = venue.client()
@@ -141,8 +141,8 @@ def test_an_answer_is_held_by_what_was_asked(play: Play) -> None:
     play(scene)
 
 
-def test_what_the_server_sends_by_itself_is_held(play: Play) -> None:
-    """220 comes oneway from the broker; the client's answer to a pushed request finds its request too."""
+def test_requests_that_the_server_sends_are_held(play: Play) -> None:
+    """The broker's oneway requests (220) are held; so are the client's responses to the broker's requests."""
 
     async def scene(venue: Venue) -> None:
         offsets = Offsets()
@@ -174,7 +174,7 @@ def test_what_the_server_sends_by_itself_is_held(play: Play) -> None:
     play(scene)
 
 
-def test_waiting_for_a_frame_has_an_end(play: Play) -> None:
+def test_waiting_for_a_frame_times_out(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         proxy = await venue.proxy(await venue.server(Offsets().handlers()))
         hold = proxy.hold(FramePattern(NOTICE, Form.ONEWAY))
@@ -192,7 +192,7 @@ def test_waiting_for_a_frame_has_an_end(play: Play) -> None:
     play(scene)
 
 
-def test_a_server_that_is_not_there_is_named(play: Play) -> None:
+def test_an_unreachable_server_is_named(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         runtime, host = venue.place()
         listener = await runtime.network.listen(asyncio.Protocol, host, 0)
@@ -212,7 +212,7 @@ def test_a_server_that_is_not_there_is_named(play: Play) -> None:
     play(scene)
 
 
-def test_a_client_that_goes_leaves_its_held_request_behind(play: Play) -> None:
+def test_a_held_request_outlives_its_client(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         offsets = Offsets()
         gone: list[Connection] = []
@@ -220,7 +220,7 @@ def test_a_client_that_goes_leaves_its_held_request_behind(play: Play) -> None:
         server = RemotingServer(runtime, offsets.handlers(), on_close=lambda ended, _: gone.append(ended))
         await server.start(host, 0)
         proxy = await venue.proxy(f"{server.host}:{server.port}")
-        # The proxy knocked before it began.
+        # The proxy checks that the server listens before it starts.
         await venue.until(lambda: gone)
         gone.clear()
         hold = proxy.hold(FramePattern(COMMIT))
@@ -237,7 +237,7 @@ def test_a_client_that_goes_leaves_its_held_request_behind(play: Play) -> None:
     play(scene)
 
 
-def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
+def test_a_response_held_for_a_disconnected_client_is_lost(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         offsets = Offsets()
         proxy = await venue.proxy(await venue.server(offsets.handlers()))
@@ -249,7 +249,7 @@ def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
             connection.abort()
         with pytest.raises(ConnectionLostError):
             await call
-        # On sockets the proxy may learn it as an end of the stream, and at its first write.
+        # On sockets the proxy may see an end of the stream, or an error at its next write.
         await venue.round_trip(proxy, 2)
         if venue.is_simulated:
             assert hold.held == ()
@@ -263,7 +263,7 @@ def test_an_answer_held_for_a_client_that_broke_off_is_lost(play: Play) -> None:
     play(scene)
 
 
-def test_a_server_that_goes_takes_held_requests_along(play: Play) -> None:
+def test_held_requests_are_lost_with_their_server(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         offsets = Offsets()
         runtime, host = venue.place()
@@ -286,7 +286,7 @@ def test_a_server_that_goes_takes_held_requests_along(play: Play) -> None:
     play(scene)
 
 
-def test_a_proxy_that_closes_ends_both_sides(play: Play) -> None:
+def test_closing_the_proxy_closes_both_connections(play: Play) -> None:
     async def scene(venue: Venue) -> None:
         proxy = await venue.proxy(await venue.server(Offsets().handlers()))
         client = venue.client(serialize_type=SerializeType.MSGPACK)

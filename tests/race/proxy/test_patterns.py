@@ -35,6 +35,6 @@ def test_patterns_may_use_numbers_and_names() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "PULL", "99999", "PULL_MESSAGE skip=x", "PULL_MESSAGE what"])
-def test_what_is_wrong_with_a_pattern_is_said(text: str) -> None:
+def test_an_error_in_a_pattern_is_named(text: str) -> None:
     with pytest.raises(RaceError, match="in the pattern"):
         parse_pattern(text)

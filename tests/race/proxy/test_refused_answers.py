@@ -1,4 +1,4 @@
-"""Answers that a hold turns into refusals."""
+"""Responses that a hold turns into refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_refusal_answers_the_same_request_in_the_same_codec(codec: SerializeTy
     assert not refusal.body
 
 
-def test_the_member_gets_the_refusal_and_the_history_says_so() -> None:
+def test_the_consumer_gets_the_refusal_and_the_history_records_it() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         hold = stage.hold(FramePattern(QUERY, Form.RESPONSE), consumer="A")

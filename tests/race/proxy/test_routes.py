@@ -54,7 +54,7 @@ def test_broker_addresses_in_a_route_are_replaced_and_nothing_else(
         assert bare is not standard
 
 
-def test_members_of_a_route_that_are_unknown_here_survive() -> None:
+def test_unknown_fields_of_a_route_are_kept() -> None:
     broker = b'{"brokerAddrs":{0:"127.0.0.1:1"},"brokerName":"a","zone\\u0041":1,"cluster":"c"}'
     body = b'{"brokerDatas":[%s],"x":[null]}' % broker
     received = answer(body, SerializeType.JSON)
@@ -67,7 +67,7 @@ def test_members_of_a_route_that_are_unknown_here_survive() -> None:
     assert body_of(changed).startswith(b"\x84\xa1x\x01")
 
 
-def test_cluster_info_is_changed_too_and_damaged_answers_are_not() -> None:
+def test_addresses_in_cluster_info_are_replaced_and_damaged_responses_are_unchanged() -> None:
     info = ClusterInfo({"a": BrokerData("c", "a", {0: "127.0.0.1:1"})}, {"c": {"a"}})
     received = answer(encode_body(info, SerializeType.JSON), SerializeType.JSON)
     assert broker_addresses(RequestCode.GET_BROKER_CLUSTER_INFO, received) == {"127.0.0.1:1": "a"}

@@ -28,7 +28,7 @@ _VIRTUAL_PATIENCE = 600.0
 
 
 class Venue:
-    """Where a scene takes place: hosts, and everything that has to be closed afterwards."""
+    """A place for a scene: its hosts, and everything that must be closed afterwards."""
 
     def __init__(self, world: World | None, exits: AsyncExitStack) -> None:
         self._world = world
@@ -39,7 +39,7 @@ class Venue:
         self._clock = self.place()[0].clock
 
     def place(self) -> tuple[Runtime, str]:
-        """Another process and the interface it is to bind."""
+        """Return the runtime of another process, and the interface to bind."""
         if self._world is None:
             runtime = system_runtime(seed=1, max_workers=2, time_scale=0.05)
             self._exits.callback(runtime.workers.close)
@@ -71,20 +71,20 @@ class Venue:
         return client
 
     def at_end(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Have this called when the scene is over."""
+        """Call ``close`` when the scene is over."""
         self._exits.push_async_callback(close)
 
     async def entered(self, context: Any) -> Any:
         return await self._exits.enter_async_context(context)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition that no event announces; on sockets a minute at most."""
+        """Wait for a condition that no event announces; on sockets for at most a minute."""
         async with asyncio.timeout(PATIENCE if self._world is None else _VIRTUAL_PATIENCE):
             while not condition():
                 await self.pause()
 
     async def pause(self) -> None:
-        """Let the others go on for 2 ms: virtual ones in the simulated world."""
+        """Let other tasks run for 2 ms, which are virtual in the simulated world."""
         if self._world is None:
             await asyncio.sleep(0.002)
         else:
@@ -93,7 +93,7 @@ class Venue:
     async def round_trip(self, proxy: FrameProxy, offset: int) -> None:
         """Commit an offset over a new connection.
 
-        When it is answered, the proxy has seen what happened to other connections before it.
+        When the response arrives, the proxy has handled all earlier events of other connections.
         """
         await self.client(serialize_type=SerializeType.JSON).invoke(proxy.address, commit(offset), PATIENCE)
 

@@ -1,4 +1,4 @@
-"""Hosts that are killed: nothing of them runs on, their peers notice, their files stay."""
+"""Killed hosts: their code stops, their peers' connections are reset, their files stay."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ async def tick(world: World, host: str, ticks: list[float]) -> None:
             await timers.sleep(1.0)
             ticks.append(-world.now)
     finally:
-        # Must not run at the kill, and must do no harm at the end of the world.
+        # Must not run at the kill, and must do no harm when the world ends.
         await timers.sleep(1.0)
         ticks.append(1e9)
 
 
-def test_nothing_of_a_killed_host_runs_again() -> None:
+def test_no_code_of_a_killed_host_runs_again() -> None:
     world = World()
     ticks: list[float] = []
     other: list[float] = []
@@ -64,7 +64,7 @@ def test_nothing_of_a_killed_host_runs_again() -> None:
     assert 1e9 not in ticks
 
 
-def test_who_waits_for_a_killed_host_is_told() -> None:
+def test_awaiting_work_of_a_killed_host_raises() -> None:
     world = World()
 
     async def main() -> None:
@@ -92,10 +92,10 @@ def test_spawned_work_gives_its_result_and_its_error() -> None:
         assert await world.spawn("a", work(None)) == "done"
         with pytest.raises(ZeroDivisionError):
             await world.spawn("a", work(ZeroDivisionError()))
-        given_up = world.spawn("a", world.sleep(1e9))
-        given_up.cancel()
+        cancelled = world.spawn("a", world.sleep(1e9))
+        cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await given_up
+            await cancelled
 
     world.run(main())
 
@@ -114,7 +114,7 @@ async def serve(world: World, host: str, log: list[str]) -> RemotingServer:
     return server
 
 
-def test_the_peers_of_a_killed_host_are_reset_and_can_come_back() -> None:
+def test_the_peers_of_a_killed_host_are_reset_and_can_reconnect() -> None:
     world = World(latency=(0.25, 0.25))
     log: list[str] = []
 
@@ -131,7 +131,7 @@ def test_the_peers_of_a_killed_host_are_reset_and_can_come_back() -> None:
         refused = client.invoke(f"server:{PORT}", RemotingCommand(10))
         with pytest.raises(ConnectError):
             await refused
-        # The next life has the same port.
+        # The restarted host listens on the same port.
         await world.spawn("server", serve(world, "server", log))
         assert (await client.invoke(f"server:{PORT}", RemotingCommand(10), timeout=60)).code == 0
         assert log == ["server asked", "server asked", "server answers"]
@@ -140,7 +140,7 @@ def test_the_peers_of_a_killed_host_are_reset_and_can_come_back() -> None:
     world.run(main())
 
 
-def test_the_server_of_a_killed_client_hears_of_it_once() -> None:
+def test_the_server_of_a_killed_client_sees_one_lost_connection() -> None:
     world = World()
     log: list[str] = []
 
@@ -180,7 +180,7 @@ def test_severed_ends_both_see_a_reset_and_may_connect_again() -> None:
     world.run(main())
 
 
-# A real broker on a disk in memory.
+# The broker on a simulated disk.
 
 
 def broker(world: World) -> Broker:
@@ -204,8 +204,8 @@ QUERY = RemotingCommand(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetRe
 
 
 @pytest.mark.parametrize(("seconds", "offset"), [(6.0, 7), (0.1, 3)])
-def test_a_killed_broker_finds_what_it_had_written(seconds: float, offset: int) -> None:
-    """Offsets are written every 5 s; a process that is killed loses those since."""
+def test_a_restarted_broker_reads_the_offsets_it_had_written(seconds: float, offset: int) -> None:
+    """Offsets are written every 5 s; a killed process loses later ones."""
     world = World()
 
     async def main() -> None:
@@ -247,7 +247,7 @@ def test_two_brokers_cannot_share_a_disk_but_one_after_the_other_can() -> None:
     world.run(main())
 
 
-def test_a_loss_of_power_leaves_what_was_synced() -> None:
+def test_synced_content_survives_a_power_failure() -> None:
     disk = SimDisk(lambda: 0, remembers_synced=True)
     path = Path("/store/file")
     disk.create(path, 8)

@@ -1,4 +1,4 @@
-"""``until`` looks at the same moments as one that sleeps step by step, and only after something happened."""
+"""``until`` checks at the same moments as a loop that sleeps in steps, and only after something happened."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_it_ends_at_the_first_step_at_which_the_condition_holds() -> None:
     assert happened == [pytest.approx(1.005)]
 
 
-def test_it_sees_what_is_ready_beside_it() -> None:
-    """What is to run at the same moment may set the next timer."""
+def test_it_lets_ready_callbacks_run_before_it_looks() -> None:
+    """A callback of the same moment may set the next timer."""
     world = World()
     happened: list[float] = []
 
@@ -37,7 +37,7 @@ def test_it_sees_what_is_ready_beside_it() -> None:
     assert world.run(main()) <= 0.04
 
 
-def test_it_looks_no_more_often_than_something_happens() -> None:
+def test_it_looks_only_after_something_happened() -> None:
     world = World()
     looks: list[float] = []
 
@@ -54,7 +54,7 @@ def test_it_looks_no_more_often_than_something_happens() -> None:
     assert len(looks) <= 4
 
 
-def test_it_fails_when_the_time_is_over() -> None:
+def test_it_fails_after_its_timeout() -> None:
     world = World()
     with pytest.raises(AssertionError, match="never came to hold"):
         world.run(until(world, lambda: False, 5.0))

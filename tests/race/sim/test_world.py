@@ -1,4 +1,4 @@
-"""The simulated world: time that jumps, a schedule that repeats, a network that keeps order."""
+"""The simulated world: virtual time, repeatable schedules, and an ordered network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewindmq.race.sim import DeadlockError, World
 
 
 class Recorder(asyncio.Protocol):
-    """Notes what its transport tells it."""
+    """Records the calls of its transport."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -53,7 +53,7 @@ class Recorder(asyncio.Protocol):
 
 
 async def join(world: World) -> tuple[Recorder, Recorder]:
-    """A connection, as its dialling and its accepting end."""
+    """Connect; return the connecting and the accepting end."""
     accepted: list[Recorder] = []
 
     def accept() -> Recorder:
@@ -67,7 +67,7 @@ async def join(world: World) -> tuple[Recorder, Recorder]:
 
 
 async def chatter(world: World, trace: list[tuple[float, str]]) -> None:
-    """Two clients of one server, whose requests and waits are drawn by chance."""
+    """Run two clients of one server, with random requests and waits."""
     server_runtime = world.runtime("server")
 
     async def think(connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -106,7 +106,7 @@ def test_the_same_seed_gives_the_same_schedule() -> None:
     assert trace_of(7) != trace_of(8)
 
 
-def test_time_jumps_and_is_seen_alike_by_every_clock() -> None:
+def test_time_jumps_and_every_clock_agrees() -> None:
     world = World()
 
     async def main() -> str:
@@ -139,7 +139,7 @@ def test_timers_of_one_moment_fire_in_the_order_they_were_set() -> None:
     assert fired == [f"set at 0: {n}" for n in range(50)] + ["last set at 0", "set at 1"]
 
 
-def test_waiting_for_nothing_is_reported_as_a_deadlock() -> None:
+def test_waiting_without_a_timer_is_reported_as_a_deadlock() -> None:
     world = World()
 
     async def main() -> None:
@@ -174,7 +174,7 @@ def test_workers_deliver_results_and_errors() -> None:
     world.run(main())
 
 
-def test_each_runtime_has_its_own_repeatable_chance() -> None:
+def test_each_runtime_has_its_own_repeatable_random_numbers() -> None:
     def draw(seed: int) -> list[float]:
         world = World(seed)
         sources: list[random.Random] = [world.runtime(host).random for host in ("a", "a", "b")]
@@ -202,7 +202,7 @@ def test_messages_of_one_direction_keep_their_order(seed: int, sizes: list[int])
     dialled, accepted = world.run(main())
     messages = [bytes([n]) * size for n, size in enumerate(sizes)]
     assert accepted.names() == ["made", *messages, "eof", ("lost", "NoneType")]
-    # The end that closed stops listening then; what it did hear was in order.
+    # The end that closed stops reading; what it did receive was in order.
     heard = dialled.names()[1:-1]
     assert heard == messages[: len(heard)]
 

@@ -1,4 +1,4 @@
-"""What every stage keeps: the same lines of a scenario, simulated and with real processes."""
+"""The contract of all stages: the same lines of a scenario, simulated and with real processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.race.stages import Player, act, held_answer, simulate
 
 FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 SIMULATED = pytest.param(simulate, id="simulated")
-# Starting processes takes seconds. What stages have in common is shown with them less often.
+# Starting processes takes seconds, so fewer of the common tests use them.
 SELDOM = [SIMULATED, pytest.param(act, id="processes", marks=(pytest.mark.long, pytest.mark.chosen))]
 
 
@@ -31,7 +31,7 @@ def test_E05_a_held_answer_that_arrives_after_the_wait_loses_the_reset(player: P
         await stage.open()
         await stage.send(10)
         answer = stage.hold(held_answer(10), consumer="A")
-        # So long that nothing but the held answer can bring offset 10 back.
+        # So long that only the held response can restore offset 10.
         await stage.consumer("A", listener=ListenerPlan(again=2000.0), options=FROM_FIRST)
         await stage.until(Point.COMMIT_RECEIVED, offset=10, topic=TOPIC)
         await stage.reset(0)
@@ -39,7 +39,7 @@ def test_E05_a_held_answer_that_arrives_after_the_wait_loses_the_reset(player: P
         await stage.until(Point.RESUMED)
         await stage.until(Point.COMMIT_RECEIVED, offset=0, stored=10)
         assert await stage.stored() == 0
-        # Before the queue is added anew, an offset in memory is forgotten with the old one.
+        # Until the queue is added again, an offset in memory is removed together with the old queue.
         await stage.until(Point.QUEUE_ADDED, topic=TOPIC, queue_id=0, count=2)
         answer.release()
         await stage.until(Point.COMMIT_RECEIVED, offset=10, stored=0)
@@ -117,7 +117,7 @@ def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Play
         await stage.open()
         await stage.send(1)
         stall = stage.hold_stall(Point.RESULT_ACCEPTED, consumer="A", offset=1)
-        # The answer that there is nothing new at 1 would bring the offset there, too.
+        # The response "no new message" at 1 would set the offset to 1, too.
         answer = stage.hold(pull(1, form=Form.RESPONSE), consumer="A")
         await stage.consumer("A", options=FROM_FIRST)
         await stall.wait()
@@ -136,11 +136,11 @@ def test_E03_a_step_can_be_stalled_between_its_check_and_its_effect(player: Play
     player(play)
 
 
-def test_a_killed_member_is_silent_and_another_of_its_name_takes_over(player: Player) -> None:
+def test_a_killed_consumer_is_silent_and_another_of_its_name_takes_over(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open(consumers=2)
         await stage.send(2)
-        # What it has not finished, no commit of its own brings, however late the kill comes.
+        # Its own commits never cover unfinished messages, however late the kill comes.
         plan = ListenerPlan(blocked=frozenset({1}))
         first = await stage.consumer("A", listener=plan, options=FROM_FIRST)
         await stage.until(Point.LISTENER_CALLED, offset=1)
@@ -165,7 +165,7 @@ def test_a_killed_member_is_silent_and_another_of_its_name_takes_over(player: Pl
     ]
 
 
-def test_a_member_that_stops_commits_and_leaves(player: Player) -> None:
+def test_a_consumer_that_stops_commits_and_unregisters(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(2)
@@ -180,7 +180,7 @@ def test_a_member_that_stops_commits_and_leaves(player: Player) -> None:
     assert history.of(Lab.PROCESS_STOPPED, process="consumer-A")
 
 
-def test_a_suspended_member_pulls_nothing(player: Player) -> None:
+def test_a_suspended_consumer_pulls_nothing(player: Player) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
@@ -188,7 +188,7 @@ def test_a_suspended_member_pulls_nothing(player: Player) -> None:
         consumer = await stage.consumer("A", options=FROM_FIRST)
         await answer.wait()
         await consumer.suspend()
-        # Its outstanding pull brings the first message.
+        # The outstanding pull returns the first message.
         answer.release()
         await stage.until(Point.LISTENER_RETURNED, offset=0)
         await stage.send(1)
@@ -216,7 +216,7 @@ def test_a_killed_broker_comes_back_at_its_address_with_its_messages(player: Pla
 
 
 @pytest.mark.parametrize("profile", Profile)
-def test_every_client_profile_can_be_cast(profile: Profile) -> None:
+def test_every_client_profile_can_be_played(profile: Profile) -> None:
     async def play(stage: Stage) -> None:
         await stage.open(brokers=2)
         await stage.send(1, broker="broker-b", tag="x")
@@ -228,7 +228,7 @@ def test_every_client_profile_can_be_cast(profile: Profile) -> None:
     assert [event.details["offset"] for event in history.of(Point.LISTENER_CALLED)] == [1]
 
 
-def test_a_wait_in_vain_says_what_did_not_happen() -> None:
+def test_a_wait_that_times_out_names_the_missing_event() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         with pytest.raises(RaceError, match=r"no client\.suspended \(process=consumer-A\) within 0\.5 s"):
@@ -246,7 +246,9 @@ def test_a_wait_in_vain_says_what_did_not_happen() -> None:
         (act, {"pull_batch_size": 0}, r"pull_batch_size Out of range \[1, 1024\]"),
     ],
 )
-def test_bad_options_of_a_member_are_one_line(player: Player, options: dict[str, object], text: str) -> None:
+def test_bad_options_of_a_consumer_are_one_line(
+    player: Player, options: dict[str, object], text: str
+) -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.consumer("A", options=options)

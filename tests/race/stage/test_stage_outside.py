@@ -1,4 +1,4 @@
-"""Races with programs that are not ours: `rewindmq consume`, known by its frames alone, stands for any."""
+"""Races with foreign programs: `rewindmq consume`, of which only the frames are recorded, stands for any."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rewindmq.race.stage.foreign import Outside, check_command
 from rewindmq.race.stage.stage import GROUP
 
 SCALE = 0.03
-# Two resets at a distance of 3 s have to meet in the 10 s that the first one waits.
+# The second of two resets, 3 s later, must arrive within the 10 s wait of the first.
 OVERLAP_SCALE = 0.5
 
 
@@ -46,7 +46,7 @@ def test_a_foreign_client_loses_a_reset_too() -> None:
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
     assert (outcome.error, outcome.is_documented) == (None, True)
     own = [event for event in outcome.history if event.process.startswith("consumer-")]
-    # Nothing but frames is known of it, and what the laboratory did to it.
+    # The history holds only its frames and the laboratory's own steps.
     assert {event.kind for event in own} <= {
         Lab.FRAME_SENT,
         Lab.FRAME_ARRIVED,
@@ -56,7 +56,7 @@ def test_a_foreign_client_loses_a_reset_too() -> None:
     assert not [event for event in outcome.history if event.details.get("inferred")]
 
 
-def test_a_race_is_played_at_a_cluster_that_is_there() -> None:
+def test_a_race_is_played_at_a_running_cluster() -> None:
     with LocalCluster(1, time_scale=SCALE) as cluster:
         outside = Outside(namesrv=cluster.namesrv_address)
         plan = Plan("R1", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
@@ -72,7 +72,7 @@ def test_a_race_is_played_at_a_cluster_that_is_there() -> None:
 @pytest.mark.long
 @pytest.mark.chosen
 def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() -> None:
-    """Deleting a topic leaves the group's offsets of it, and its retry topic."""
+    """Deleting a topic leaves the group's offsets and its retry topic."""
     with LocalCluster(1, time_scale=SCALE) as cluster:
 
         async def make_retry_topic() -> None:
@@ -90,7 +90,7 @@ def test_a_cluster_that_knows_the_group_is_refused_though_the_topic_is_gone() ->
 
 
 @pytest.mark.long
-def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() -> None:
+def test_a_race_that_needs_chains_of_pulls_is_played_with_a_foreign_client() -> None:
     outside = Outside(client_command=consume_command(OVERLAP_SCALE))
     plan = Plan("R5", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, OVERLAP_SCALE, outside)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
@@ -99,8 +99,8 @@ def test_a_race_that_asks_for_chains_of_pulls_is_played_with_a_foreign_client() 
 
 @pytest.mark.long
 @pytest.mark.realtime
-def test_what_frames_do_not_show_is_said() -> None:
-    """That a queue is given up for another consumer, nothing on the wire tells."""
+def test_waiting_for_an_event_that_frames_do_not_show_is_an_error() -> None:
+    """No frame shows that a consumer gives up a queue."""
     outside = Outside(client_command=CONSUME)
     plan = Plan("UNASSIGNED", Profile.V49, ResetMode.CLASSIC, Staging.SCALED, SCALE, outside)
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
@@ -112,16 +112,14 @@ def test_what_frames_do_not_show_is_said() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--client-command", CONSUME], "others' programs do not run under virtual time"),
+        (["--client-command", CONSUME], "other programs do not run under virtual time"),
         (["--held", "--client-command", "x {namesrv}"], "--client-command lacks {topic}, {group}"),
         (["--held", "--client-command", "'"], "--client-command: No closing quotation"),
         (["--held", "--namesrv", "nowhere"], "--namesrv: "),
         (["--held", "--namesrv", "127.0.0.1:1", "--repeat", "2"], "--repeat needs a new cluster each time"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_is_one_line(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["race", "run", "R1", *arguments]) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -144,7 +142,7 @@ def test_what_cannot_be_done_is_one_line(
         (["--held", "--namesrv", "127.0.0.1:1"], "connect to 127.0.0.1:1 failed: Connection refused"),
     ],
 )
-def test_what_is_not_there_is_said(
+def test_a_missing_program_or_server_is_an_error(
     arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["race", "run", "R1", "--json", *arguments]) == 1
@@ -164,7 +162,7 @@ def test_a_command_is_split_as_a_shell_would() -> None:
 @pytest.mark.long
 @pytest.mark.chosen
 def test_no_process_of_a_foreign_client_is_left(tmp_path: Path) -> None:
-    """A program that ignores SIGTERM, started by a script, is gone all the same."""
+    """A program that ignores SIGTERM and was started by a script is ended, too."""
     script = tmp_path / "client"
     script.write_text(f"#!/bin/sh\ntrap '' TERM\n{CONSUME.format(namesrv='$1', topic='$2', group='$3')}\n")
     script.chmod(0o755)
@@ -173,6 +171,6 @@ def test_no_process_of_a_foreign_client_is_left(tmp_path: Path) -> None:
     (outcome,) = play_many(plan, range(1), 1, lambda outcome: None)
     assert outcome.is_documented
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
-        # A process may have ended since.
+        # A process may have ended in the meantime.
         with contextlib.suppress(OSError):
             assert str(tmp_path).encode() not in cmdline.read_bytes()

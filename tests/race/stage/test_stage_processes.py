@@ -1,4 +1,4 @@
-"""The stage of real processes: nothing of it is left, however the play ends."""
+"""The stage of real processes: it leaves no process or file, however the play ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FROM_FIRST = {"consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}
 
 
 def own_children() -> set[int]:
-    """Processes started by this one that still exist."""
+    """Return the running child processes of this process."""
     return children(os.getpid())
 
 
@@ -52,7 +52,7 @@ CHOSEN = (pytest.mark.long, pytest.mark.chosen)
 @pytest.mark.parametrize(
     "ending", [pytest.param("end", marks=CHOSEN), pytest.param("error", marks=CHOSEN), "cancel"]
 )
-def test_nothing_is_left_of_a_play(ending: str, tmp_path: Path) -> None:
+def test_a_play_leaves_no_process_or_file(ending: str, tmp_path: Path) -> None:
     before = own_children()
     seen: set[int] = set()
 
@@ -81,7 +81,7 @@ def test_nothing_is_left_of_a_play(ending: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_in_real_time_only_a_member_with_a_hold_gets_a_proxy() -> None:
+def test_in_real_time_only_a_consumer_with_a_hold_gets_a_proxy() -> None:
     async def play(stage: Stage) -> None:
         await stage.open(consumers=2)
         await stage.consumer("A")
@@ -98,7 +98,7 @@ def test_in_real_time_only_a_member_with_a_hold_gets_a_proxy() -> None:
 
 
 def test_all_clocks_agree() -> None:
-    """A commit is sent, received and then seen, by the clocks of three processes."""
+    """A commit is sent, received and then observed, by the clocks of three processes."""
 
     async def play(stage: Stage) -> None:
         await stage.open()
@@ -112,7 +112,7 @@ def test_all_clocks_agree() -> None:
     received = history.of(Point.COMMIT_RECEIVED, offset=1, topic=TOPIC)[0]
     stored = history.of(Lab.STORED_OFFSET)[0]
     assert sent.at < received.at < stored.at
-    # Real seconds: a clock with another beginning would be further off.
+    # In real seconds; a clock with another origin would be further off.
     assert stored.at - sent.at < WAIT_SECONDS / TIME_SCALE
 
 
@@ -135,7 +135,7 @@ def _command_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_a_worker_ends_when_its_stage_does() -> None:
+def test_a_worker_ends_with_its_stage() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "rewindmq.race.stage.worker", "--time-scale", "1"],
         stdin=subprocess.PIPE,
@@ -147,7 +147,7 @@ def test_a_worker_ends_when_its_stage_does() -> None:
         assert process.wait(WAIT_SECONDS) == 0
 
 
-def test_a_broker_writes_down_the_points_it_passes(tmp_path: Path) -> None:
+def test_a_broker_records_the_points_it_passes(tmp_path: Path) -> None:
     async def consume_one(namesrv: str) -> None:
         consumed = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The simulated stage: the same seed plays the same run, and nothing of it is left."""
+"""The simulated stage: the same seed plays the same run, and no task is left."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_listener_plan_slows_single_messages_and_those_seen_before() -> None:
 
 
 @pytest.mark.parametrize(("again", "end"), [(0.0, QUIET_SECONDS), (1000.0, QUIET_SECONDS)])
-def test_a_run_settles_when_nothing_moves_any_more(again: float, end: float) -> None:
+def test_a_run_settles_when_nothing_changes_any_more(again: float, end: float) -> None:
     moved = 0.0
 
     async def play(stage: Stage) -> None:
@@ -88,7 +88,7 @@ def test_a_run_settles_when_nothing_moves_any_more(again: float, end: float) -> 
     simulate(play)
 
 
-def test_a_run_that_never_rests_is_given_up_after_a_while() -> None:
+def test_a_run_that_never_settles_is_ended_after_a_while() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(200)
@@ -122,7 +122,7 @@ def test_a_reset_that_is_not_waited_for_is_on_its_way() -> None:
     simulate(play)
 
 
-def test_a_play_that_breaks_off_leaves_no_task_behind() -> None:
+def test_an_aborted_play_leaves_no_task_behind() -> None:
     async def play(stage: Stage) -> None:
         await stage.open()
         await stage.send(1)
@@ -137,7 +137,7 @@ def test_a_play_that_breaks_off_leaves_no_task_behind() -> None:
     gc.collect()
 
 
-def test_nothing_that_happens_after_the_play_is_in_the_history() -> None:
+def test_events_after_the_play_are_not_in_the_history() -> None:
     world = World(1)
 
     async def main() -> tuple[History, int]:
