@@ -24,7 +24,7 @@ SUB_COMMANDS: Final = MappingProxyType(
         ),
         "replay": _SubCommand("rewindmq.race.commands.replay", "run a schedule file again, step for step"),
         "proxy": _SubCommand(
-            "rewindmq.race.commands.proxy", "hold frames between a client and a cluster by hand"
+            "rewindmq.race.commands.proxy", "hold and release frames between a client and a cluster by hand"
         ),
     }
 )

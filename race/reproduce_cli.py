@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 EPILOG: Final = """\
 examples:
-  scripts/reproduce_race                        at full length, a bit more than a minute
-  scripts/reproduce_race --report lost.html     the same, and a page that shows the three side by side
+  scripts/reproduce_race                        in real time, a bit more than a minute
+  scripts/reproduce_race --report lost.html     the same, with a page that shows the three runs side by side
   scripts/reproduce_race --time-scale 0.1       every wait ten times shorter
 
-exit codes: 0 all three runs ended as documented, 1 a run did not or could not be played, 2 wrong usage,
-130 interrupted
+exit codes: 0 all three runs ended as documented, 1 a run ended otherwise or could not be played,
+2 wrong usage, 130 interrupted
 """
 _EXIT_INTERRUPTED: Final = 130
 _WIDTH: Final = 72
@@ -61,10 +61,10 @@ def _parser() -> argparse.ArgumentParser:
         type=positive_factor,
         default=1.0,
         metavar="X",
-        help="shorten every wait together: 0.1 turns 10 s into 1 s (default: 1)",
+        help="multiply every wait by X: 0.1 turns 10 s into 1 s (default: 1)",
     )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the three side by side as HTML")
-    parser.add_argument("--json", action="store_true", help="one JSON object, and no text")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the three runs as one HTML page")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 
@@ -104,7 +104,7 @@ def _lines(results: Sequence[Reproduction]) -> list[str]:
     if failed:
         lines.append(f"Not as documented: {', '.join(failed)}")
     else:
-        lines.append("All three went as documented.")
+        lines.append("All three runs ended as documented.")
     return lines
 
 
@@ -118,7 +118,7 @@ def _section(result: Reproduction) -> list[str]:
     if result.verdict.violations:
         lines += [f"{violation.loss}: {violation.text}" for violation in result.verdict.violations]
     else:
-        lines.append("kept: nothing was stored that was not delivered again")
+        lines.append("kept: the stored offset was never ahead of the redelivery")
     lines.append(_lost_text(result))
     return lines
 

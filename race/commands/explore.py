@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 DEFAULT_SCHEDULES: Final = 1_000
 
 EPILOG: Final = """\
-Without MODEL the models are listed. Profiles unless given: classic v49, server v53, fenced epoch.
+Without MODEL, the command lists the models. The default profiles are v49 in classic mode, v53 in server mode
+and epoch in fenced mode.
 
 examples:
   rewindmq race explore one-reset --exhaustive
@@ -30,8 +31,9 @@ examples:
   rewindmq race explore one-reset --save lost.schedule
   rewindmq race explore crash-broker --mode fenced --fault flush
 
-exit codes: 0 as expected (classic and server break a law, fenced does not, any --fault is found), 1 otherwise
-or an error, 2 wrong usage, 130 interrupted; where nothing is promised (docs/race/explore.md) 0
+exit codes: 0 the result is as expected (classic and server modes break a law, fenced mode does not, a --fault
+is found), or docs/race/explore.md promises nothing; 1 another result or an error; 2 wrong usage;
+130 interrupted
 """
 
 
@@ -78,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Search; returns the exit code.
+    """Search, and print the result; returns the exit code.
 
     Raises:
         RaceError: no such model or fault, or two runs of one schedule differed.
@@ -114,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    """A whole number, 0 or more."""
+    """Parse a whole number of at least 0."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number} is less than 0")
@@ -142,7 +144,7 @@ def _setting(arguments: argparse.Namespace) -> Setting:
 
 
 def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings) -> Outcome | None:
-    """The shortest failing schedule, written where asked; None when there is none."""
+    """Shorten the failing schedule, and write the requested files; return None if no schedule fails."""
     from rewindmq.race.explore.search.pool import Job, Pool
     from rewindmq.race.explore.search.shrink import prescribed, shrink
     from rewindmq.race.explore.transcript import save_report
@@ -152,8 +154,8 @@ def _shorten(arguments: argparse.Namespace, setting: Setting, findings: Findings
     with Pool(setting, arguments.jobs) as pool:
         shortest = shrink(pool, findings.first)
         if arguments.report is not None:
-            (told,) = pool.run([Job(names=prescribed(shortest), is_strict=True, with_account=True)])
-            save_report(arguments.report, told, setting)
+            (outcome,) = pool.run([Job(names=prescribed(shortest), is_strict=True, with_account=True)])
+            save_report(arguments.report, outcome, setting)
     if arguments.save is not None:
         from rewindmq.race.explore.schedule_file import NO_FAULT, Schedule, code_fingerprint
 
@@ -177,14 +179,14 @@ def _sentence(outcome: Outcome) -> str:
 
 
 class _Progress:
-    """One line that changes, where there is a terminal to show it."""
+    """Progress line on a terminal; nothing is shown elsewhere."""
 
     def __init__(self, *, is_silent: bool) -> None:
         self._is_shown = not is_silent and sys.stderr.isatty()
         self._next = 0.0
 
     def show(self, findings: Findings) -> None:
-        """So far."""
+        """Show the findings so far."""
         if self._is_shown and findings.seconds >= self._next:
             self._next = findings.seconds + 0.2
             text = f"{findings.schedules:,} schedules, {findings.rate:.0f}/s, {findings.bad:,} break a law"
@@ -192,7 +194,7 @@ class _Progress:
             sys.stderr.flush()
 
     def end(self) -> None:
-        """Leave nothing of it."""
+        """Clear the line."""
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")
 
@@ -253,7 +255,7 @@ def _print(
         if not steps:
             print("    every step in the default order")
     if not is_expected:
-        print("not as expected: " + ("a law was broken" if findings.bad else "no law was broken"))
+        print("not the expected result: " + ("a law was broken" if findings.bad else "no law was broken"))
 
 
 def _list_models(arguments: argparse.Namespace) -> int:

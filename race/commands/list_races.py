@@ -18,7 +18,7 @@ The table fits the terminal's width; in a file or a pipe it is complete.
 
 examples:
   rewindmq race list              a line per race
-  rewindmq race list R1 R4        details of two races: releases, outcomes, what closes them, remedies
+  rewindmq race list R1 R4        details of two races: releases, outcomes, remedies
   rewindmq race list --json
 """
 _MAX_WIDTH: Final = 120
@@ -28,11 +28,11 @@ _MIN_WIDTH: Final = 60
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="print the details of these races")
-    parser.add_argument("--json", action="store_true", help="one JSON array")
+    parser.add_argument("--json", action="store_true", help="print the catalogue as one JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it.
+    """Print the catalogue or the details of some races; returns the exit code.
 
     Raises:
         RaceError: there is no such race.
@@ -98,7 +98,7 @@ def _outcomes(scenario: Scenario) -> list[str]:
 
 
 def _remedies(race: Scenario) -> str:
-    """``F1 kept, F2 L1 with v49 in classic mode; ...``: what `race run --remedy` makes of it."""
+    """Return the outcomes of `race run --remedy`: ``F1 kept, F2 L1 with v49 in classic mode; ...``."""
     by_case: dict[str, list[str]] = {}
     for row in _remedy_rows(race):
         case = f"{row['profile']} in {row['mode']} mode"

@@ -1,4 +1,4 @@
-"""``rewindmq race proxy``: hold frames between a client and a cluster by hand."""
+"""``rewindmq race proxy``: hold and release frames between a client and a cluster by hand."""
 
 from __future__ import annotations
 
@@ -44,14 +44,16 @@ exit codes: 0 stopped by SIGINT or SIGTERM, 1 no server at ADDR or the port is i
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("--namesrv", required=True, metavar="ADDR", help="the real name server, host:port")
+    parser.add_argument(
+        "--namesrv", required=True, metavar="ADDR", help="the cluster's name server, host:port"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="interface to listen on (default: 127.0.0.1)")
     parser.add_argument(
         "--port",
         type=port_number,
         default=0,
         metavar="PORT",
-        help="stand-in for the name server (default: 0, any free one)",
+        help="port that the client uses as its name server (default: 0, any free port)",
     )
     parser.add_argument(
         "--hold", action="append", default=[], metavar="PATTERN", help="catch these frames; repeatable"
@@ -64,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run until a signal, or the end of standard input."""
+    """Run until a signal arrives or, with ``--exit-with-parent``, standard input ends."""
     from rewindmq.protocol.remoting.process.options import ProcessOptions
     from rewindmq.protocol.remoting.process.runner import run_work
     from rewindmq.race.proxy.pattern_text import parse_pattern
@@ -117,14 +119,14 @@ async def _serve(
 
 
 class _Console:
-    """The commands, carried out."""
+    """Executes the commands of standard input."""
 
     def __init__(self, proxy: FrameProxy, patterns: list[FramePattern]) -> None:
         self._proxy = proxy
         self._holds = [proxy.hold(pattern) for pattern in patterns]
 
     def carry_out(self, line: str) -> None:
-        """One line; what is wrong with it is said on standard output, as everything else."""
+        """Execute one line; print an error on standard output, like everything else."""
         from rewindmq.race.errors import RaceError
 
         command, _, rest = line.strip().partition(" ")
@@ -176,7 +178,7 @@ class _Console:
 def _read_lines(
     loop: asyncio.AbstractEventLoop, carry_out: Callable[[str], None], at_end: Callable[[], None] | None
 ) -> None:
-    """Runs in a thread: standard input may be anything, also what no event loop can watch."""
+    """Read standard input in a thread, because an event loop cannot watch every kind of file."""
     rest = b""
     while data := _read():
         *lines, rest = (rest + data).split(b"\n")
@@ -187,7 +189,7 @@ def _read_lines(
 
 
 def _read() -> bytes:
-    # Not sys.stdin, whose lock a thread that waits in it would keep at the end of the process.
+    # Not sys.stdin: a thread that waits in it would hold its lock at the end of the process.
     try:
         return os.read(_STDIN, _READ_BYTES)
     except OSError:

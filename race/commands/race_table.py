@@ -1,4 +1,4 @@
-"""The catalogue as a table: a race a line, what comes of it by mode and profile."""
+"""The catalogue as a table: a line per race, with its outcomes by mode and profile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindmq.race.scenario.scenario import Loss, Scenario
 KEPT: Final = "·"
 NO_RACE: Final = "-"
 LEGEND: Final = f"""\
-{KEPT} kept, {NO_RACE} no such race; a number stands for its outcomes: 23 is L2 and L3
+{KEPT} kept, {NO_RACE} no such race; digits are the outcomes: 23 is L2 and L3
   L0  acknowledged without effect, for a while or by design
   L1  redelivery starts at the target, but the stored offset is raised again
   L2  messages from the target on are never delivered again
@@ -22,21 +22,21 @@ Details of a race: rewindmq race list ID"""
 
 _COLUMNS: Final = (*RELEASES, Profile.EPOCH)
 _GAP: Final = "  "
-# What fits under the last two characters of a profile's name.
+# Width of an outcome; its column has the last two characters of a profile's name as head.
 _CELL: Final = 2
 _GROUP: Final = len(_COLUMNS) * (_CELL + 1) - 1
 _OUTCOMES: Final = len(ResetMode) * _GROUP + (len(ResetMode) - 1) * len(_GAP)
-# A shorter title says nothing.
+# Least width of a title; shorter ones cannot be understood.
 _MIN_TITLE: Final = 20
-# Without so much left for it, the releases are left out.
+# If titles would be narrower than this, the releases are left out.
 _GOOD_TITLE: Final = 36
 
 
 def render_table(width: int | None) -> list[str]:
-    """Head, one line per race, then what is known of profiles without a column.
+    """Return the head, a line per race, and the outcomes of profiles without a column.
 
     Args:
-        width: columns to fit, titles are cut and releases left out for it; None shows all.
+        width: columns available; titles are cut, and releases left out, to fit. None shows everything.
     """
     titles = [known.title for known in SCENARIOS.values()]
     releases = max(len(_releases(known)) for known in SCENARIOS.values())
@@ -78,7 +78,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _releases(scenario: Scenario) -> str:
-    """Without the conditions, which follow a semicolon or colon."""
+    """Return the releases without their conditions, which follow a semicolon or colon."""
     return scenario.versions.replace(":", ";").partition(";")[0]
 
 

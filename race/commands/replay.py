@@ -18,8 +18,8 @@ examples:
   rewindmq race replay lost.schedule
   rewindmq race replay lost.schedule --report lost.html
 
-exit codes: 0 the same law is broken again, 1 it is not, a step no longer exists or the file cannot be read,
-2 wrong usage
+exit codes: 0 the same law is broken again, 1 it is not broken, a step no longer exists or the file cannot be
+read, 2 wrong usage
 """
 
 
@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Pool(setting, 1) as pool:
         (outcome,) = pool.run([Job(names=schedule.steps, is_strict=True, with_account=True)])
     if outcome.error:
-        whence = "" if is_same_code else " (the schedule is of other code)"
-        raise RaceError(f"{arguments.file}: {outcome.error}{whence}")
+        hint = "" if is_same_code else " (the code has changed since the schedule was saved)"
+        raise RaceError(f"{arguments.file}: {outcome.error}{hint}")
     assert outcome.account is not None
     law = schedule.found.partition(":")[0]
     is_again = law in outcome.laws
@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(*(found or ["no law broken"]), sep="\n")
         print(
             f"trace {outcome.account.digest}"
-            + ("" if is_same_code else ", by other code than the schedule's")
+            + ("" if is_same_code else "; the code has changed since the schedule was saved")
         )
         if not is_again:
-            print(f"not as before: {schedule.found}")
+            print(f"not broken this time: {schedule.found}")
     if arguments.report is not None:
         save_report(arguments.report, outcome, setting)
     return 0 if is_again else 1

@@ -32,8 +32,8 @@ examples:
   rewindmq race run R4 --remedy F8                 another race: F8 prevents L2, but not L3
   rewindmq race run R8-KILL --held --client-command 'java -jar consumer.jar {namesrv} {topic} {group}'
 
-exit codes: 0 every run had the documented outcome, 1 a run did not or could not be played, 2 wrong usage,
-130 interrupted
+exit codes: 0 every run had the documented outcome, 1 a run had another outcome or could not be played,
+2 wrong usage, 130 interrupted
 """
 _MAX_WIDTH: Final = 120
 _SHOWN_NUMBERS: Final = 8
@@ -41,7 +41,7 @@ _SHOWN_NUMBERS: Final = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
-    parser.add_argument("id", metavar="ID", help="as `rewindmq race list` shows it")
+    parser.add_argument("id", metavar="ID", help="id of the race, from `rewindmq race list`")
     parser.add_argument("--profile", choices=list(Profile), type=Profile, help="profile of the consumers")
     parser.add_argument("--mode", choices=list(ResetMode), type=ResetMode, help="mode of the reset")
     parser.add_argument(
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stage.add_argument("--real", action="store_true", help="real processes in real time")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the simulation (default: 1)")
     parser.add_argument(
-        "--repeat", type=positive_int, default=1, metavar="N", help="play it N times, with N seeds"
+        "--repeat", type=positive_int, default=1, metavar="N", help="play the race N times, with N seeds"
     )
     parser.add_argument(
         "--jobs", type=positive_int, metavar="N", help="runs at a time (default: chosen for this machine)"
@@ -70,25 +70,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--client-command",
         metavar="CMD",
         help="command that starts a consumer, with the placeholders {namesrv}, {topic} and {group};"
-        " frames are held as with --held, and the program keeps its own time",
+        " frames are held as with --held, but the program's own waits are not shortened",
     )
     outside.add_argument(
-        "--namesrv", metavar="ADDR", help="name server of a running cluster, which must be new"
+        "--namesrv", metavar="ADDR", help="name server of a running cluster, which must be fresh"
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help="write the (first unexpected) run as HTML, or its picture alone where FILE ends in .svg",
+        help="write the (first undocumented) run as HTML, or only its picture if FILE ends in .svg",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object, and no text")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play, judge, tell.
+    """Play the race, judge it and print the outcome; returns the exit code.
 
     Raises:
-        RaceError: there is no such race, or not for this profile and mode; the report cannot be written.
+        RaceError: there is no such race, or not for this profile and mode; or the report cannot be written.
     """
     from rewindmq.race.play.run import play_simulated
     from rewindmq.race.play.run_many import default_jobs, play_many
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         outcomes = play_many(plan, numbers, jobs, on_done)
     shown = next((outcome for outcome in outcomes if not outcome.is_documented), outcomes[0])
     if plan.staging == "simulated" and not len(shown.history):
-        # It stayed in the process that simulated it.
+        # Worker processes do not return histories, so the run is simulated again.
         shown = play_simulated(plan, shown.number)
     if arguments.report is not None:
         _write_report(arguments.report, shown)
@@ -151,7 +151,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 
 @contextmanager
 def _progress(plan: Plan, count: int, *, is_silent: bool) -> Iterator[Callable[[Outcome], None]]:
-    """A bar on the terminal for more than one run."""
+    """Show a progress bar on the terminal if there is more than one run."""
     if is_silent or count == 1 or not sys.stdout.isatty():
         yield lambda outcome: None
         return

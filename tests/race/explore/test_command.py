@@ -96,7 +96,7 @@ def test_a_replay_is_byte_identical(saved: Path, capsys: pytest.CaptureFixture[s
     assert digests[0] == digests[1]
 
 
-def test_a_schedule_of_other_code_names_the_step_that_no_longer_exists(saved: Path) -> None:
+def test_a_schedule_of_changed_code_names_the_step_that_no_longer_exists(saved: Path) -> None:
     text = (
         saved.read_text()
         .replace("INVOKE_BROKER_TO_RESET_OFFSET", "RESET_EVERYTHING")
@@ -104,7 +104,7 @@ def test_a_schedule_of_other_code_names_the_step_that_no_longer_exists(saved: Pa
     )
     saved.write_text(text)
     with pytest.raises(
-        RaceError, match=r"choice 2 of the schedule no longer exists: '.*RESET_EVERYTHING.*other code"
+        RaceError, match=r"choice 2 of the schedule no longer exists: '.*RESET_EVERYTHING.*the code has changed"
     ):
         run_replay(str(saved))
 
@@ -142,7 +142,7 @@ def test_unknown_models_faults_and_files_are_refused(tmp_path: Path) -> None:
 def test_a_search_that_misses_the_expected_violation_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
     # In the default order, no broker is killed at a critical moment.
     assert run_explore("crash-broker", "--fault", "flush", "--schedules", "1") == 1
-    assert "not as expected: no law was broken" in capsys.readouterr().out
+    assert "not the expected result: no law was broken" in capsys.readouterr().out
 
 
 _SEARCH = """

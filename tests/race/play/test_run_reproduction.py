@@ -91,7 +91,7 @@ def test_E02_E05_E08_all_real_time_runs_end_as_documented(played: Played, full: 
 @pytest.mark.realtime
 def test_the_text_reports_each_run_during_the_play_and_at_its_end(played: Played) -> None:
     out = played.text
-    assert out.rstrip().endswith("All three went as documented.")
+    assert out.rstrip().endswith("All three runs ended as documented.")
     for text in (
         "suspected   administrator: reset to 0",
         "shipped     consumer: a late result is discarded",
