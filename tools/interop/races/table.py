@@ -11,13 +11,14 @@ from rewindmq.race.history import History
 from tools.interop.races.cell import Cell, losses_text
 
 HEADER: Final = (
-    "| race | client | resets | claimed | real broker | ours | what was seen |\n|---|---|---|---|---|---|---|"
+    "| race | client | resets | claimed | RocketMQ's broker | RewindMQ's broker | violations |\n"
+    "|---|---|---|---|---|---|---|"
 )
 _PLACE: Final = " of broker-a: "
 
 
 def keep(cell: Cell, history: History, error: BaseException | None, directory: Path) -> None:
-    """Write down what came of a cell."""
+    """Save the history of a cell, and its error if it could not be played."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{cell}.jsonl").write_text(history.to_lines())
     failure = directory / f"{cell}.error"
@@ -27,7 +28,7 @@ def keep(cell: Cell, history: History, error: BaseException | None, directory: P
 
 
 def table(cells: Iterable[Cell], directories: Sequence[Path]) -> str:
-    """One line per race, release and mode that was played; of several directories the last counts."""
+    """Return the table: a line per race, release and mode. Later directories replace earlier ones."""
     lines: dict[tuple[str, str, str], dict[bool, tuple[Cell, Path]]] = {}
     for cell in cells:
         for directory in directories:
@@ -42,8 +43,8 @@ def _line(found: dict[bool, tuple[Cell, Path]]) -> str:
     cell = next(iter(found.values()))[0]
     outcomes = {is_real: _outcome(path) for is_real, (_, path) in found.items()}
     texts = [outcomes[is_real][0] if is_real in outcomes else "" for is_real in (True, False)]
-    told = outcomes.get(True, outcomes.get(False, ("", "")))[1]
-    fields = [cell.race, cell.client, str(cell.cluster.mode), losses_text(cell.claimed), *texts, told]
+    violations = outcomes.get(True, outcomes.get(False, ("", "")))[1]
+    fields = [cell.race, cell.client, str(cell.cluster.mode), losses_text(cell.claimed), *texts, violations]
     return f"| {' | '.join(fields)} |"
 
 
@@ -56,6 +57,6 @@ def _outcome(path: Path) -> tuple[str, str]:
 
 
 def figures(verdict: Verdict) -> str:
-    """What was seen, without saying where each time."""
+    """Return the texts of the violations without their queue."""
     texts = dict.fromkeys(violation.text.split(_PLACE)[-1] for violation in verdict.violations)
     return "; ".join(texts)
