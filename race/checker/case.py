@@ -32,14 +32,14 @@ class _Store:
     """An offset stored after the reset started and before it is judged.
 
     Attributes:
-        is_anew: a chain has begun since the reset started, so this shows where consumption continued.
+        follows_new_chain: a chain has begun since the reset started; shows where consumption continued.
     """
 
     index: int
     at: float
     offset: int
     writer: str
-    is_anew: bool
+    follows_new_chain: bool
 
 
 class Case:
@@ -70,10 +70,10 @@ class Case:
         "_offences",
         "_place",
         "_queue",
+        "_reset_step",
+        "_second_chain",
         "_skips",
-        "_told_at",
         "_turns",
-        "_twins",
         "_unjudged",
         "_writer",
         "chains",
@@ -113,7 +113,7 @@ class Case:
         self._turns = 0
         self._writer = ""
         # The reset's start, then its acknowledgement.
-        self._told_at = (0, 0.0)
+        self._reset_step = (0, 0.0)
         self._chains_before = 0
         self._unjudged: list[_Store] = []
         # Offsets delivered to a listener since the reset took effect.
@@ -124,7 +124,7 @@ class Case:
         self._corrections: set[int] = set()
         self._offence: _Offence | None = None
         self._offences: list[_Offence] = []
-        self._twins: Violation | None = None
+        self._second_chain: Violation | None = None
 
     @property
     def is_effective(self) -> bool:
@@ -136,12 +136,12 @@ class Case:
     def start(self, index: int, at: float) -> None:
         """Note that the administrator requests the reset."""
         self._has_started = True
-        self._told_at = (index, at)
+        self._reset_step = (index, at)
         self._chains_before = len(self.chains)
 
     def acknowledge(self, index: int, at: float) -> None:
         """Note that the reset is acknowledged."""
-        self._told_at = (index, at)
+        self._reset_step = (index, at)
         if self._judge_from is JudgeFrom.ACKNOWLEDGED:
             if not self._is_effective:
                 self._take_effect(at)
@@ -160,8 +160,8 @@ class Case:
         if self._is_judged:
             self._check(index, at)
         elif self._has_started and writer:
-            is_anew = len(self.chains) > self._chains_before
-            self._unjudged.append(_Store(index, at, offset, writer, is_anew))
+            follows_new_chain = len(self.chains) > self._chains_before
+            self._unjudged.append(_Store(index, at, offset, writer, follows_new_chain))
 
     def pull(self, index: int, at: float, chain: Chain, offset: int) -> None:
         """Note that a pull is sent."""
@@ -172,8 +172,8 @@ class Case:
             if offset <= self.target:
                 self.is_restarted = True
             chain.is_stale = False
-            if len(self.chains) > 1 and self._twins is None:
-                self._look_for_twins(index, at, chain)
+            if len(self.chains) > 1 and self._second_chain is None:
+                self._find_second_chain(index, at, chain)
         else:
             chain.is_stale = True
             chain.stale_until = offset
@@ -231,13 +231,13 @@ class Case:
             if not self._has_started:
                 return []
             self._advance()
-            self._look_back()
+            self._find_decisive_store()
         violations = [self._stored_violation(offence) for offence in self._offences]
         redelivery = self._redelivery_violation(index, at, is_at_rest)
         if redelivery is not None:
             violations.append(redelivery)
-        if self._twins is not None:
-            violations.append(self._twins)
+        if self._second_chain is not None:
+            violations.append(self._second_chain)
         return violations
 
     def _take_effect(self, at: float) -> None:
@@ -285,15 +285,15 @@ class Case:
         else:
             offence.latest = offset
 
-    def _look_back(self) -> None:
+    def _find_decisive_store(self) -> None:
         """Find the step that shows that the target was never stored: the first store consumption used."""
         stored = self.stored
         if stored is None or self._is_lawful(stored):
             return
         signs = [store for store in self._unjudged if not self._is_lawful(store.offset)]
-        sign = next((store for store in signs if store.is_anew), signs[0] if signs else None)
+        sign = next((store for store in signs if store.follows_new_chain), signs[0] if signs else None)
         if sign is None:
-            sign = _Store(*self._told_at, stored, "", is_anew=False)
+            sign = _Store(*self._reset_step, stored, "", follows_new_chain=False)
         self._offences.append(
             _Offence(sign.index, sign.at, sign.offset, self.finished_until, sign.writer, stored)
         )
@@ -353,7 +353,7 @@ class Case:
             and not any(first <= offset < following for first, following in self._skips)
         )
 
-    def _look_for_twins(self, index: int, at: float, chain: Chain) -> None:
+    def _find_second_chain(self, index: int, at: float, chain: Chain) -> None:
         for other in self.chains:
             if other is chain or not (other.is_alive and chain.is_alive) or other.turn <= chain.turn:
                 continue
@@ -373,7 +373,7 @@ class Case:
                 f"{self._place}: {whose} pull it alternately, from {other.offset} and from {chain.offset};"
                 " neither was dropped"
             )
-            self._twins = Violation(Law.ONE_CHAIN, Loss.L3, *self._queue, index, at, text)
+            self._second_chain = Violation(Law.ONE_CHAIN, Loss.L3, *self._queue, index, at, text)
             return
 
 

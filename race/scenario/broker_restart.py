@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, wait_begun, wait_over
 from rewindmq.race.stage.stage import Stage
@@ -38,9 +38,9 @@ SCENARIO: Final = Scenario(
     versions="all classic",
     closed_by="storing the targets before the reset is acknowledged; an acknowledged commit shows the loss",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         # No pull has consumed the mark by then: S3.
-        server=alike(lost(Loss.L2), Profile.EPOCH),
+        server=all_releases(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

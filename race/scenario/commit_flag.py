@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, pull, wait_begun
 from rewindmq.race.stage.stage import Stage
@@ -36,8 +36,8 @@ SCENARIO: Final = Scenario(
     versions="none classic; with server-side resets it is S1",
     closed_by="the wait itself",
     cases=cases(
-        classic=alike(KEPT, Profile.EPOCH),
-        server=alike(lost(Loss.L0), Profile.EPOCH),
+        classic=all_releases(KEPT, Profile.EPOCH),
+        server=all_releases(lost(Loss.L0), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

@@ -8,7 +8,7 @@ from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import ONE_THREAD, STALE, pull, stale_offset, wait_begun
 from rewindmq.race.stage.stage import ListenerPlan, Stage
@@ -54,7 +54,7 @@ SCENARIO: Final = Scenario(
     ),
     play=play,
     remedies={
-        Remedy.F3: cases(classic=alike(KEPT)),
+        Remedy.F3: cases(classic=all_releases(KEPT)),
         # 5.3.3 corrects during the wait, and the apply pass misses the queue. F8 sees no late update.
         Remedy.F8: cases(classic={Profile.V42: KEPT, Profile.V49: KEPT}),
         # 5.3.3 corrects for the queue object that is registered by then: the new one, with the new epoch.

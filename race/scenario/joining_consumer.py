@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, wait_begun, wait_over
 from rewindmq.race.stage.stage import TOPIC, Stage, consumer_process
@@ -37,7 +37,7 @@ SCENARIO: Final = Scenario(
     versions="all classic",
     closed_by="storing and fencing the targets at once",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,
         fenced=ALL_KEPT,
     ),

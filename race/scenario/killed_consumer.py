@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, commit, wait_begun
 from rewindmq.race.stage.stage import Stage
@@ -39,7 +39,7 @@ SCENARIO: Final = Scenario(
     versions="all classic",
     closed_by="storing the targets at once: server-side and fenced resets",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         server=ALL_KEPT,
         fenced=ALL_KEPT,
     ),

@@ -10,7 +10,7 @@ from typing import Final
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import PERSIST_PERIOD, committed, progress, since_reset
 from rewindmq.race.stage.stage import TOPIC, Stage, reader_process
@@ -50,7 +50,7 @@ SCENARIO: Final = Scenario(
     versions="5.1 and later, server-side",
     closed_by="an epoch in every commit (remedy F12): the consumer starts the queue again",
     cases=cases(
-        server=alike(lost(Loss.L1, Loss.L2), Profile.EPOCH),
+        server=all_releases(lost(Loss.L1, Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

@@ -8,7 +8,7 @@ from rewindmq.protocol.code import RequestCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.proxy.pattern import FramePattern
-from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, wait_over
 from rewindmq.race.stage.stage import Stage
@@ -39,7 +39,7 @@ SCENARIO: Final = Scenario(
     versions="all classic",
     closed_by="storing and fencing the targets at once",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         server=KEPT_LATE,
         fenced=ALL_KEPT,
     ),

@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases
 from rewindmq.race.scenario.scenario import KEPT, Scenario
 from rewindmq.race.scenario.steps import caught_up, wait_begun
 from rewindmq.race.stage.stage import TOPIC, Stage, consumer_process
@@ -38,7 +38,7 @@ SCENARIO: Final = Scenario(
     versions="none",
     closed_by="no rebalance while suspended, in every release",
     cases=cases(
-        classic=alike(KEPT, Profile.EPOCH),
+        classic=all_releases(KEPT, Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

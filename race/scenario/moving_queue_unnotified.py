@@ -9,7 +9,7 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.proxy.pattern import FramePattern
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, wait_begun, wait_over
 from rewindmq.race.stage.stage import TOPIC, Stage, consumer_process
@@ -54,7 +54,7 @@ SCENARIO: Final = Scenario(
     versions="all classic",
     closed_by="storing and fencing the targets at once",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

@@ -20,16 +20,16 @@ def lost(*losses: Loss) -> frozenset[Loss]:
     return frozenset(losses)
 
 
-def alike(outcome: frozenset[Loss], *more: Profile) -> dict[Profile, frozenset[Loss]]:
+def all_releases(outcome: frozenset[Loss], *more: Profile) -> dict[Profile, frozenset[Loss]]:
     """Return the same outcome for every release and for the profiles in ``more``."""
     return dict.fromkeys((*RELEASES, *more), outcome)
 
 
-ALL_KEPT: Final[Outcomes] = MappingProxyType(alike(KEPT, Profile.EPOCH))
+ALL_KEPT: Final[Outcomes] = MappingProxyType(all_releases(KEPT, Profile.EPOCH))
 # A server-side reset that is kept. A client before 5.2.0 needs 10 s to apply it, and commits the old offset
 # again meanwhile; a later commit of the target repairs that (S1 of docs/spec/races.md E.16).
 KEPT_LATE: Final[Outcomes] = MappingProxyType(
-    {**alike(frozenset({Loss.L0}), Profile.EPOCH), Profile.V53: KEPT}
+    {**all_releases(frozenset({Loss.L0}), Profile.EPOCH), Profile.V53: KEPT}
 )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import begun_again, caught_up, commit, pull
 from rewindmq.race.stage.stage import Stage
@@ -37,7 +37,7 @@ SCENARIO: Final = Scenario(
     versions="5.1 and later, server-side",
     closed_by="an epoch (remedy F12)",
     cases=cases(
-        server=alike(lost(Loss.L0, Loss.L2), Profile.EPOCH),
+        server=all_releases(lost(Loss.L0, Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import begun_again, caught_up, commit, wait_begun
 from rewindmq.race.stage.stage import Stage
@@ -35,9 +35,9 @@ SCENARIO: Final = Scenario(
     versions="all",
     closed_by="an acknowledged commit, or an epoch (remedy F12)",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
         # 5.3.3 applies the reset at once, while the broker still stores the target.
-        server={**alike(lost(Loss.L0, Loss.L2), Profile.EPOCH), Profile.V53: KEPT},
+        server={**all_releases(lost(Loss.L0, Loss.L2), Profile.EPOCH), Profile.V53: KEPT},
         fenced=ALL_KEPT,
     ),
     play=play,

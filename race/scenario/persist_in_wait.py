@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, all_releases, cases
 from rewindmq.race.scenario.scenario import KEPT, Scenario
 from rewindmq.race.scenario.steps import caught_up, since_reset, wait_begun, wait_over
 from rewindmq.race.stage.stage import Stage, consumer_process
@@ -32,7 +32,7 @@ SCENARIO: Final = Scenario(
     versions="none",
     closed_by="the wait itself",
     cases=cases(
-        classic=alike(KEPT, Profile.EPOCH),
+        classic=all_releases(KEPT, Profile.EPOCH),
         server=KEPT_LATE,
         fenced=ALL_KEPT,
     ),

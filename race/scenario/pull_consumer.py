@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import RESET_WAIT, committed
 from rewindmq.race.stage.stage import Stage
@@ -37,7 +37,7 @@ SCENARIO: Final = Scenario(
     versions="all classic",
     closed_by="server-side resets (5.1), which answer its next pull with the target",
     cases=cases(
-        classic=alike(lost(Loss.L0), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L0), Profile.EPOCH),
         server=ALL_KEPT,
         fenced=ALL_KEPT,
     ),

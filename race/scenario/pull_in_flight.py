@@ -12,7 +12,7 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import ONE_THREAD, caught_up, pull, replay_begun
 from rewindmq.race.stage.stage import TOPIC, ListenerPlan, Stage
@@ -57,10 +57,10 @@ SCENARIO: Final = Scenario(
     versions="4.2.0, 4.9.4, 5.3.3 classic",
     closed_by="checking dropped before the correction (remedy F1), or cancelling pulls (remedy F3)",
     cases=cases(
-        classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
+        classic={**all_releases(lost(Loss.L1)), Profile.EPOCH: KEPT},
         server=KEPT_LATE,
         fenced=ALL_KEPT,
     ),
     play=play,
-    remedies=dict.fromkeys((Remedy.F1, Remedy.F3, Remedy.F8), cases(classic=alike(KEPT))),
+    remedies=dict.fromkeys((Remedy.F1, Remedy.F3, Remedy.F8), cases(classic=all_releases(KEPT))),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up, is_restarted_in_place, query, wait_begun, wait_over
 from rewindmq.race.stage.stage import Stage
@@ -46,7 +46,7 @@ SCENARIO: Final = Scenario(
             Profile.V53: KEPT,
             Profile.EPOCH: lost(Loss.L2),
         },
-        server={**alike(lost(Loss.L0, Loss.L2), Profile.EPOCH), Profile.V53: KEPT},
+        server={**all_releases(lost(Loss.L0, Loss.L2), Profile.EPOCH), Profile.V53: KEPT},
         fenced=ALL_KEPT,
     ),
     play=play,

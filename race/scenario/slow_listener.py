@@ -7,7 +7,7 @@ from typing import Final
 from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, KEPT_LATE, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import begun_again, caught_up, wait_begun
 from rewindmq.race.stage.stage import ListenerPlan, Stage, consumer_process
@@ -43,7 +43,7 @@ SCENARIO: Final = Scenario(
     versions="none: only a client without the checks of dropped queues",
     closed_by="discarding the results of a dropped queue, in every release",
     cases=cases(
-        classic={**alike(KEPT, Profile.EPOCH), Profile.UNGUARDED: lost(Loss.L1)},
+        classic={**all_releases(KEPT, Profile.EPOCH), Profile.UNGUARDED: lost(Loss.L1)},
         server={**KEPT_LATE, Profile.UNGUARDED: lost(Loss.L0, Loss.L1)},
         fenced={**ALL_KEPT, Profile.UNGUARDED: lost(Loss.L1)},
     ),

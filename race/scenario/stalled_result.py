@@ -7,7 +7,7 @@ from typing import Final
 from rewindmq.client.core.remedy import Remedy
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import KEPT_LATE, alike, cases, lost
+from rewindmq.race.scenario.outcomes import KEPT_LATE, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import (
     begun_again,
@@ -50,7 +50,7 @@ SCENARIO: Final = Scenario(
     versions="all; needs a stall of more than 10 s",
     closed_by="an offset cell per queue object (remedy F8)",
     cases=cases(
-        classic={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
+        classic={**all_releases(lost(Loss.L1)), Profile.EPOCH: KEPT},
         # A client before 5.2.0 needs 10 s to apply the reset, and commits OLD again meanwhile (S1).
         server={
             Profile.V42: lost(Loss.L0, Loss.L1),
@@ -58,12 +58,12 @@ SCENARIO: Final = Scenario(
             Profile.V53: lost(Loss.L1),
             Profile.EPOCH: lost(Loss.L0),
         },
-        fenced={**alike(lost(Loss.L1)), Profile.EPOCH: KEPT},
+        fenced={**all_releases(lost(Loss.L1)), Profile.EPOCH: KEPT},
     ),
     play=play,
     remedies={
-        Remedy.F8: cases(classic=alike(KEPT), server=KEPT_LATE, fenced=alike(KEPT)),
+        Remedy.F8: cases(classic=all_releases(KEPT), server=KEPT_LATE, fenced=all_releases(KEPT)),
         # The late value has an older epoch than the next progress, which replaces it.
-        Remedy.F12: cases(fenced=alike(KEPT)),
+        Remedy.F12: cases(fenced=all_releases(KEPT)),
     },
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import PERSIST_PERIOD, caught_up, since_reset
 from rewindmq.race.stage.stage import ListenerPlan, Stage, consumer_process
@@ -38,7 +38,7 @@ SCENARIO: Final = Scenario(
     versions="5.1 and later, server-side",
     closed_by="an epoch that commits carry too (remedy F12)",
     cases=cases(
-        server=alike(lost(Loss.L0), Profile.EPOCH),
+        server=all_releases(lost(Loss.L0), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

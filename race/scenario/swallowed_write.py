@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rewindmq.protocol.profile import Profile
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import caught_up
 from rewindmq.race.stage.stage import Stage
@@ -31,7 +31,7 @@ SCENARIO: Final = Scenario(
     versions="5.1 and later, server-side",
     closed_by="refusing: in fenced mode the broker returns an error code of its own",
     cases=cases(
-        server=alike(lost(Loss.L2), Profile.EPOCH),
+        server=all_releases(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

@@ -6,7 +6,7 @@ from typing import Final
 
 from rewindmq.protocol.profile import Profile
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import Loss, Scenario
 from rewindmq.race.scenario.steps import (
     caught_up,
@@ -50,8 +50,8 @@ SCENARIO: Final = Scenario(
     versions="all",
     closed_by="an epoch that commits carry (remedy F12)",
     cases=cases(
-        classic=alike(lost(Loss.L2), Profile.EPOCH),
-        server=alike(lost(Loss.L2), Profile.EPOCH),
+        classic=all_releases(lost(Loss.L2), Profile.EPOCH),
+        server=all_releases(lost(Loss.L2), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,

@@ -9,7 +9,7 @@ from rewindmq.protocol.points import Point
 from rewindmq.protocol.profile import Profile
 from rewindmq.protocol.reset_mode import ResetMode
 from rewindmq.race.proxy.pattern import Form
-from rewindmq.race.scenario.outcomes import ALL_KEPT, alike, cases, lost
+from rewindmq.race.scenario.outcomes import ALL_KEPT, all_releases, cases, lost
 from rewindmq.race.scenario.scenario import KEPT, Loss, Scenario
 from rewindmq.race.scenario.steps import committed, progress, query, since_reset, wait_begun, wait_over
 from rewindmq.race.stage.stage import TOPIC, ListenerPlan, Stage, consumer_process
@@ -60,15 +60,15 @@ SCENARIO: Final = Scenario(
     versions="4.2.0, 4.9.4, 5.3.3 classic",
     closed_by="dropping in the apply pass (remedy F2)",
     cases=cases(
-        classic={**alike(lost(Loss.L2, Loss.L3)), Profile.EPOCH: KEPT},
+        classic={**all_releases(lost(Loss.L2, Loss.L3)), Profile.EPOCH: KEPT},
         # The queue's first pull carries OLD, which is S1.
-        server=alike(lost(Loss.L0), Profile.EPOCH),
+        server=all_releases(lost(Loss.L0), Profile.EPOCH),
         fenced=ALL_KEPT,
     ),
     play=play,
     remedies={
-        Remedy.F2: cases(classic=alike(KEPT)),
+        Remedy.F2: cases(classic=all_releases(KEPT)),
         # The zombie queue no longer commits, but it still delivers.
-        Remedy.F8: cases(classic=alike(lost(Loss.L3))),
+        Remedy.F8: cases(classic=all_releases(lost(Loss.L3))),
     },
 )

@@ -56,7 +56,7 @@ class ExploredWorld(World):
         super().__init__(0, latency=(0.0, 0.0))
         self._loop = loop = ExploredLoop()
         self.scheduler = Scheduler(loop, self.fabric, self.name_of, watched)
-        loop.when_idle = self.scheduler.go_on
+        loop.when_idle = self.scheduler.make_ready
 
     def name_of(self, host: str) -> str:
         """Return the name of a host in steps and histories."""

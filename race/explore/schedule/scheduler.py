@@ -99,16 +99,16 @@ class Scheduler:
         """Record a notable event in the current step."""
         self._is_noted = True
 
-    def go_on(self) -> None:
+    def make_ready(self) -> None:
         """Make something ready to run; the loop's ``when_idle``."""
         loop = self._loop
         while not loop.is_busy:
             if self._chooser is None:
-                self._go_on_calmly()
+                self._make_ready_calmly()
             elif not self._do_automatic():
                 self._choose(self._chooser)
 
-    def _go_on_calmly(self) -> None:
+    def _make_ready_calmly(self) -> None:
         lanes = self._fabric.lanes()
         due = self._loop.due_hosts()
         if lanes:

@@ -23,7 +23,7 @@ class Chooser:
     def choose(self, steps: list[Step], touched: set[str]) -> Step:
         """See ``scheduler.Chooser``."""
         if len(steps) == 1:
-            self.pass_by(steps[0])
+            self.take_only(steps[0])
             return steps[0]
         taken = self.pick(steps)
         self.taken.append(taken)
@@ -34,7 +34,7 @@ class Chooser:
         """Return the index of the step to take; ``steps`` has at least two."""
         return 0
 
-    def pass_by(self, step: Step) -> None:
+    def take_only(self, step: Step) -> None:
         """Note that the only possible step is taken."""
 
     def end(self, touched: set[str]) -> None:

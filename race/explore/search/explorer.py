@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rewindmq.race.errors import RaceError
 from rewindmq.race.explore.schedule.step import EVERYWHERE, Step
 from rewindmq.race.explore.search.choosers import Chooser
-from rewindmq.race.explore.search.races import Event, Hosts, find_races, meet
+from rewindmq.race.explore.search.races import Event, Hosts, depend, find_races
 
 
 class EquivalentError(RaceError):
@@ -84,7 +84,7 @@ class Explorer(Chooser):
         self._events.append(Event(steps[taken], steps, self._asleep))
         return taken
 
-    def pass_by(self, step: Step) -> None:
+    def take_only(self, step: Step) -> None:
         if len(self.taken) >= len(self._branch.path) and step.name in self._asleep:
             raise EquivalentError("equivalent to a schedule already explored")
         self._events.append(Event(step, [step], self._asleep))
@@ -98,7 +98,7 @@ class Explorer(Chooser):
             return
         hosts = frozenset(touched)
         self._events[-1].touched = hosts
-        self._asleep = {name: known for name, known in self._asleep.items() if not meet(known, hosts)}
+        self._asleep = {name: known for name, known in self._asleep.items() if not depend(known, hosts)}
 
     def states(self) -> tuple[State, ...]:
         """Return the states with a choice, in order, with the steps that must be tried at each."""

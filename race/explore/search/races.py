@@ -27,7 +27,7 @@ class Event:
     touched: Hosts = frozenset()
 
 
-def meet(one: Hosts, other: Hosts) -> bool:
+def depend(one: Hosts, other: Hosts) -> bool:
     """Return True if steps that touched these hosts depend on each other."""
     return EVERYWHERE in one or EVERYWHERE in other or not one.isdisjoint(other)
 
@@ -62,7 +62,7 @@ class _Segment:
             self._before.append(bits)
 
     def _depends(self, later: Event, earlier: int) -> bool:
-        return later.step.born == earlier or meet(self._events[earlier].touched, later.touched)
+        return later.step.born == earlier or depend(self._events[earlier].touched, later.touched)
 
     def _had_to_come_before(self, earlier: int, later: int) -> bool:
         return bool(self._before[later - self._first] >> (earlier - self._first) & 1)
@@ -80,7 +80,7 @@ class _Segment:
         one, other = self._events[earlier], self._events[later]
         if len(one.options) == 1 or one.step.is_free or other.step.is_free:
             return False
-        if not meet(one.touched, other.touched):
+        if not depend(one.touched, other.touched):
             return False
         if other.step.kind is StepKind.TICK:
             return one.step.kind is StepKind.DELIVER and self._may_be_late(earlier, other.step)

@@ -104,7 +104,8 @@ def test_a_schedule_of_changed_code_names_the_step_that_no_longer_exists(saved: 
     )
     saved.write_text(text)
     with pytest.raises(
-        RaceError, match=r"choice 2 of the schedule no longer exists: '.*RESET_EVERYTHING.*the code has changed"
+        RaceError,
+        match=r"choice 2 of the schedule no longer exists: '.*RESET_EVERYTHING.*the code has changed",
     ):
         run_replay(str(saved))
 
