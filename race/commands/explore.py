@@ -233,12 +233,12 @@ def _print(
     fault = "" if arguments.fault is None else f", fault {arguments.fault}"
     print(
         f"{setting.model.name}, {setting.mode}, {setting.profile}{fault}: {every},"
-        f" at most {setting.budget} messages late in each"
+        f" late messages in each: at most {setting.budget}"
     )
     print(
         f"{findings.schedules:,} schedules ({findings.equivalent:,} equivalent ones stopped early)"
         f" in {findings.seconds:.1f} s, {findings.rate:.0f}/s;"
-        f" {findings.repeated} of them run twice, byte-identical"
+        f" {findings.repeated} of them run twice, with identical traces"
     )
     if shortest is None:
         print("no law broken")
@@ -247,13 +247,13 @@ def _print(
         print(f"{findings.bad:,} break a law ({laws}), the first was number {findings.first_number:,}")
         print(_sentence(shortest))
         steps = prescribed(shortest)
-        print(
-            f"shortest schedule, {shortest.deviations} of {len(steps)} choices differ from the default order:"
-        )
+        if steps:
+            differing = f"{shortest.deviations} of {len(steps)} choices (*) differ from the default order"
+            print(f"shortest schedule, {differing}:")
+        else:
+            print("shortest schedule: every step in the default order")
         for name, index in zip(steps, shortest.taken, strict=False):
             print(f"  {'*' if index else ' '} {name}")
-        if not steps:
-            print("    every step in the default order")
     if not is_expected:
         print("not the expected result: " + ("a law was broken" if findings.bad else "no law was broken"))
 

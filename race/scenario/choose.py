@@ -39,7 +39,7 @@ def choose_case(
     asked = " in ".join(
         text for text in (profile and f"profile {profile}", mode and f"mode {mode}") if text is not None
     )
-    raise RaceError(f"{scenario.id} is no race for {asked}; it is for {describe_cases(scenario)}")
+    raise RaceError(f"{scenario.id} cannot be played with {asked}, only with {describe_cases(scenario)}")
 
 
 def describe_cases(scenario: Scenario) -> str:

@@ -180,9 +180,12 @@ def test_a_race_that_cannot_be_played_to_its_end_is_exit_code_1(
     [
         (["R1x"], "there is no race 'R1x'; did you mean R1?"),
         (["nonsense"], "there is no race 'nonsense'; `rewindmq race list` names them all"),
-        (["S7", "--mode", "classic"], "S7 is no race for mode classic; it is for server (v42, v49, v53"),
-        (["R3b", "--profile", "unguarded"], "R3b is no race for profile unguarded; it is for classic"),
-        (["BROADCAST", "--remedy", "F12"], "BROADCAST is no race for mode fenced; it is for classic"),
+        (
+            ["S7", "--mode", "classic"],
+            "S7 cannot be played with mode classic, only with server (v42, v49, v53",
+        ),
+        (["R3b", "--profile", "unguarded"], "R3b cannot be played with profile unguarded, only with classic"),
+        (["BROADCAST", "--remedy", "F12"], "BROADCAST cannot be played with mode fenced, only with classic"),
         (
             ["R1", "--remedy", "F1", "--held", "--client-command", "true {namesrv} {topic} {group}"],
             "--remedy changes RewindMQ's own clients, and --client-command names another client",

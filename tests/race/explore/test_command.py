@@ -69,7 +69,7 @@ def test_a_lost_reset_is_saved_and_replayed(
     printed = capsys.readouterr().out
     assert "broker-a is killed" in printed
     assert "stored: queue 0 of broker-a" in printed
-    assert "other code" not in printed
+    assert "the code has changed" not in printed
     assert page.read_text().startswith("<!doctype html>")
 
 
