@@ -179,7 +179,9 @@ def _meta(outcome: Outcome) -> ReportMeta:
         "seed" if plan.staging == "simulated" else "run": str(outcome.number),
         "documented": outcome_text(plan.documented),
     }
-    text = f"In {scenario.versions}. Closed by {scenario.closed_by}. More: docs/race/{scenario.id}.md."
+    text = (
+        f"Releases: {scenario.versions}. Closed by: {scenario.closed_by}. More: docs/race/{scenario.id}.md."
+    )
     return ReportMeta(f"{scenario.id}: {scenario.title}", facts, text)
 
 
