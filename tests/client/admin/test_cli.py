@@ -150,7 +150,7 @@ def test_a_bad_time_is_one_line(cluster: LocalCluster) -> None:
         "resetOffsetByTime", "-g", "G", "-t", "T", "-s", "yesterday", namesrv=cluster.namesrv_address
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("'yesterday' is no time")
+    assert done.stderr.startswith("'yesterday' is not a time")
     assert done.stderr.count("\n") == 1
 
 

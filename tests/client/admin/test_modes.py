@@ -206,10 +206,10 @@ class Foreign:
 @pytest.mark.parametrize(
     ("answers", "says"),
     [
-        (None, "broker-b was asked to reset in mode fenced, and does not say in which mode"),
+        (None, "broker-b was asked to reset in mode fenced, but its response names no mode"),
         (
             ResetMode.SERVER,
-            "broker-b was asked to reset in mode fenced, and says that it reset in mode server",
+            "broker-b was asked to reset in mode fenced, but its response names mode server",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_a_broker_that_does_not_use_the_mode_asked_for_is_an_error_that_says_wha
         admin = await stage.admin()
         with pytest.raises(ClientError, match=says) as refused:
             await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=ResetMode.FENCED)
-        assert "the group has been reset there in another way" in str(refused.value)
+        assert "the group was reset there in another way" in str(refused.value)
         assert refused.value.__notes__ == ["already reset: broker-a"]
         assert foreign.asked[0].reset_mode is ResetMode.FENCED
 
@@ -248,7 +248,7 @@ def test_one_queue_is_not_asked_of_a_broker_that_would_reset_the_whole_topic(pla
         await consumed(stage)
         foreign = Foreign(None)
         await start_mute_broker(stage, "broker-b", reset=foreign.handle)
-        with pytest.raises(ClientError, match="knows no reset modes"):
+        with pytest.raises(ClientError, match="does not know reset modes"):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -b 10.0.1.99:10911 -q 0 -o 1")
         assert foreign.asked == []
 
