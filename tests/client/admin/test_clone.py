@@ -60,8 +60,8 @@ def test_all_topics_are_copied_but_for_the_retries(play: RunScenario) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (f"-s {GROUP} -d copy", "say which topic with -t, or --all-topics"),
-        (f"-s {GROUP} -d copy -t {TOPIC} --all-topics", "say which topic with -t, or --all-topics"),
+        (f"-s {GROUP} -d copy", "name a topic with -t, or give --all-topics"),
+        (f"-s {GROUP} -d copy -t {TOPIC} --all-topics", "name a topic with -t, or give --all-topics"),
         (f"-s {GROUP} -d {GROUP} -t {TOPIC}", "both the source and the destination"),
         (f"-s nobody -d copy -t {TOPIC}", "CODE: 206  DESC: group nobody has no offsets in TopicTest"),
         (f"-s {GROUP} -d copy -t Nowhere", "CODE: 17"),

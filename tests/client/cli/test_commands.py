@@ -262,7 +262,7 @@ async def test_a_missing_topic_is_reported_and_waited_for(stage: Stage, namesrv_
     await send(stage, 1)
     code, events, errors = await finish(consumer)
     assert (code, events[-1]["received"]) == (0, 1)
-    text = "there is no topic T yet; waiting for it (rewindmq admin topicList names those there are)"
+    text = "topic T does not exist yet; waiting for it (rewindmq admin topicList lists all topics)"
     assert errors == [f"rewindmq consume: {text}"]
 
 
