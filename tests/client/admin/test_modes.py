@@ -168,7 +168,7 @@ def test_one_queue_goes_to_an_offset_and_zero_is_one(play: RunScenario) -> None:
         ("-q 1", "-b and -q go together"),
         ("-b 10.0.1.1:10911", "-b and -q go together"),
         ("-o 3", "name the queue with -b and -q"),
-        ("-b 10.0.1.1:10911 -q 0 -o 3 -f false", "-f false goes with -s alone"),
+        ("-b 10.0.1.1:10911 -q 0 -o 3 -f false", "use -f false only with -s"),
         ("-b 10.0.1.1:10911 -q 0 --mode classic", "in classic mode this broker resets whole topics"),
         ("-b 10.0.1.1:10911 -q 9 --mode fenced", "queueId 9: topic TopicTest has 2 queues here"),
         (
