@@ -1,4 +1,4 @@
-"""wipeWritePerm and addWritePerm: what they print, and what routes and producers make of it."""
+"""wipeWritePerm and addWritePerm: their output, and the effect on routes and producers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewindmq import AdminClient, Producer
 from rewindmq.client.admin.commands import write_perm
 from rewindmq.protocol.errors import ConnectError
 from rewindmq.protocol.profile import RELEASES, Profile
-from tests.client.admin.members import TOPIC
+from tests.client.admin.support import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
@@ -23,7 +23,7 @@ async def perms(stage: SimStage) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_producers_leave_a_broker_without_write_permission_until_it_has_it_again(
+def test_producers_leave_a_broker_until_its_write_permission_is_restored(
     play: RunScenario, profile: Profile
 ) -> None:
     async def scenario(stage: SimStage) -> None:
@@ -46,7 +46,7 @@ def test_producers_leave_a_broker_without_write_permission_until_it_has_it_again
     play(scenario, brokers=2, profile=profile)
 
 
-def test_an_unknown_broker_has_no_topics(play: RunScenario) -> None:
+def test_wiping_an_unknown_broker_counts_0_topics(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         assert await stage.data("wipeWritePerm -b nobody") == {
             "brokerName": "nobody",
@@ -63,7 +63,7 @@ async def print_wipe(admin: AdminClient, lines: list[str]) -> None:
         lines += printed.lines
 
 
-def test_a_name_server_that_fails_does_not_keep_the_others_from_being_asked(play: RunScenario) -> None:
+def test_every_name_server_is_asked_even_if_one_fails(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
         await stage.create_topic(TOPIC)
         await stage.world.sleep(1)
