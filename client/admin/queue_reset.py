@@ -54,8 +54,8 @@ class QueueResetAdmin(AdminBase):
             offset: the target, instead of ``timestamp``.
 
         Raises:
-            ResponseError: the broker refused, as RewindMQ's broker does in mode ``classic``. A note tells if
-                the offset was already committed.
+            ResponseError: the broker refused, as RewindMQ's broker does in mode ``classic``. The exception
+                has a note if the offset was already committed.
             RemotingError: no answer within 5 s.
             ClientError: the broker is not RewindMQ's; nothing was written.
         """

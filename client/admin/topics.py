@@ -101,10 +101,10 @@ class TopicAdmin(AdminBase):
         return merged
 
     async def examine_topic_route_info(self, topic: str) -> TopicRouteData:
-        """Return the brokers that hold the topic, and their queue counts: GET_ROUTEINFO_BY_TOPIC (105).
+        """Return the brokers that have the topic, and their queue counts: GET_ROUTEINFO_BY_TOPIC (105).
 
         Raises:
-            ResponseError: TOPIC_NOT_EXIST (17) if no broker holds the topic.
+            ResponseError: TOPIC_NOT_EXIST (17) if no broker registered the topic.
         """
         return await self._remote.route(topic)
 

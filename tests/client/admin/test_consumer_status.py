@@ -139,8 +139,8 @@ def test_an_offline_group_and_an_unknown_client_are_refused(play: RunScenario) -
         async with new_consumer(stage):
             await stage.world.sleep(5)
             with pytest.raises(ResponseError) as refused:
-                await stage.run(f"consumerStatus -g {GROUP} -i nobody")
-            assert str(refused.value) == f"CODE: 1  DESC: The Consumer <{GROUP}> <nobody> not online"
+                await stage.run(f"consumerStatus -g {GROUP} -i unknown")
+            assert str(refused.value) == f"CODE: 1  DESC: The Consumer <{GROUP}> <unknown> not online"
         await stage.world.sleep(1)
         with pytest.raises(ResponseError) as refused:
             await stage.run(f"consumerStatus -g {GROUP}")
@@ -188,7 +188,7 @@ def test_consumers_report_the_offsets_they_have_in_memory(play: RunScenario, pro
             only = await stage.data(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i {second.client_id}")
             assert {entry["clientId"] for entry in only} == {second.client_id}
             with pytest.raises(ResponseError, match="not online"):
-                await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i nobody")
+                await stage.run(f"getConsumerStatus -g {GROUP} -t {TOPIC} -i unknown")
 
     play(scenario, profile=profile)
 
@@ -316,13 +316,13 @@ def test_consume_message_directly_is_refused_with_the_reason(play: RunScenario) 
         async with new_consumer(stage) as consumer, puller:
             await stage.world.sleep(5)
             admin = await stage.admin()
-            for group, client_id, message, says in (
+            for group, client_id, message, expected in (
                 (GROUP, consumer.client_id, "no id", "is not an offset message id"),
                 (GROUP, consumer.client_id, nothing_there, "can not find message by the offset"),
-                (GROUP, "nobody", wanted, f"The Consumer <{GROUP}> <nobody> not online"),
+                (GROUP, "unknown", wanted, f"The Consumer <{GROUP}> <unknown> not online"),
                 ("pullers", puller.client_id, wanted, "has no listener"),
             ):
-                with pytest.raises(ResponseError, match=says) as refused:
+                with pytest.raises(ResponseError, match=expected) as refused:
                     await admin.consume_message_directly(group, client_id, message)
                 assert refused.value.code == 1
             info = await admin.get_consumer_running_info("pullers", puller.client_id)

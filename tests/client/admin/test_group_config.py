@@ -38,8 +38,8 @@ def test_a_group_is_created_shown_and_overwritten(play: RunScenario) -> None:
             f"{'retryMaxTimes':<40}=  16",
             f"{'retryMaxTimes':<40}=  3",
         ]
-        with pytest.raises(ClientError, match="no broker has settings of a group named 'nobody'"):
-            await stage.run("getConsumerConfig -g nobody")
+        with pytest.raises(ClientError, match="no broker has settings of a group named 'unknown'"):
+            await stage.run("getConsumerConfig -g unknown")
 
     play(scenario, brokers=2)
 

@@ -163,7 +163,7 @@ def test_one_queue_is_reset_to_an_offset_also_to_0(play: RunScenario) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
         ("-q 1", "-b and -q go together"),
         ("-b 10.0.1.1:10911", "-b and -q go together"),
@@ -177,10 +177,10 @@ def test_one_queue_is_reset_to_an_offset_also_to_0(play: RunScenario) -> None:
         ),
     ],
 )
-def test_an_invalid_reset_of_one_queue_resets_nothing(play: RunScenario, words: list[str], says: str) -> None:
+def test_an_invalid_reset_of_one_queue_resets_nothing(play: RunScenario, words: str, expected: str) -> None:
     async def scenario(stage: SimStage) -> None:
         await consume_and_leave(stage)
-        with pytest.raises((ClientError, ResponseError), match=says):
+        with pytest.raises((ClientError, ResponseError), match=expected):
             await stage.run(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 {words}")
         assert record(stage, Q0) == (3, 0)
 
@@ -204,7 +204,7 @@ class ForeignBroker:
 
 
 @pytest.mark.parametrize(
-    ("answers", "says"),
+    ("named_mode", "expected"),
     [
         (None, "broker-b was asked to reset in mode fenced, but its response names no mode"),
         (
@@ -214,14 +214,14 @@ class ForeignBroker:
     ],
 )
 def test_a_broker_that_used_another_mode_or_names_none_is_an_error(
-    play: RunScenario, answers: ResetMode | None, says: str
+    play: RunScenario, named_mode: ResetMode | None, expected: str
 ) -> None:
     async def scenario(stage: SimStage) -> None:
         await consume_and_leave(stage)
-        foreign = ForeignBroker(answers)
+        foreign = ForeignBroker(named_mode)
         await start_mute_broker(stage, "broker-b", reset=foreign.handle)
         admin = await stage.admin()
-        with pytest.raises(ClientError, match=says) as refused:
+        with pytest.raises(ClientError, match=expected) as refused:
             await admin.reset_offset_by_timestamp(TOPIC, GROUP, 0, mode=ResetMode.FENCED)
         assert "the group was reset there in another way" in str(refused.value)
         assert refused.value.__notes__ == ["already reset: broker-a"]
@@ -295,7 +295,7 @@ def test_fenced_commits_of_all_brokers_are_printed_as_a_table(play: RunScenario)
             assert any(row[11] == client_id for row in by_broker[name])
         assert lines[-2:] == ["", f"Listed: {len(rows)}, of {len(rows)} since the brokers started"]
         nothing = [lines[0], "", f"Listed: 0, of {len(rows)} since the brokers started"]
-        assert await stage.run("fencedCommits -g nobody") == nothing
+        assert await stage.run("fencedCommits -g unknown") == nothing
         assert await stage.run(f"fencedCommits -g {GROUP} -t nothing") == nothing
 
     play(scenario, brokers=2)

@@ -128,7 +128,7 @@ def test_queries_by_id_and_by_offset_print_the_same_message(play: RunScenario) -
         with pytest.raises(ResponseError, match=r"no message at offset 2: the queue holds \[0, 2\)"):
             await stage.run("queryMsgByOffset -t TopicTest -b broker-a -i 0 -o 2")
         with pytest.raises(RewindMQError):
-            await stage.run("queryMsgByOffset -t TopicTest -b nobody -i 0 -o 0")
+            await stage.run("queryMsgByOffset -t TopicTest -b unknown -i 0 -o 0")
 
     play(scenario)
 

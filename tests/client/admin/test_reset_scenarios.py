@@ -188,7 +188,7 @@ TOOL = f"resetOffsetByTime -g {GROUP} -t {TOPIC}"
 
 @pytest.mark.scenario("D30", "v53s")
 @pytest.mark.parametrize("words", ["-s now -o 0", "-s 0"])
-def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words: list[str]) -> None:
+def test_D30_the_tool_of_5x_sends_nothing_for_offset_0(play: RunScenario, words: str) -> None:
     """For target 0, given or found, neither UPDATE_CONSUMER_OFFSET (15) nor the reset (222) is sent."""
 
     async def scenario(stage: SimStage) -> None:

@@ -14,7 +14,7 @@ from tests.client.admin.support import TOPIC
 from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
-NOBODY = "10.0.0.77:9876"
+UNREACHABLE = "10.0.0.77:9876"
 
 
 async def perms(stage: SimStage) -> dict[str, int]:
@@ -48,8 +48,8 @@ def test_producers_leave_a_broker_until_its_write_permission_is_restored(
 
 def test_wiping_an_unknown_broker_counts_0_topics(play: RunScenario) -> None:
     async def scenario(stage: SimStage) -> None:
-        assert await stage.data("wipeWritePerm -b nobody") == {
-            "brokerName": "nobody",
+        assert await stage.data("wipeWritePerm -b unknown") == {
+            "brokerName": "unknown",
             "namesrvAddr": stage.namesrv,
             "topicCount": 0,
         }
@@ -69,11 +69,11 @@ def test_every_name_server_is_asked_even_if_one_fails(play: RunScenario) -> None
         await stage.world.sleep(1)
         lines: list[str] = []
         runtime = stage.world.runtime("10.0.9.1")
-        async with AdminClient(f"{NOBODY};{stage.namesrv}", runtime=runtime) as admin:
+        async with AdminClient(f"{UNREACHABLE};{stage.namesrv}", runtime=runtime) as admin:
             with pytest.raises(ConnectError):
                 await print_wipe(admin, lines)
         failed, done = lines
-        assert failed == f"wipe write perm of broker[broker-a] in name server[{NOBODY}] Failed"
+        assert failed == f"wipe write perm of broker[broker-a] in name server[{UNREACHABLE}] Failed"
         assert done.startswith(f"wipe write perm of broker[broker-a] in name server[{stage.namesrv}] OK, ")
         assert await perms(stage) == {"broker-a": 4}
 
