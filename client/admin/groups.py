@@ -109,7 +109,7 @@ class GroupAdmin(AdminBase):
         Args:
             remove_offset: delete the group's stored offsets, too.
         """
-        # 4.x reads the field removeOffset, 5.x cleanOffset.
+        # 4.9.4 reads the field removeOffset, 5.x cleanOffset.
         header = DeleteSubscriptionGroupRequestHeader(group, remove_offset, remove_offset)
         await self._remote.ask_broker(
             address, self._remote.command(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)

@@ -29,7 +29,7 @@ class ResetResult:
 
     Its meaning depends on the mode. ``classic``: each broker computed its targets and queued the reset
     notifications; consumers have not applied them yet. ``server``: the targets are stored. ``fenced``: the
-    targets are stored, and no commit from before the reset can overwrite them.
+    targets are stored on disk, and brokers refuse commits of deliveries from before the reset.
 
     Attributes:
         offset_table: target offset of each queue, sorted by queue.

@@ -79,7 +79,7 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
         "--mode",
         type=_mode,
         metavar="classic|server|fenced",
-        help="reset mode (default: each broker's resetMode); only a fenced reset cannot be lost",
+        help="reset mode (default: each broker's resetMode); in fenced mode, brokers refuse late commits",
     )
 
 
