@@ -135,7 +135,7 @@ async def _execute(command: Command, arguments: argparse.Namespace) -> None:
 
 def _show_help(name: str | None) -> int:
     if name is None:
-        parser = argparse.ArgumentParser(prog="rewindmq admin", description="mqadmin's commands.")
+        parser = argparse.ArgumentParser(prog="rewindmq admin", description="Run one of mqadmin's commands.")
         add_arguments(parser)
     else:
         command = _BY_NAME.get(name.lower())
