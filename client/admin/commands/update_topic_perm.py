@@ -1,4 +1,4 @@
-"""updateTopicPerm: change a topic's permissions, and none of its other settings."""
+"""updateTopicPerm: change a topic's permissions, and keep its queue counts, system flag and attributes."""
 
 from __future__ import annotations
 
