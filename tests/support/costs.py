@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import resource
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping
+from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -33,7 +34,7 @@ class _Meter:
     """Measures each test, and sums up the reports of all processes."""
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._last = _processor_seconds()
 
     def pytest_runtest_logstart(self) -> None:
@@ -66,14 +67,14 @@ def table(seconds: Mapping[str, float]) -> Iterator[str]:
     Args:
         seconds: by the path of a file of tests, with ``/``.
     """
-    folders = Counter({".": 0.0})
+    folders = defaultdict[str, float](float, {".": 0.0})
     for file, amount in seconds.items():
         folders[str(PurePosixPath(file).parent)] += amount
     # The longest path first: what a folder does not show goes to the one around it.
     for folder in sorted(folders, key=lambda name: name.count("/"), reverse=True):
         if folders[folder] < _LEAST_SECONDS and folder != ".":
             folders[str(PurePosixPath(folder).parent)] += folders.pop(folder)
-    for folder, amount in folders.most_common():
+    for folder, amount in sorted(folders.items(), key=itemgetter(1), reverse=True):
         yield f"{amount:7.1f} s  {'the rest' if folder == '.' else folder}"
     yield f"{sum(folders.values()):7.1f} s  in all"
 

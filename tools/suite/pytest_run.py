@@ -106,7 +106,7 @@ def processes(group: Group, cores: int) -> int:
 
 def _cores() -> int:
     """Return how many cores this process may use, where the system says so; else how many there are."""
-    if sys.platform == "linux":
+    if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
