@@ -339,7 +339,7 @@ class LitePullConsumer(LitePositions):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         self._watch.cancel()
         self.rebalancer.drop_all()
         self.requests.wake()

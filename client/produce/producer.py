@@ -348,7 +348,7 @@ class Producer(Client):
             await self._trace.dispatcher.shutdown()
         await self.instance.unregister_producer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         if self._trace is not None:
             self._trace.dispatcher.abort()
 

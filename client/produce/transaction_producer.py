@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.core.client_config import (
     DEFAULT_API_TIMEOUT_MS,
     DEFAULT_CALLBACK_THREADS,
@@ -232,7 +232,7 @@ class TransactionProducer(Producer):
             if not isinstance(state, LocalTransactionState):
                 raise ClientError(f"the listener returned {state!r}, no LocalTransactionState")
         except BaseException as error:
-            if ends_the_caller(error):
+            if must_reach_caller(error):
                 raise
             _log.exception("local transaction of %r", message)
             return _UNKNOW, error
@@ -255,7 +255,7 @@ class TransactionProducer(Producer):
             result.msg_id,
             False,
             result.msg_id,
-            message.topic if self.config.profile.ends_name_topic else None,
+            message.topic if self.config.profile.end_transaction_names_topic else None,
         )
         remark = f"executeLocalTransactionBranch exception: {fault!r}" if fault else None
         queue = result.message_queue

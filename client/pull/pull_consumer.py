@@ -230,7 +230,7 @@ class PullConsumer(QueueReader):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         self.rebalancer.drop_all()
 
     # What the instance asks (``ConsumerInner``).

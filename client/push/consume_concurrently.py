@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
 from rewindmq.client.consume.process_queue import ProcessQueue
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.push.consume_points import MESSAGES_PER_TURN, ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import CONCURRENT_RESULTS, consume_directly
@@ -220,7 +220,7 @@ class ConsumeConcurrentlyService:
             )
             result: object = await answer if isinstance(answer, Awaitable) else answer
         except BaseException as error:
-            if ends_the_caller(error):
+            if must_reach_caller(error):
                 raise
             self._consumer.errors.raised(queue, messages, error)
             return ConsumeConcurrentlyStatus.RECONSUME_LATER

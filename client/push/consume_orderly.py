@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import LOCK_INTERVAL, QueueLocks
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.push.consume_points import MESSAGES_PER_TURN, ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import ORDERLY_RESULTS, consume_directly
@@ -216,7 +216,7 @@ class ConsumeOrderlyService:
         try:
             result = await self._listen(tuple(batch.messages), batch.context)
         except BaseException as error:
-            if ends_the_caller(error):
+            if must_reach_caller(error):
                 raise
             self._consumer.errors.raised(batch.queue, batch.messages, error)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT

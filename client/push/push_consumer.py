@@ -338,7 +338,7 @@ class PushConsumer(EpochConsumer):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         self.consume_service.cancel()
         if self.trace is not None:
             self.trace.dispatcher.abort()

@@ -171,7 +171,7 @@ _MODULES: Final = MappingProxyType(
     }
 )
 
-# Type checkers know the names from above, and must not take every other one for a name, too.
+# Type checkers read the imports above; with ``__getattr__`` they would accept any other name, too.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
