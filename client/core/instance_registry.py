@@ -42,8 +42,8 @@ def _warn_of_difference(shared: ClientConfig, asked: ClientConfig) -> None:
     names = [field.name for field in fields(shared)]
     different = [name for name in names if getattr(shared, name) != getattr(asked, name)]
     _log.warning(
-        "client id %s is shared with an earlier client, whose settings apply (different: %s); give this client"
-        " an instance_name of its own",
+        "client id %s is shared with an earlier client, whose settings apply (different: %s); give this"
+        " client an instance_name of its own",
         shared.client_id,
         ", ".join(different),
     )

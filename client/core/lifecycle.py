@@ -176,5 +176,5 @@ class Client:
         raise NotImplementedError
 
     def _cancel_work(self) -> None:
-        """Stop all work of this client at once, without waiting; called after ``_stop``, or when it failed."""
+        """Stop all work of this client at once, without waiting, after ``_stop`` ended or failed."""
         raise NotImplementedError
