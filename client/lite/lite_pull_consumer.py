@@ -77,10 +77,10 @@ class LitePullConsumer(LitePositions):
         group: the consumer group.
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
-        consume_from: where a group without stored offset begins: "first", "last" (default) or "timestamp".
+        consume_from: where a group without a stored offset starts: "first", "last" (default) or "timestamp".
         consume_from_where: RocketMQ's name of ``consume_from``.
-        consume_timestamp: where "timestamp" begins, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
-            int; None (default): half an hour before the consumer was made.
+        consume_timestamp: where "timestamp" starts, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
+            int; None (default): half an hour before the consumer was constructed.
         message_model: "clustering" (default): the group's consumers share the messages; "broadcasting": each
             consumer gets every message.
         auto_commit: ``poll`` notes the progress of earlier polls; default True.

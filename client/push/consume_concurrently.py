@@ -229,7 +229,7 @@ class ConsumeConcurrentlyService:
         if isinstance(result, ReconsumeLater):
             return result
         if result is not None and result != ConsumeConcurrentlyStatus.RECONSUME_LATER:
-            self._consumer.errors.answered(queue, messages, result, ConsumeConcurrentlyStatus)
+            self._consumer.errors.returned(queue, messages, result, ConsumeConcurrentlyStatus)
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
@@ -292,7 +292,7 @@ class ConsumeConcurrentlyService:
         return True
 
     async def _clean_expired(self) -> None:
-        """Send back messages that a listener has held for longer than ``consume_timeout``."""
+        """Send back messages whose listener call takes longer than ``consume_timeout``."""
         before, self._seen = self._seen, self._running.copy()
         # The check runs once per `consume_timeout`, so a batch seen twice has expired.
         expired = {

@@ -62,11 +62,20 @@ class PushConsumer(EpochConsumer):
 
     ::
 
+        async def listener(messages: list[MessageExt]) -> ConsumeConcurrentlyStatus:
+            for message in messages:
+                print(message.body)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
         consumer = PushConsumer("G", "127.0.0.1:9876")
         consumer.subscribe("TopicTest", "TagA || TagB")
         consumer.register_message_listener(listener)
         async with consumer:
             ...
+
+    Subscribe and register a listener before the start; ``async with`` calls ``start()`` and ``shutdown()``.
+    An async listener runs on the event loop, a plain function on a worker thread. A message whose listener
+    fails is redelivered later (docs/retry.md). A reset of the group moves the consumer (docs/reset.md).
 
     Args:
         group: the consumer group.
@@ -98,21 +107,21 @@ class PushConsumer(EpochConsumer):
         allocate_strategy: divides the queues among the consumers; None (default): averagely.
         offset_root: directory for the offsets of a broadcasting consumer; None (default):
             ``~/.rocketmq_offsets``.
-        enable_msg_trace: send a record of each listener call to the trace topic (docs/queries.md); default
-            False.
+        enable_msg_trace: record each listener call in the trace topic (docs/queries.md); default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
+        serialize_type: of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
             replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
-            1; default 4.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1; default 4.
         mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
             checks, at least 1; default 3,000.
 
