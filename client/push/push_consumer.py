@@ -62,7 +62,7 @@ class PushConsumer(EpochConsumer):
 
     ::
 
-        async def listener(messages: list[MessageExt]) -> ConsumeConcurrentlyStatus:
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
             for message in messages:
                 print(message.body)
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
