@@ -104,7 +104,8 @@ class LitePullConsumer(LitePositions):
         offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
         profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
             "unguarded" (docs/consumer.md).
-        serialize_type: of requests: "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
         runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
