@@ -69,7 +69,7 @@ async def test_one_that_gives_up_waiting_leaves_the_slot_to_others(granted: bool
         if not granted:
             waiting.cancel()
             await asyncio.sleep(0)
-    # The slot was given to it in this very turn.
+    # The slot is granted in this turn of the event loop.
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -1,4 +1,4 @@
-"""221, 307 and 309 at the client: what it tells, from which threads, and what it makes of junk."""
+"""Requests of administrators to a client: status (221), running info (307), direct consumption (309)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Q0 = MessageQueue("T", "broker-a", 0)
 async def ask(
     stage: SimStage, header: CommandHeader, code: RequestCode, body: bytes = b""
 ) -> RemotingCommand:
-    """What the first member of G answers to its broker."""
+    """Send a request to the first consumer of G from its broker, and return the response."""
     group = stage.brokers["broker-a"].context.consumers.find("G")
     assert group is not None
     connection = next(iter(group.channels))
@@ -79,7 +79,7 @@ def test_a_group_that_is_not_here_has_no_running_info(play: RunScenario) -> None
 
 @pytest.mark.parametrize(("threads", "waits"), [(1, True), (2, False)])
 def test_a_reset_holds_the_thread_that_would_answer(play: RunScenario, threads: int, waits: bool) -> None:
-    """As in Java, where few threads carry out resets and answer administrators (docs/spec/client.md C.4)."""
+    """As in Java, where resets and administrators share few threads (docs/spec/client.md C.4)."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -94,7 +94,7 @@ def test_a_reset_holds_the_thread_that_would_answer(play: RunScenario, threads: 
         answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
         assert (stage.world.now - start > 9.9) == waits
         info = decode_body(answer.require_success(), ConsumerRunningInfo)
-        # During the wait the queue is still there, dropped.
+        # During the wait the dropped queue is still in the table.
         assert waits or info.mq_table[Q0].droped
 
     play(scene)
@@ -130,7 +130,7 @@ def test_rates_are_of_the_last_minute() -> None:
     statistics = ConsumeStatistics(0.0)
     queue = ProcessQueue(0.0)
     for second in range(0, 181, 5):
-        # They came and are gone again.
+        # The messages were cached and are consumed.
         queue.counts.pulled += 50 if second <= 90 else 5
         statistics.gather(float(second), {Q0: queue})
     assert statistics.status("T", 180.0).consume_ok_tps == 1.0

@@ -1,4 +1,4 @@
-"""One client instance per event loop, runtime and client id, and none longer than it is needed."""
+"""One client instance per event loop, runtime and client id, kept no longer than needed."""
 
 import gc
 import weakref

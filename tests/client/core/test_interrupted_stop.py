@@ -1,4 +1,4 @@
-"""What stops clients hears its own cancellation, and leaves nothing open when it is cut short."""
+"""Stopping clients: cancellations are not swallowed, and a shutdown cut short leaves nothing open."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def make_client(kind: Callable[..., Client], broker: ScriptedBroker, runtime: Ru
 
 @pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer, LitePullConsumer])
 def test_a_shutdown_that_is_cut_short_leaves_no_connection_and_no_timer(kind: type[Client]) -> None:
-    """The broker does not answer 35; cancelled while it waits for that, the client lets go of everything."""
+    """The broker does not answer UNREGISTER_CLIENT (35); cancelled then, the client closes everything."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}

@@ -1,4 +1,4 @@
-"""What a client makes of a topic's route."""
+"""Queues and addresses from a topic's route."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ Q0 = MessageQueue("T", "broker-a", 0)
 
 
 def lite(stage: SimStage, group: str = "G", **options: Any) -> LitePullConsumer:
-    """Made, not started; on a host of its own."""
+    """Return a consumer on a host of its own, not started."""
     options.setdefault("consume_from_where", FIRST)
     options.setdefault("profile", stage.profile)
     return LitePullConsumer(group, stage.namesrv, runtime=stage.new_runtime(), **options)
 
 
 async def poll_all(consumer: LitePullConsumer, count: int, seconds: float = 60.0) -> list[MessageExt]:
-    """Poll until that many messages have come."""
+    """Poll until ``count`` messages have arrived."""
     got: list[MessageExt] = []
     async with asyncio.timeout(seconds):
         while len(got) < count:
@@ -58,7 +58,7 @@ def test_two_members_share_a_topic_and_poll_each_message_once(play: RunScenario,
             assert {message.queue_id for message in got[1]} == {2, 3}
             assert [bodies(messages) for messages in got] == [sorted([*range(50)] * 2)] * 2
             assert await a.poll(0) == []
-            # Noted by a poll at least 5 s later, stored by the next persist.
+            # A poll at least 5 s later notes it, and the next persist stores it.
             await stage.world.sleep(5)
             assert await a.poll(0) == await b.poll(0) == []
             await stage.until(lambda: stage.stored() == dict.fromkeys(range(4), 50), seconds=6)
@@ -68,7 +68,7 @@ def test_two_members_share_a_topic_and_poll_each_message_once(play: RunScenario,
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_what_is_sent_and_when(play: RunScenario, profile: Profile) -> None:
-    """The heartbeat says ACTIVELY; v53 pulls with 361, flags 22, 20 s of hold; 10 messages at a time."""
+    """The heartbeat says ACTIVELY. v53 pulls with 361, flags 22, 20 s of suspension, 10 messages."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -110,7 +110,7 @@ def test_assigned_queues_are_pulled_even_if_others_pull_them(play: RunScenario, 
             assert bodies(await poll_all(b, 5)) == [0, 1, 2, 3, 4]
             await a.commit([q1], persist=True)
             await stage.until(lambda: stage.stored() == {1: 5})
-            # Another assignment keeps what goes on and ends the rest.
+            # Another assignment keeps the queues that stay, and ends the others.
             a.assign([q1])
             await stage.fill(1, first=5)
             assert [message.queue_id for message in await poll_all(a, 1)] == [1]
@@ -160,7 +160,7 @@ def test_paused_queues_are_not_pulled_and_keep_what_was(play: RunScenario) -> No
             await stage.until(lambda: len(consumer.requests) == 4)
             consumer.pause([Q0])
             await poll_all(consumer, 40)
-            # The pull that is held when it is paused still brings one message.
+            # The suspended pull of a queue still brings one message after the queue is paused.
             await stage.fill(1, first=20)
             await poll_all(consumer, 2)
             await stage.fill(2, first=21)
@@ -184,7 +184,7 @@ def test_paused_queues_are_not_pulled_and_keep_what_was(play: RunScenario) -> No
     ids=str,
 )
 def test_thresholds_hold_up_the_pulls(play: RunScenario, options: dict[str, Any], most: int) -> None:
-    """Each is exceeded by at most one batch of 10, and polling lets the pulls go on."""
+    """At most one batch of 10 exceeds each threshold; after polls, the pulls go on."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -205,13 +205,13 @@ def test_thresholds_hold_up_the_pulls(play: RunScenario, options: dict[str, Any]
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_an_illegal_offset_moves_the_pulls_and_nothing_else(play: RunScenario, profile: Profile) -> None:
-    """C.14: no wait, no commit, no new ProcessQueue; what is stored stays until something is polled."""
+    """C.14: no wait, no commit, no new ProcessQueue; the stored offset stays until a poll."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(10)
         reader = await stage.pull_consumer()
-        # v53 refuses commits of a group it has never heard of.
+        # v53 refuses commits of a group that it does not know.
         await reader.pull(Q0, "*", 0, 1)
         reader.update_consume_offset(Q0, 77)
         await reader.persist_consume_offset(Q0)
@@ -238,7 +238,7 @@ def test_an_illegal_offset_moves_the_pulls_and_nothing_else(play: RunScenario, p
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_a_classic_reset_passes_it_by(play: RunScenario, profile: Profile) -> None:
-    """docs/spec/reset.md D.6, issue 5318: success, 220 ignored, nothing stored, nothing moved."""
+    """docs/spec/reset.md D.6, issue 5318: success, but the consumer ignores the reset; nothing is stored."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -327,7 +327,7 @@ def test_broadcasting_members_each_poll_everything_and_go_on_from_their_files(
 
 
 def test_storing_some_offsets_forgets_what_is_noted_of_the_others(play: RunScenario) -> None:
-    """RocketMQ's own quirk; the next ``commit_sync`` notes them again."""
+    """A quirk of RocketMQ; the next ``commit_sync`` notes them again."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)

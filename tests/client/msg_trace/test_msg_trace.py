@@ -1,4 +1,4 @@
-"""Message trace: records of sends and of listeners' calls, which never get in the way of either."""
+"""Message trace: records of sends and listener calls, which disturb neither."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_records_look_as_RocketMQ_writes_them() -> None:
 
 
 async def traces(stage: SimStage, key: str, topic: str = TRACE_TOPIC) -> list[Any]:
-    """What the trace topic has under a key."""
+    """Return the records that the trace topic holds under a key."""
     admin = await stage.admin()
     found = await admin.query_message(topic, key)
     return [
@@ -200,7 +200,7 @@ def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
         assert trace is not None
         assert trace.dispatcher.discarded == 20
         await stage.world.sleep(5)
-        # The topic does not exist here: the traces that had room are lost as well.
+        # The topic does not exist, so the records that had room are lost, too.
         assert trace.dispatcher.discarded == 30
         began = stage.world.now
         await producer.shutdown()
@@ -210,7 +210,7 @@ def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
 
 
 class _Listener:
-    """Commits what it is told of."""
+    """A listener that commits every transaction."""
 
     async def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState:
         return LocalTransactionState.COMMIT_MESSAGE

@@ -1,4 +1,4 @@
-"""The producer with real servers under virtual time, and what it refuses."""
+"""The producer with real servers under virtual time, and its errors."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_oneway_selector_and_chosen_queue(play: RunScenario) -> None:
 def test_a_oneway_message_is_not_lost_at_a_broker_without_msgpack(
     play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sender would not learn that the broker closed the connection on it."""
+    """The producer would not notice that the broker closed the connection."""
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
 
     async def scene(stage: SimStage) -> None:

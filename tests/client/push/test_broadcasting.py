@@ -1,4 +1,4 @@
-"""Broadcasting groups under virtual time: own offsets, and what a reset does to them (D15, D16)."""
+"""Broadcasting groups under virtual time: their own offsets, and the effect of resets (D15, D16)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def member(stage: SimStage, inbox: Inbox, root: Path, name: str) -> PushCo
 def test_D16_the_member_that_pulls_first_rewinds_the_other_does_not(
     play: RunScenario, tmp_path: Path
 ) -> None:
-    """Members M1 and M2 under a server-side reset: there is one mark, and the first pull takes it."""
+    """A server-side reset of consumers M1 and M2 leaves one mark, and the first pull consumes it."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -58,7 +58,7 @@ def test_D16_the_member_that_pulls_first_rewinds_the_other_does_not(
 def test_leftovers_of_clustering_times_let_a_classic_reset_through(
     play: RunScenario, tmp_path: Path, profile: Profile, is_reset: bool
 ) -> None:
-    """220 reaches the members; before 5.2 each takes its old offset from its file again."""
+    """The consumers get a reset notification (220); before 5.2 each restores its old offset from its file."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
@@ -95,7 +95,7 @@ def test_a_member_that_is_killed_goes_on_from_its_file(
         await stage.fill(5, first=10)
         await stage.until(lambda: len(first.messages) == 30)
         await consumer.shutdown()
-        # As a kill before the next write leaves it.
+        # The state after a kill before the next write.
         (tmp_path / "m" / consumer.client_id / "G" / "offsets.json").write_bytes(saved)
         again = Inbox(stage.world)
         await member(stage, again, tmp_path, "m")
@@ -111,7 +111,7 @@ def test_a_member_that_is_killed_goes_on_from_its_file(
 def test_a_member_that_owns_no_queue_leaves_its_file_alone(
     play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
-    """No name server for longer than the first two writes: the offsets are still there when it comes back."""
+    """Without a name server for longer than the first two writes, the offsets stay until it returns."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)

@@ -38,17 +38,17 @@ from tests.support.stage import SimStage
 ROUND_TRIPS = 0.02
 
 
-# Brokers in fenced mode, and clients that know epochs.
+# Brokers in fenced mode, and epoch-aware clients.
 FENCED: dict[str, Any] = {"profile": Profile.EPOCH, "reset_mode": ResetMode.FENCED}
 
 
 def fenced(stage: SimStage) -> list[FencedCommit]:
-    """The commits of T that the broker lists as refused."""
+    """Return the refused commits of T that the broker lists."""
     return stage.brokers["broker-a"].context.fenced_commits.listed("G", "T").commits
 
 
 async def _consumed(stage: SimStage, listener: MessageListener, count: int = 100, **options: Any) -> None:
-    """An idle consumer that has consumed and stored everything of one queue."""
+    """Start a consumer, and wait until it has consumed and stored everything of one queue."""
     await stage.create_topic(queues=1)
     await stage.fill(count)
     await stage.consume(listener, **options)
@@ -76,7 +76,7 @@ def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_anybody(play:
             assert {message.topic for message in inbox.messages} == {"T"}
             await stage.world.sleep(6)
             assert stage.stored() == dict.fromkeys(range(4), 50)
-            # Nothing but the four queues was touched.
+            # Only the four queues were restarted.
             assert stage.events.at(Point.SUSPENDED) == []
             assert len(stage.events.at(Point.QUEUE_RESTARTED, topic="T", epoch=1)) == 4
             for queue, held in others.items():
@@ -162,7 +162,7 @@ def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(play:
 
 
 async def _over_its_bounds(stage: SimStage, listener: SlowListener) -> list[asyncio.Event]:
-    """A consumer that does not pull its one queue; its listener waits for the events."""
+    """Start a consumer whose flow control stops its one queue; its listener waits for the events."""
     await stage.create_topic(queues=1)
     await stage.fill(100)
     held = [listener.hold(10), listener.hold(31)]
@@ -174,7 +174,7 @@ async def _over_its_bounds(stage: SimStage, listener: SlowListener) -> list[asyn
 
 
 def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(play: RunScenario) -> None:
-    """It does not pull, so nothing of it is held that could be answered."""
+    """The consumer does not pull, so the broker has no suspended pull to answer."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -219,12 +219,12 @@ def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(play: 
 
 
 def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario) -> None:
-    """The connection the queue was pulled on is gone: the next commit is refused, and tells it."""
+    """The connection of the pulls is gone; the next commit is refused, and its response has the new epoch."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
         held = await _over_its_bounds(stage, listener)
-        # It forgets who pulled.
+        # The broker forgets who pulled.
         await stage.restart_broker()
         await stage.world.sleep(1)
         start = await reset(stage)
@@ -239,7 +239,7 @@ def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario)
 
 
 def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> None:
-    """An answer has told the client of the same reset, or of a later one, before."""
+    """A response has already announced the same reset, or a later one."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
@@ -254,7 +254,7 @@ def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> Non
         for epoch in (1, 2):
             header = NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, epoch)
             member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
-        # Of queues and groups it does not have.
+        # Notifications for queues and groups that the client does not have.
         for group, queue_id in (("G", 7), ("Other", 0)):
             header = NotifyQueueResetRequestHeader(group, "T", "broker-a", queue_id, 0, 9)
             member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
@@ -396,7 +396,7 @@ def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario)
 def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_an_epoch(
     play: RunScenario,
 ) -> None:
-    """The client goes on at the end, as v49 does; its pull carries no epoch it was told, and is sent back."""
+    """The client continues at the end, as v49 does. Its pull carries no known epoch, and is redirected."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -431,7 +431,7 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_a
     play(scene, **FENCED)
 
 
-# Consumers that pull by hand.
+# Pull consumers.
 
 
 def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenario) -> None:
@@ -454,7 +454,7 @@ def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenar
         consumer.update_consume_offset(queue, 70)
         await consumer.persist_consume_offset(queue)
         await stage.until(lambda: stage.stored() == {0: 70})
-        # One that comes later reads where it likes.
+        # A consumer that starts later may pull at any offset.
         newcomer = await stage.pull_consumer()
         found = await newcomer.pull(queue, "*", 90, 10)
         assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 100)
@@ -465,7 +465,7 @@ def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenar
 def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is_told(
     play: RunScenario,
 ) -> None:
-    """Else the next commit would carry it under the new epoch."""
+    """Otherwise the next commit would store it under the new epoch."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -512,14 +512,14 @@ def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunS
     play(scene, **FENCED)
 
 
-# Clients that know no epochs.
+# Clients without epochs.
 
 
 @pytest.mark.parametrize("profile", [*RELEASES, Profile.UNGUARDED])
 def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
     play: RunScenario, profile: Profile
 ) -> None:
-    """5.x begins again within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
+    """5.x restarts within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -541,7 +541,7 @@ def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
 def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
     play: RunScenario, profile: Profile, seconds: float
 ) -> None:
-    """The unguarded client commits it: refused as long as nothing was delivered to it again."""
+    """The unguarded client commits it; the broker refuses it until it has redelivered messages."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -570,7 +570,7 @@ def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
 def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were_given_again(
     play: RunScenario,
 ) -> None:
-    """The limit of fencing clients that know no epochs: nothing tells the two deliveries apart."""
+    """The limit of fencing clients without epochs: nothing distinguishes the two deliveries."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -594,7 +594,7 @@ def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were
 def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back_under_a_second_reset(
     play: RunScenario,
 ) -> None:
-    """The other limit: the client was sent to 50, lost the queue, got it back at 10, and then commits 50."""
+    """The other limit: redirected to 50, the client lost the queue, got it back at 10, then commits 50."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -618,7 +618,7 @@ def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back_under
 
 
 def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(play: RunScenario) -> None:
-    """Classic mode: 220, 10 s, and the target is stored; nothing is fenced."""
+    """Classic mode: reset notification (220), 10 s, and the target is stored; nothing is fenced."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -629,7 +629,7 @@ def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(play: Ru
         await since(stage, start, 10.5)
         assert stage.stored() == {0: 0}
         await since(stage, start, 18.5)
-        # E.4 is closed: the pull in flight was let go of.
+        # E.4 is closed: the pull in flight was cancelled.
         assert stage.stored()[0] < 40
         assert fenced(stage) == []
 

@@ -1,4 +1,4 @@
-"""A fenced reset on real sockets, against a broker process, in each header codec."""
+"""A fenced reset on real sockets, with a broker process, in each serialization type."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rewindmq.protocol.reset_mode import ResetMode
 from tests.support.stage import Stage
 
 MESSAGES = 100
-# Seconds; only turns a hang into a failure. How soon a reset is there is what the benchmark measures.
+# Seconds; only turns a hang into a failure. The benchmark measures how fast a reset is.
 TIMEOUT = 60.0
 
 
 class Deliveries:
-    """How many messages came, and who waits for some number of them."""
+    """Counts messages, and lets a test wait for a number of them."""
 
     def __init__(self) -> None:
         self._count = 0

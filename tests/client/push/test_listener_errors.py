@@ -1,4 +1,4 @@
-"""What listeners raise, or answer by mistake, can be seen at the consumer and not in the log alone."""
+"""``consumer.errors``: what listeners raise, or return by mistake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def register(consumer: PushConsumer, listener: Any, *, is_orderly: bool) -> None
 
 
 def play_with(listener: Any, seen: Callable[[PushConsumer], bool], *, is_orderly: bool) -> PushConsumer:
-    """Let a listener have one queue of three messages until something is seen."""
+    """Pass three messages of one queue to a listener, until ``seen`` is true."""
     consumers = []
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:

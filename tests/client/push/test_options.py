@@ -1,4 +1,4 @@
-"""The options of a push consumer, and what it refuses at its start."""
+"""The options of a push consumer, and the checks at its start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orderly consumption under virtual time: C07, C18, locks, verdicts."""
+"""Orderly consumption under virtual time: C07, C18, locks, results."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(pla
     play(scene)
 
 
-# Verdicts.
+# Results.
 
 
 def test_suspending_delivers_the_same_messages_to_redeliver_after_the_pause(play: RunScenario) -> None:
@@ -257,7 +257,7 @@ def test_a_message_that_failed_too_often_goes_among_the_dead_letters(
     play(scene, profile=profile)
 
 
-# Broadcasting, and figures.
+# Broadcasting, flow control and yielding.
 
 
 @pytest.mark.parametrize(("profile", "count"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 12)])
@@ -279,7 +279,7 @@ def test_an_orderly_listener_of_a_broadcasting_group_gets_nothing_before_5(
 @pytest.mark.scenario("C07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C07_orderly_consumption_ignores_the_span(profile: Profile) -> None:
-    """Cached offsets 2,001 apart hold up the next pull of a concurrent consumer only."""
+    """A span of 2,001 cached offsets stops the next pull of a concurrent consumer only."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}

@@ -22,10 +22,10 @@ VERDICTS: list[ConsumeOrderlyStatus | Literal["raise"] | None] = [*ConsumeOrderl
 
 
 class Watcher:
-    """A listener of all members that answers by chance, and keeps the law.
+    """A listener of all consumers that returns random results and checks the order.
 
-    Of one queue no two deliveries overlap. A batch begins where the furthest one before it ended, or further
-    back, never beyond. What breaks that is kept in ``faults``: an exception would be a verdict.
+    Deliveries of one queue never overlap. A batch starts at or before the end of the furthest batch before
+    it. Violations go into ``faults``, because an exception would be a result.
     """
 
     def __init__(self, world: World, chance: random.Random) -> None:
@@ -51,7 +51,7 @@ class Watcher:
         try:
             await self._world.sleep(self._chance.choice([0, 0, 0.01, 0.3]))
         finally:
-            # A member that stops cancels what runs.
+            # A consumer that stops cancels running listeners.
             self._running.discard(queue)
         self.ends[queue] = max(self.ends[queue], offsets[-1] + 1)
         self.seen[queue].update(offsets)
@@ -68,9 +68,9 @@ class Watcher:
 async def _disturb(
     stage: SimStage, member: PushConsumer, chance: random.Random, *, breaks_locks: bool
 ) -> None:
-    """Have a member give up and take back a queue, believe that it has no lock, or lose it at the broker.
+    """Let a consumer give up and take back a queue, lose its lock in memory, or lose it at the broker.
 
-    A lock that the broker has forgotten keeps nobody away who joins before the next refresh, in any release.
+    If the broker has forgotten a lock, a consumer that joins before the next refresh gets it, in any release.
     """
     mine = [queue for queue in member.process_queues if queue.topic == "T"]
     if not mine:
@@ -102,7 +102,7 @@ async def _scene(stage: SimStage, chance: random.Random, batch: int) -> None:
     watcher.is_calm = True
     await members[1].shutdown()
     await stage.world.sleep(60)
-    # The last verdicts may have been successes that commit nothing by themselves.
+    # The last results may have been successes that commit nothing.
     await stage.fill(1, first=MESSAGES)
     await stage.world.sleep(10)
     assert watcher.faults == []

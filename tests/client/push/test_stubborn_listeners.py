@@ -1,4 +1,4 @@
-"""Whatever listeners raise or answer, no message is stuck and no task is left.
+"""Whatever listeners raise or return, no message gets stuck, and no task is left.
 
 Specification: docs/spec/client.md C.10, C.11.
 """
@@ -25,7 +25,7 @@ from tests.support.stage import SimStage
 
 
 class Abort(BaseException):
-    """As gevent's time-outs and pytest's verdicts are: no Exception."""
+    """Not an Exception, like gevent's time-outs and pytest's outcomes."""
 
 
 @pytest.mark.parametrize("is_async", [True, False])
