@@ -80,7 +80,7 @@ class ScriptedBroker:
             RequestCode.LITE_PULL_MESSAGE: self._pull,
         }
         served = {*self.handlers, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
-        self._server = RemotingServer(runtime, {code: self._noting(code) for code in served})
+        self._server = RemotingServer(runtime, {code: self._recording(code) for code in served})
 
     @property
     def address(self) -> str:
@@ -99,7 +99,7 @@ class ScriptedBroker:
     def headers(self, code: int) -> list[Any]:
         return [header for _, seen, header in self.seen if seen == code]
 
-    def _noting(self, code: int) -> Callable[[Connection, RemotingCommand], Any]:
+    def _recording(self, code: int) -> Callable[[Connection, RemotingCommand], Any]:
         def handle(connection: Connection, request: RemotingCommand) -> Any:
             header_type = _HEADERS.get(code)
             header = request.decode_header(header_type) if header_type else request

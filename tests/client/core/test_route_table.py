@@ -10,7 +10,7 @@ from rewindmq.client.core.route_table import RouteTable
 from rewindmq.protocol.body.route import TopicRouteData
 
 
-async def test_who_asks_when_a_look_up_has_just_ended_is_told_the_route() -> None:
+async def test_a_caller_that_asks_right_after_a_look_up_gets_the_route() -> None:
     """Two producers of one instance first send to a topic at the same time; the second once got no route."""
     answered = asyncio.get_running_loop().create_future()
 

@@ -124,7 +124,7 @@ def test_a_fenced_reset_is_kept_by_a_consumer_that_knows_epochs(play: RunScenari
     play(scene, profile=Profile.EPOCH, reset_mode=ResetMode.FENCED)
 
 
-def test_a_seek_of_a_queue_that_was_reset_before_goes_where_it_was_told(play: RunScenario) -> None:
+def test_a_seek_in_a_queue_that_was_reset_before_goes_to_its_offset(play: RunScenario) -> None:
     """The queue is assigned, and sought before its first pull; older resets do not matter."""
 
     async def scene(stage: SimStage) -> None:
@@ -144,7 +144,7 @@ def test_a_seek_of_a_queue_that_was_reset_before_goes_where_it_was_told(play: Ru
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_release_cannot_take_a_fenced_reset_back(play: RunScenario, profile: Profile) -> None:
+def test_a_client_without_epochs_cannot_undo_a_fenced_reset(play: RunScenario, profile: Profile) -> None:
     """Its earlier commits are refused until its pull has been redirected to the target."""
 
     async def scene(stage: SimStage) -> None:

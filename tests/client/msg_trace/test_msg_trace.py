@@ -71,7 +71,7 @@ def test_records_are_read_back_as_they_were_written(wanted: list[Any]) -> None:
 
 @EXAMPLES
 @given(st.text(st.sampled_from("PubSBefrA\x01\x02 1tx"), max_size=60) | st.text(max_size=40))
-def test_what_is_no_record_raises_nothing_but_the_traces_own_error(data: str) -> None:
+def test_an_invalid_record_raises_only_a_trace_error(data: str) -> None:
     for line in (data, f"Pub\x01{data}", f"SubAfter\x01{data}", f"EndTransaction\x011\x01{data}"):
         try:
             decode(line)
@@ -150,7 +150,7 @@ def test_a_failed_call_is_traced_as_failed(play: RunScenario) -> None:
     play(scene)
 
 
-def test_what_waits_is_sent_before_a_producer_stops(play: RunScenario) -> None:
+def test_waiting_records_are_sent_before_a_producer_stops(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         producer = await stage.producer(enable_msg_trace=True)
@@ -186,7 +186,7 @@ def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(play: RunScena
     play(scene)
 
 
-def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
+def test_records_that_cannot_be_sent_are_counted_and_stop_no_producer(
     play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatching, "MAX_WAITING", 10)
@@ -248,7 +248,7 @@ def test_the_longest_group_name_can_be_traced(play: RunScenario) -> None:
     play(scene)
 
 
-def test_a_client_that_is_not_traced_has_nothing_to_do_with_it(play: RunScenario) -> None:
+def test_an_untraced_client_sends_no_records(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         consumer: PushConsumer = await stage.consume(Inbox(stage.world))

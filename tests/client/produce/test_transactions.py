@@ -119,7 +119,7 @@ async def at(stage: SimStage, second: float) -> None:
 @pytest.mark.parametrize(
     ("kind", "state"), [(Async, COMMIT), (Plain, COMMIT), (Plain, ROLLBACK), (Wrapped, COMMIT)]
 )
-def test_the_local_transaction_decides_whether_a_message_is_seen(
+def test_the_local_transaction_decides_whether_a_message_is_delivered(
     play: RunScenario, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -152,7 +152,7 @@ def test_the_local_transaction_decides_whether_a_message_is_seen(
         (Profile.V49, Wrapped, UNKNOW),
     ],
 )
-def test_what_is_not_known_is_asked_about_later(
+def test_an_unknown_state_is_checked_later(
     play: RunScenario, profile: Profile, kind: Callable[..., Any], first: Any
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -177,9 +177,7 @@ def test_what_is_not_known_is_asked_about_later(
 
 
 @with_checks
-def test_another_producer_of_the_group_answers_for_one_that_is_gone(
-    play: RunScenario, profile: Profile
-) -> None:
+def test_another_producer_of_the_group_answers_for_a_dead_one(play: RunScenario, profile: Profile) -> None:
     """The first producer dies between the half message and its end."""
 
     async def scene(stage: SimStage) -> None:
@@ -198,7 +196,7 @@ def test_another_producer_of_the_group_answers_for_one_that_is_gone(
 
 
 @with_checks
-def test_a_restarted_broker_asks_about_what_it_holds(play: RunScenario, profile: Profile) -> None:
+def test_a_restarted_broker_checks_its_half_messages(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         inbox = await inbox_of(stage)
         listener = Async(UNKNOW, checked=COMMIT)
@@ -222,7 +220,7 @@ def test_a_restarted_broker_asks_about_what_it_holds(play: RunScenario, profile:
         (Profile.EPOCH, ResetMode.FENCED),
     ],
 )
-def test_a_rewind_brings_back_what_was_committed_and_nothing_else(
+def test_a_rewind_redelivers_committed_messages_and_nothing_else(
     play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -253,7 +251,7 @@ async def hostile_check(stage: SimStage, producer: Producer, body: bytes | None)
     channel.connection.send_oneway(RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, header, body))
 
 
-def test_a_check_without_a_message_or_at_a_plain_producer_is_harmless(
+def test_an_invalid_check_or_one_at_a_plain_producer_is_harmless(
     play: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(stage: SimStage) -> None:

@@ -122,7 +122,7 @@ def test_a_name_server_may_come_late_and_go(play: RunScenario, profile: Profile)
         (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, None, range(21)),
     ],
 )
-def test_a_new_group_starts_where_it_was_told(
+def test_a_new_group_starts_where_its_option_says(
     play: RunScenario, profile: Profile, where: ConsumeFromWhere, timestamp: str | int | None, expected: range
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -146,7 +146,7 @@ def test_a_new_group_starts_where_it_was_told(
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
-def test_a_new_group_on_a_recent_topic_starts_at_0_whatever_it_was_told(
+def test_a_new_group_on_a_recent_topic_starts_at_0_whatever_its_option_says(
     play: RunScenario, profile: Profile
 ) -> None:
     """docs/spec/broker.md B.9, docs/spec/client.md C.9: QUERY_CONSUMER_OFFSET (14) returns 0."""
@@ -198,7 +198,7 @@ def test_a_tag_of_equal_hash_is_filtered_by_the_client(
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_broadcasting_members_each_get_everything_and_remember_it_locally(
+def test_broadcasting_consumers_each_get_everything_and_store_offsets_locally(
     play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
     async def scene(stage: SimStage) -> None:

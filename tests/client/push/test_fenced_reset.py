@@ -55,7 +55,7 @@ async def _consumed(stage: SimStage, listener: MessageListener, count: int = 100
     await stage.until(lambda: stage.stored() == {0: count})
 
 
-def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_anybody(play: RunScenario) -> None:
+def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_a_consumer(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         await stage.create_topic("Other")
@@ -142,7 +142,7 @@ def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
     assert len([record for record in caplog.records if "fenced" in record.message]) == 1
 
 
-def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(play: RunScenario) -> None:
+def test_E28_a_result_overtaken_between_test_and_update_is_discarded(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener, stall = SlowListener(stage.world), Stall()
         await _consumed(stage, listener, failpoint=stall, consume_thread_max=8)
@@ -173,7 +173,7 @@ async def _over_its_bounds(stage: SimStage, listener: SlowListener) -> list[asyn
     return held
 
 
-def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(play: RunScenario) -> None:
+def test_E28_a_consumer_over_its_flow_control_bounds_is_notified_at_once(play: RunScenario) -> None:
     """The consumer does not pull, so the broker has no suspended pull to answer."""
 
     async def scene(stage: SimStage) -> None:
@@ -195,7 +195,7 @@ def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(play: RunSc
     play(scene, **FENCED)
 
 
-def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(play: RunScenario) -> None:
+def test_E28_a_suspended_consumer_restarts_the_queue_before_it_resumes(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
         await stage.create_topic(queues=1)
@@ -218,7 +218,7 @@ def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(play: 
     play(scene, **FENCED)
 
 
-def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario) -> None:
+def test_E28_a_commit_reveals_the_reset_if_no_notification_arrives(play: RunScenario) -> None:
     """The connection of the pulls is gone; the next commit is refused, and its response has the new epoch."""
 
     async def scene(stage: SimStage) -> None:
@@ -238,7 +238,7 @@ def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario)
     play(scene, **FENCED)
 
 
-def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> None:
+def test_E28_a_late_notification_restarts_nothing(play: RunScenario) -> None:
     """A response has already announced the same reset, or a later one."""
 
     async def scene(stage: SimStage) -> None:
@@ -264,7 +264,7 @@ def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> Non
     play(scene, **FENCED)
 
 
-def test_E28_two_members_each_replay_their_own_queues(play: RunScenario) -> None:
+def test_E28_two_consumers_each_replay_their_own_queues(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         await stage.fill(50)
@@ -288,7 +288,7 @@ def test_E28_two_members_each_replay_their_own_queues(play: RunScenario) -> None
     play(scene, **FENCED)
 
 
-def test_E28_a_member_that_joins_right_after_the_reset_replays_what_it_takes(play: RunScenario) -> None:
+def test_E28_a_consumer_that_joins_right_after_the_reset_replays_its_queues(play: RunScenario) -> None:
     """docs/spec/races.md E.9: in classic mode its queues would be lost."""
 
     async def scene(stage: SimStage) -> None:
@@ -339,7 +339,7 @@ def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_target(pl
     play(scene, **FENCED)
 
 
-def test_a_skip_forward_delivers_nothing_and_is_not_taken_back(play: RunScenario) -> None:
+def test_a_skip_forward_delivers_nothing_and_is_not_undone(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -375,7 +375,7 @@ def test_a_shutdown_over_a_reset_leaves_the_target_stored(play: RunScenario) -> 
     play(scene, **FENCED)
 
 
-def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario) -> None:
+def test_a_dead_broker_does_not_delay_the_commits_at_others(play: RunScenario) -> None:
     """The broker answers commits with an epoch, but the client does not wait for the answers."""
 
     async def scene(stage: SimStage) -> None:
@@ -393,7 +393,7 @@ def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario)
     play(scene, brokers=2, **FENCED)
 
 
-def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_an_epoch(
+def test_E27_a_broker_too_busy_for_an_offset_query_loses_nothing_of_a_queue_with_an_epoch(
     play: RunScenario,
 ) -> None:
     """The client continues at the end, as v49 does. Its pull carries no known epoch, and is redirected."""
@@ -434,7 +434,7 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_a
 # Pull consumers.
 
 
-def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenario) -> None:
+def test_a_manual_pull_learns_once_of_a_reset(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -462,7 +462,7 @@ def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenar
     play(scene, **FENCED)
 
 
-def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is_told(
+def test_progress_noted_before_a_reset_is_forgotten_when_a_manual_pull_learns_of_it(
     play: RunScenario,
 ) -> None:
     """Otherwise the next commit would store it under the new epoch."""
@@ -487,7 +487,7 @@ def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is
     play(scene, **FENCED)
 
 
-def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunScenario) -> None:
+def test_a_commit_refused_late_forgets_no_progress_noted_since(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -516,7 +516,7 @@ def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunS
 
 
 @pytest.mark.parametrize("profile", [*RELEASES, Profile.UNGUARDED])
-def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
+def test_a_client_without_epochs_is_rewound_and_stores_only_redelivered_offsets(
     play: RunScenario, profile: Profile
 ) -> None:
     """5.x restarts within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
@@ -538,7 +538,7 @@ def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
 
 
 @pytest.mark.parametrize(("profile", "seconds"), [*((p, 35) for p in RELEASES), (Profile.UNGUARDED, 5)])
-def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
+def test_E01_a_late_result_of_a_client_without_epochs_is_discarded_or_refused(
     play: RunScenario, profile: Profile, seconds: float
 ) -> None:
     """The unguarded client commits it; the broker refuses it until it has redelivered messages."""
@@ -567,7 +567,7 @@ def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
     play(scene, **FENCED)
 
 
-def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were_given_again(
+def test_E02_a_late_result_of_an_unguarded_client_passes_after_a_redelivery(
     play: RunScenario,
 ) -> None:
     """The limit of fencing clients without epochs: nothing distinguishes the two deliveries."""

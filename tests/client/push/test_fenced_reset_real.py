@@ -44,7 +44,7 @@ class Deliveries:
                 await self._changed.wait()
 
 
-async def test_every_codec_carries_the_epochs_of_a_fenced_reset() -> None:
+async def test_every_serialization_type_carries_the_epochs_of_a_fenced_reset() -> None:
     async with (
         LocalCluster(brokers=1, broker_config={"resetMode": "fenced"}) as cluster,
         Producer("P", cluster.namesrv_address) as producer,

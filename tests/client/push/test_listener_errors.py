@@ -47,7 +47,7 @@ def play_with(listener: Any, seen: Callable[[PushConsumer], bool], *, is_orderly
 
 @both_kinds
 @pytest.mark.parametrize("is_async", [True, False])
-def test_what_a_listener_raises_is_kept_with_its_place(is_async: bool, is_orderly: bool) -> None:
+def test_an_exception_of_a_listener_is_kept_with_its_place(is_async: bool, is_orderly: bool) -> None:
     def fail(messages: Sequence[MessageExt], *_: object) -> None:
         raise ZeroDivisionError("no such order")
 
@@ -66,7 +66,7 @@ def test_what_a_listener_raises_is_kept_with_its_place(is_async: bool, is_orderl
 
 
 @both_kinds
-def test_an_answer_that_is_no_status_is_kept_too(is_orderly: bool) -> None:
+def test_a_result_that_is_not_a_status_is_kept_too(is_orderly: bool) -> None:
     async def answer(*_: object) -> bool:
         return True
 
@@ -77,7 +77,7 @@ def test_an_answer_that_is_no_status_is_kept_too(is_orderly: bool) -> None:
 
 
 @both_kinds
-def test_none_and_a_refusal_are_no_errors(is_orderly: bool) -> None:
+def test_none_and_a_refusal_are_not_errors(is_orderly: bool) -> None:
     answers = [None, "SUSPEND_CURRENT_QUEUE_A_MOMENT" if is_orderly else "RECONSUME_LATER"]
     given: list[str | None] = []
 

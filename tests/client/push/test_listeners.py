@@ -130,7 +130,7 @@ def test_a_listener_may_shut_its_consumer_down(play: RunScenario, profile: Profi
     play(scene, profile=profile)
 
 
-def test_a_slow_listener_holds_up_nothing_else(play: RunScenario) -> None:
+def test_a_slow_listener_delays_nothing_else(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(3)

@@ -47,7 +47,7 @@ async def reset_under_a_listener(
 
 @pytest.mark.scenario("E19", "v49")
 @pytest.mark.parametrize("is_suspending", [False, True])
-def test_E19_a_late_verdict_changes_nothing_and_the_replay_waits_for_it(
+def test_E19_a_late_result_changes_nothing_and_the_replay_waits_for_it(
     play: RunScenario, is_suspending: bool
 ) -> None:
     """The listener runs until 15 s after the reset. 0 is committed at 10.0, and the offset read at 11.0. The
@@ -122,7 +122,7 @@ def test_R1_takes_the_whole_replay_from_a_consumer_that_waits_for_the_lock(
     play(scene, profile=profile)
 
 
-def test_without_the_guards_a_late_verdict_is_committed(play: RunScenario) -> None:
+def test_without_the_guards_a_late_result_is_committed(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener = InOrder(stage)
         _, done, start = await reset_under_a_listener(stage, listener, profile=Profile.UNGUARDED)
@@ -187,7 +187,7 @@ def test_a_fenced_reset_keeps_the_order_and_nothing_old_is_committed(play: RunSc
     play(scene, profile=Profile.EPOCH, default_topic_queue_nums=1, reset_mode=ResetMode.FENCED)
 
 
-def test_a_fenced_reset_of_a_group_of_two_stays_in_order_while_a_member_leaves(play: RunScenario) -> None:
+def test_a_fenced_reset_of_a_group_of_two_stays_in_order_while_a_consumer_leaves(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=4)
         await stage.fill(50)

@@ -101,7 +101,7 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
 @pytest.mark.parametrize(
     ("readable", "dropped"), [(0, "from offset 5 up to 8"), (2, "from offset 7 up to 8"), (3, None)]
 )
-def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
+def test_unreadable_records_of_a_pull_are_dropped_with_a_warning(
     readable: int, dropped: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As in Java, the consumer loses the records after a bad one; the log says which."""
@@ -142,7 +142,7 @@ def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
 
 @pytest.mark.scenario("C08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profile: Profile) -> None:
+def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_but_commits(profile: Profile) -> None:
     """For 5 s after a suspend: no pulls, offsets still sent, and no rebalance because of a 40."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -169,7 +169,7 @@ def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profil
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_late_answer_without_messages_does_not_take_progress_back(profile: Profile) -> None:
+def test_a_late_response_without_messages_does_not_undo_progress(profile: Profile) -> None:
     """NO_MATCHED_MSG only raises the offset in memory (docs/spec/client.md C.7)."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:

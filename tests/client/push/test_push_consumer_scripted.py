@@ -52,7 +52,7 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_change_of_queues_is_told_with_a_newer_subscription_version(profile: Profile) -> None:
+def test_a_change_of_queues_sends_a_newer_subscription_version(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0, 1: 0}
 

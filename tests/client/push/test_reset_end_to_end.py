@@ -202,9 +202,7 @@ def test_D17_a_pull_consumer_is_not_moved(play: RunScenario, profile: Profile) -
 
 @pytest.mark.scenario("D22", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", ALL)
-def test_D22_a_consumer_suspended_by_its_application_comes_out_running(
-    play: RunScenario, profile: Profile
-) -> None:
+def test_D22_a_consumer_suspended_by_its_application_is_resumed(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(10)
@@ -336,7 +334,7 @@ def test_the_steps_of_a_reset_come_in_their_order(play: RunScenario) -> None:
     play(scene)
 
 
-def test_a_local_reset_by_time_needs_no_broker_notice(play: RunScenario) -> None:
+def test_a_local_reset_by_time_needs_no_notification(play: RunScenario) -> None:
     """docs/spec/reset.md D.13."""
 
     async def scene(stage: SimStage) -> None:

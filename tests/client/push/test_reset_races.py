@@ -150,7 +150,7 @@ def test_E07_an_answer_to_a_dropped_queue_does_no_harm_where_threads_are_short(
 
 
 @pytest.mark.parametrize(("profile", "callbacks"), [(V49, 1), (F3_ONLY, 0)])
-def test_an_answer_that_waits_for_a_thread_is_let_go_of_with_its_queue(
+def test_a_response_that_waits_for_a_thread_is_dropped_with_its_queue(
     play: RunScenario, profile: ClientProfile, callbacks: int
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -253,7 +253,7 @@ def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old
 # Responses that RocketMQ's broker rarely gives: E11, E27.
 
 
-def _notice(targets: dict[int, int]) -> RemotingCommand:
+def _reset_notification(targets: dict[int, int]) -> RemotingCommand:
     """Return the reset notification (220) for topic T."""
     table = {MessageQueue("T", "broker-a", queue_id): offset for queue_id, offset in targets.items()}
     header = ResetOffsetRequestHeader(topic="T", group="G", timestamp=0, is_force=True)
@@ -261,7 +261,7 @@ def _notice(targets: dict[int, int]) -> RemotingCommand:
 
 
 @pytest.mark.parametrize(("profile", "start"), [(Profile.V49, 100), (Profile.V53, 0)])
-def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: Profile, start: int) -> None:
+def test_E27_a_broker_too_busy_for_an_offset_query_sends_v49_to_the_end(profile: Profile, start: int) -> None:
     """4.x takes any error of an offset query (14) for "no offset"; 5.x skips the queue and asks again."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -281,7 +281,7 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: P
             await until(world, lambda: RequestCode.PULL_MESSAGE in [code for _, code, _ in broker.seen])
             await world.sleep(10)
             broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET] = busy_once
-            broker.connections["127.0.0.1@c1"].send_oneway(_notice({0: 0}))
+            broker.connections["127.0.0.1@c1"].send_oneway(_reset_notification({0: 0}))
             began = world.now
             await world.sleep(10.5)
             assert broker.stored == {0: 0}
@@ -331,7 +331,7 @@ def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
             broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET] = late
             connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED))
             await world.sleep(1)
-            connection.send_oneway(_notice({0: 0, 1: 0}))
+            connection.send_oneway(_reset_notification({0: 0, 1: 0}))
             start = world.now
             await world.sleep(35)
             assert len({chain for at, chain in sent if at > start + 15}) == chains

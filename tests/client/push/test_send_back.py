@@ -69,7 +69,7 @@ def stored_in(stage: SimStage, topic: str) -> list[MessageExt]:
     return decode_records(result.body)
 
 
-def deaf(stage: SimStage, *codes: RequestCode) -> None:
+def remove_handlers(stage: SimStage, *codes: RequestCode) -> None:
     """Make the broker refuse these requests as unknown."""
     for code in codes:
         stage.brokers["broker-a"]._handlers.pop(code)
@@ -144,7 +144,7 @@ def test_a_listener_says_how_many_of_a_batch_succeeded(play: RunScenario, consum
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_plain_and_async_listeners_may_answer_so(play: RunScenario, is_async: bool) -> None:
+def test_plain_and_async_listeners_may_return_a_delay(play: RunScenario, is_async: bool) -> None:
     async def scene(stage: SimStage) -> None:
         seen: list[int] = []
 
@@ -163,7 +163,7 @@ def test_plain_and_async_listeners_may_answer_so(play: RunScenario, is_async: bo
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, profile: Profile) -> None:
+def test_a_message_that_36_refuses_is_sent_to_the_retry_topic(play: RunScenario, profile: Profile) -> None:
     """The copy has one retry more, a growing delay, and the same limit."""
 
     async def scene(stage: SimStage) -> None:
@@ -171,7 +171,7 @@ def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, pro
         await consume(stage, listener, max_reconsume_times=2, expression="A")
         producer = await stage.producer()
         await producer.send(Message("T", b"x" * 10_000, tags="A", keys="k"))
-        deaf(stage, SEND_BACK)
+        remove_handlers(stage, SEND_BACK)
         # Up to 4.9.x the dead letter is delayed too.
         await stage.world.sleep(180)
         # The copy already counts one more retry, which 5.x allows for.
@@ -190,7 +190,7 @@ def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consum
     """After 5 s, as one batch; until then the offset does not pass the message."""
 
     async def scene(stage: SimStage) -> None:
-        deaf(stage, SEND_BACK, SEND)
+        remove_handlers(stage, SEND_BACK, SEND)
         listener = Failing(stage, LATER, ReconsumeLater(consumed=1))
         await consume(stage, listener, 4, consume_message_batch_max_size=32)
         await stage.world.sleep(30)
@@ -206,7 +206,7 @@ def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consum
     play(scene)
 
 
-def test_a_broadcasting_member_drops_what_failed(play: RunScenario, tmp_path: Path) -> None:
+def test_a_broadcasting_consumer_drops_failed_messages(play: RunScenario, tmp_path: Path) -> None:
     async def scene(stage: SimStage) -> None:
         listener = Failing(stage, ReconsumeLater(consumed=2))
         await consume(
@@ -300,7 +300,7 @@ def test_messages_that_wait_for_a_listener_are_not_expired(play: RunScenario) ->
 
 def test_a_stuck_message_that_cannot_be_sent_back_stays(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
-        deaf(stage, SEND_BACK, SEND)
+        remove_handlers(stage, SEND_BACK, SEND)
         listener_calls: list[int] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:

@@ -40,7 +40,7 @@ async def sell(stage: SimStage, count: int) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_the_listener_gets_what_passes_and_the_rest_counts_as_consumed(
+def test_the_listener_gets_matching_messages_and_the_others_count_as_consumed(
     play: RunScenario, profile: Profile
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -93,7 +93,7 @@ def test_a_check_takes_as_long_as_the_option_says(timeout: int | None, fails: bo
     play_scripted(scene)
 
 
-def test_a_client_needs_time_for_answers() -> None:
+def test_mq_client_api_timeout_must_be_positive() -> None:
     with pytest.raises(ClientError, match="mq_client_api_timeout must be at least 1"):
         LitePullConsumer("L", "127.0.0.1:9876", mq_client_api_timeout=0)
 
@@ -138,7 +138,7 @@ def test_pull_consumers_filter_and_replay_by_condition(play: RunScenario) -> Non
     play(scene, default_topic_queue_nums=1, **ON)
 
 
-def test_lite_pull_consumers_poll_what_passes(play: RunScenario) -> None:
+def test_lite_pull_consumers_poll_matching_messages(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await sell(stage, 10)

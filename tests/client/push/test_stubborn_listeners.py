@@ -110,7 +110,7 @@ def test_nonsense_in_an_orderly_context_does_not_stop_the_queue(
     play(scene)
 
 
-def test_nonsense_in_a_verdict_does_not_lose_the_batch(play: RunScenario) -> None:
+def test_nonsense_in_a_result_does_not_lose_the_batch(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(3)
