@@ -65,6 +65,7 @@ class Client:
 
     @property
     def is_running(self) -> bool:
+        """True from the end of the start to the shutdown."""
         return self._state is ServiceState.RUNNING
 
     @property

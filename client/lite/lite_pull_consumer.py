@@ -385,6 +385,7 @@ class LitePullConsumer(LitePositions):
     # Called by the instance (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_ACTIVELY,
@@ -394,6 +395,7 @@ class LitePullConsumer(LitePositions):
         )
 
     async def rebalance(self) -> bool:
+        """Rebalance now; return True if nothing is left to be done."""
         if self.subscription_type is not SubscriptionType.SUBSCRIBE:
             return True
         return await self.rebalancer.run(self.subscriptions)

@@ -357,9 +357,11 @@ class Producer(Client):
     # Called by the instance (``ClientInner``).
 
     def topics(self) -> Collection[str]:
+        """Return the topics that were sent to."""
         return self._topics
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        """Update the queues of a topic that was sent to."""
         if topic not in self._topics:
             return
         queues = publish_queues(topic, route)

@@ -243,6 +243,7 @@ class PullConsumer(QueueReader):
     # Called by the instance (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_ACTIVELY,
@@ -252,6 +253,7 @@ class PullConsumer(QueueReader):
         )
 
     async def rebalance(self) -> bool:
+        """Rebalance now; return True if nothing is left to be done."""
         return await self.rebalancer.run(self.subscriptions)
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:

@@ -77,6 +77,10 @@ class PushConsumer(EpochConsumer):
     An async listener runs on the event loop, a plain function on a worker thread. A message whose listener
     fails is redelivered later (docs/retry.md). A reset of the group moves the consumer (docs/reset.md).
 
+    Applications call ``subscribe``, ``unsubscribe``, ``register_message_listener`` or
+    ``register_orderly_listener``, ``start``, ``shutdown``, ``suspend``, ``resume``,
+    ``reset_offset_by_timestamp`` and ``running_info``. Parts of the client call the other methods.
+
     Args:
         group: the consumer group.
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
@@ -233,7 +237,11 @@ class PushConsumer(EpochConsumer):
         self.subscriptions.pop(topic, None)
 
     def register_message_listener(self, listener: MessageListener) -> None:
-        """Set the listener that consumes batches concurrently; see ``listener.MessageListener``.
+        """Set the listener that gets batches of messages, several at the same time.
+
+        It is called as ``listener(messages)``, with at most ``consume_message_batch_max_size`` messages of
+        one queue. It returns a ``ConsumeConcurrentlyStatus`` or a ``ReconsumeLater``. None or an exception counts
+        as RECONSUME_LATER.
 
         Raises:
             ClientError: the listener cannot be called with ``(messages)``.
@@ -242,7 +250,10 @@ class PushConsumer(EpochConsumer):
         self._listener, self._orderly_listener = listener, None
 
     def register_orderly_listener(self, listener: MessageListenerOrderly) -> None:
-        """Set the listener that consumes each queue in order; see ``listener.MessageListenerOrderly``.
+        """Set the listener that gets the batches of each queue one after the other.
+
+        It is called as ``listener(messages, context)``, with a ``ConsumeOrderlyContext``, and returns a
+        ``ConsumeOrderlyStatus``. None or an exception counts as SUSPEND_CURRENT_QUEUE_A_MOMENT.
 
         Raises:
             ClientError: the listener cannot be called with ``(messages, context)``.
@@ -361,6 +372,7 @@ class PushConsumer(EpochConsumer):
     # Implementation of `ConsumerInner`.
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_PASSIVELY,
@@ -370,11 +382,13 @@ class PushConsumer(EpochConsumer):
         )
 
     async def rebalance(self) -> bool:
+        """Rebalance now; return True if nothing is left to be done."""
         if self.is_suspended or not self.is_running:
             return False
         return await self.rebalancer.run(self.subscriptions)
 
     async def persist_offsets(self) -> None:
+        """Commit the offsets of the owned queues."""
         self.gather_statistics()
         await super().persist_offsets()
 
@@ -383,11 +397,17 @@ class PushConsumer(EpochConsumer):
         self.statistics.gather(self.runtime.clock.monotonic(), self.process_queues)
 
     async def running_info(self) -> ConsumerRunningInfo:
+        """Return the consumer's settings, queues and rates.
+
+        Raises:
+            RewindMQError: the offset of a queue is not in memory, and the broker did not return it.
+        """
         info = await super().running_info()
         await add_push_details(info, self)
         return info
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
+        """Call the listener with one message for an administrator (CONSUME_MESSAGE_DIRECTLY, 309)."""
         return await self.consume_service.consume_message_directly(message)
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
@@ -402,13 +422,16 @@ class PushConsumer(EpochConsumer):
         return self.config.profile
 
     def update_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Set the offset in memory, even to a lower value."""
         owner = self.process_queues.get(queue)
         self.offset_store.update(queue, offset, increase_only=False, owner=owner)
 
     def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Stop the queue's pulls, and discard the results of running listeners."""
         self.rebalancer.drop(queue, process_queue)
 
     async def give_up_queue(self, queue: MessageQueue) -> None:
+        """Commit the queue's offset and remove it from memory."""
         await self.rebalancer.remove_unnecessary(queue, self.process_queues.get(queue))
 
     # Callbacks of the rebalance.
