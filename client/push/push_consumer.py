@@ -240,8 +240,8 @@ class PushConsumer(EpochConsumer):
         """Set the listener that gets batches of messages, several at the same time.
 
         It is called as ``listener(messages)``, with at most ``consume_message_batch_max_size`` messages of
-        one queue. It returns a ``ConsumeConcurrentlyStatus`` or a ``ReconsumeLater``. None or an exception counts
-        as RECONSUME_LATER.
+        one queue. It returns a ``ConsumeConcurrentlyStatus`` or a ``ReconsumeLater``. None or an exception
+        counts as RECONSUME_LATER.
 
         Raises:
             ClientError: the listener cannot be called with ``(messages)``.
