@@ -46,13 +46,14 @@ class AdminClient(
     Args:
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
         serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
             negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
 
     Raises:
         ClientError: neither ``namesrv_addr`` nor the environment names a name server; or an option is

@@ -70,13 +70,16 @@ class Consumer(Client):
     # Implementation of `ConsumerInner`.
 
     def topics(self) -> Collection[str]:
+        """Return the subscribed topics."""
         return self.subscriptions.keys()
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        """Update the queues of a subscribed topic."""
         if topic in self.subscriptions:
             self.rebalancer.topic_queues[topic] = subscribe_queues(topic, route)
 
     async def persist_offsets(self) -> None:
+        """Commit the offsets of the owned queues."""
         await self.offset_store.persist_all(self.rebalancer.process_queues.keys())
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
@@ -89,6 +92,7 @@ class Consumer(Client):
     # Requests of administrators (`consumer_requests`).
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         raise NotImplementedError
 
     def offsets_in_memory(self, topic: str) -> dict[MessageQueue, int]:
@@ -100,7 +104,7 @@ class Consumer(Client):
         }
 
     async def running_info(self) -> ConsumerRunningInfo:
-        """Return the consumer's state. A push consumer may raise RewindMQError."""
+        """Return the consumer's settings and subscriptions."""
         return describe_consumer(self)
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:

@@ -27,11 +27,11 @@ class EpochConsumer(Consumer):
         if owner is not None and owner.epoch is not None and owner.epoch < epoch:
             self.begin_again(queue, owner, offset, epoch)
 
-    def _commit_fenced(self, queue: MessageQueue, epoch: int, held: OffsetFencedResponseHeader) -> None:
+    def _commit_fenced(self, queue: MessageQueue, epoch: int, stored: OffsetFencedResponseHeader) -> None:
         """Handle a commit that the broker refused because of its epoch.
 
         A pull of the queue may have announced the new epoch before.
         """
         owner = self.process_queues.get(queue)
-        if owner is not None and owner.epoch == epoch != held.epoch:
-            self.begin_again(queue, owner, held.offset, held.epoch)
+        if owner is not None and owner.epoch == epoch != stored.epoch:
+            self.begin_again(queue, owner, stored.offset, stored.epoch)

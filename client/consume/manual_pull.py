@@ -82,7 +82,7 @@ async def pull_once(
         RemotingError: no response.
     """
     result = await _ask(instance, queue, header, subscription, timeout, broker_id)
-    is_first_response = not offsets.was_told_epoch(queue)
+    is_first_response = not offsets.has_epoch(queue)
     offsets.learn_epoch(queue, result.epoch)
     if is_first_response and header.epoch is not None and header.epoch != result.epoch:
         header.epoch = result.epoch

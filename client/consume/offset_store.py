@@ -83,7 +83,7 @@ class OffsetMemory:
         """Return the queue's epoch from the last response, 0 before; None if the client uses no epochs."""
         return self._epochs.get(queue, 0) if self._instance.profile.knows_epochs else None
 
-    def was_told_epoch(self, queue: MessageQueue) -> bool:
+    def has_epoch(self, queue: MessageQueue) -> bool:
         """True if a response has contained the queue's epoch."""
         return queue in self._epochs
 
@@ -192,11 +192,11 @@ class RemoteOffsetStore(OffsetMemory):
         if offset is None:
             return
         instance, epoch = self._instance, self.epoch(queue)
-        probe, stall = instance.runtime.probe, instance.runtime.failpoint
+        probe, failpoint = instance.runtime.probe, instance.runtime.failpoint
         if probe is not None:
             probe(Point.COMMIT_READ, self._commit_details(queue, offset, epoch))
-        if stall is not None:
-            await stall(Point.COMMIT_READ, self._commit_details(queue, offset, epoch))
+        if failpoint is not None:
+            await failpoint(Point.COMMIT_READ, self._commit_details(queue, offset, epoch))
         try:
             address = await instance.offset_address(queue)
             if probe is not None:
@@ -217,16 +217,18 @@ class RemoteOffsetStore(OffsetMemory):
                 if answer.code != ResponseCode.OFFSET_FENCED:
                     answer.require_success()
                     return
-                held = answer.decode_header(OffsetFencedResponseHeader)
+                stored = answer.decode_header(OffsetFencedResponseHeader)
             except RewindMQError as error:
                 _log_failure(queue, error)
                 return
-            self._fenced(queue, offset, epoch, held)
+            self._fenced(queue, offset, epoch, stored)
 
         api = self._instance.api
         api.commit(address, self._group, queue, offset, epoch).add_done_callback(on_answer)
 
-    def _fenced(self, queue: MessageQueue, offset: int, epoch: int, held: OffsetFencedResponseHeader) -> None:
+    def _fenced(
+        self, queue: MessageQueue, offset: int, epoch: int, stored: OffsetFencedResponseHeader
+    ) -> None:
         """Handle a commit that the broker refused because of a reset; the broker's offset stays."""
         _log.warning(
             "commit of %d with epoch %d fenced, group %s, %s: the broker has %d with epoch %d",
@@ -234,11 +236,11 @@ class RemoteOffsetStore(OffsetMemory):
             epoch,
             self._group,
             queue,
-            held.offset,
-            held.epoch,
+            stored.offset,
+            stored.epoch,
         )
         if self._on_fenced is not None:
-            self._on_fenced(queue, epoch, held)
+            self._on_fenced(queue, epoch, stored)
         elif self.epoch(queue) == epoch:
             self.forget(queue)
 

@@ -72,7 +72,7 @@ class QueueLocks:
         except RewindMQError as error:
             _log.error("lockBatchMQ exception, %s: %s", queue, error)
             return False
-        self._note(granted, granted)
+        self._apply_response(granted, granted)
         return queue in granted
 
     async def lock_all(self) -> None:
@@ -83,14 +83,14 @@ class QueueLocks:
             except RewindMQError as error:
                 _log.error("lockBatchMQ exception, %s: %s", broker_name, error)
             else:
-                self._note(queues, granted)
+                self._apply_response(queues, granted)
 
     async def _ask(self, broker_name: str, queues: set[MessageQueue]) -> set[MessageQueue]:
         instance = self._instance
         address = instance.routes.require_master_address(broker_name)
         return await instance.api.lock_queues(address, self._group, instance.client_id, queues)
 
-    def _note(self, queues: set[MessageQueue], granted: set[MessageQueue]) -> None:
+    def _apply_response(self, queues: set[MessageQueue], granted: set[MessageQueue]) -> None:
         now = self._instance.runtime.clock.monotonic()
         for queue in queues:
             process_queue = self._process_queues.get(queue)
@@ -143,11 +143,11 @@ class QueueLocks:
         if self._profile.forces_unlock:
             return await self._unlock_by_force(queue, process_queue)
         await self._offsets.remove(queue)
-        return await self._unlock_when_quiet(queue, process_queue)
+        return await self._unlock_when_idle(queue, process_queue)
 
-    async def _unlock_when_quiet(self, queue: MessageQueue, process_queue: OrderlyProcessQueue) -> bool:
+    async def _unlock_when_idle(self, queue: MessageQueue, process_queue: OrderlyProcessQueue) -> bool:
         """Unlock as 4.x does: at once, or after 20 s if messages are still waiting for the listener."""
-        if not await self._is_quiet(process_queue):
+        if not await self._acquire_consume_lock(process_queue):
             _log.warning(
                 "[WRONG]mq is consuming, so can not unlock it, %s. maybe hanged for a while, %d",
                 queue,
@@ -169,7 +169,7 @@ class QueueLocks:
         """Unlock as 5.x does: at once if no listener runs or the last refresh is older than 20 s."""
         now = self._instance.runtime.clock.monotonic()
         is_forced = process_queue.dropped and now > process_queue.last_lock + UNLOCK_DELAY_SECONDS
-        if not is_forced and not await self._is_quiet(process_queue):
+        if not is_forced and not await self._acquire_consume_lock(process_queue):
             return False
         try:
             await self._offsets.persist(queue)
@@ -181,7 +181,7 @@ class QueueLocks:
                 process_queue.consume_lock.release()
         return True
 
-    async def _is_quiet(self, process_queue: OrderlyProcessQueue) -> bool:
+    async def _acquire_consume_lock(self, process_queue: OrderlyProcessQueue) -> bool:
         """Acquire the consume lock within the profile's wait; False if a listener still runs."""
         if await acquire_within(
             process_queue.consume_lock, self._profile.listener_wait, self._instance.runtime

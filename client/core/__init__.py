@@ -1,1 +1,1 @@
-"""What all clients share: life, instance, connections, routes, profiles, requests from brokers."""
+"""Shared by all clients: lifecycle, instance, connections, routes, profiles, requests from brokers."""

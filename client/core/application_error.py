@@ -1,4 +1,4 @@
-"""What comes out of the functions of an application."""
+"""Decides which exceptions of application functions must reach the caller."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Final
 _ENDS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
-def ends_the_caller(error: BaseException) -> bool:
-    """Whether an exception concerns whoever called the function, and not only what it was called for.
+def must_reach_caller(error: BaseException) -> bool:
+    """Return True if the caller must raise this exception again.
 
-    So does the cancellation of the task that waits for it; a function that cancelled something of its own
-    has just failed, as with any other exception (Java catches Throwable).
+    That holds for ends of the process, and for a cancellation of the task that waits for the function. A
+    function that cancelled something of its own has only failed, as with any other exception (Java catches
+    Throwable).
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

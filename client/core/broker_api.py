@@ -55,7 +55,8 @@ class BrokerApi:
     Args:
         namesrv_addrs: tried in turn, starting with the one that answered last (docs/spec/protocol.md 1.3).
         version: the MQVersion ordinal announced in every request.
-        timeout: seconds for an answer to 34, 35, 38, 46 and 105 (``mqClientApiTimeout``).
+        timeout: seconds for an answer to HEART_BEAT (34), UNREGISTER_CLIENT (35), GET_CONSUMER_LIST_BY_GROUP
+            (38), CHECK_CLIENT_CONFIG (46) and GET_ROUTEINFO_BY_TOPIC (105): ``mqClientApiTimeout``.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class BrokerApi:
         return str(float(self.remoting.runtime.clock.scale))
 
     async def heartbeat(self, address: str, data: HeartbeatData) -> str | None:
-        """Send HEART_BEAT (34) and return the broker's time scale, None if RocketMQ's broker answers."""
+        """Send HEART_BEAT (34) and return the broker's time scale; None from RocketMQ's broker."""
         response = await self.remoting.invoke(address, self.heartbeat_command(data), self._timeout)
         scale = response.require_success().ext.get(TIME_SCALE)
         return None if scale is None else str(scale)

@@ -44,7 +44,7 @@ class TransactionChecker(Protocol):
 
 
 class RequestHost(ConsumerHost, Protocol):
-    """What these requests need of a client instance."""
+    """A client instance, as these handlers see it."""
 
     runtime: Runtime
     client_id: str
@@ -118,18 +118,18 @@ class BrokerRequests:
                     "broker": connection.remote_address,
                 },
             )
-        instance.spawn(self._obey_reset(header.topic, header.group, targets))
+        instance.spawn(self._run_reset(header.topic, header.group, targets))
 
-    async def _obey_reset(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
+    async def _run_reset(self, topic: str, group: str, targets: dict[MessageQueue, int]) -> None:
         async with self._instance.callbacks.slot():
             await self._instance.reset_offsets(topic, group, targets)
 
     def _on_queue_reset(self, connection: Connection, request: RemotingCommand) -> None:
         """Handle NOTIFY_QUEUE_RESET: a fenced reset of a queue found no suspended pull to answer."""
         header = request.decode_header(NotifyQueueResetRequestHeader)
-        self._instance.callbacks.run(partial(self._begin_again, header))
+        self._instance.callbacks.run(partial(self._restart_queue, header))
 
-    def _begin_again(self, header: NotifyQueueResetRequestHeader) -> None:
+    def _restart_queue(self, header: NotifyQueueResetRequestHeader) -> None:
         consumer = self._instance.find_consumer(header.consumer_group)
         if consumer is not None:
             queue = MessageQueue(header.topic, header.broker_name, header.queue_id)

@@ -1,10 +1,10 @@
-"""The few threads of RocketMQ's client that run callbacks and requests from brokers.
+"""Slots for the callbacks and broker requests that RocketMQ's client runs on a few threads.
 
 Specification: docs/spec/client.md C.4.
 
-There are no threads here, only as many slots. A callback that does not wait takes none; a reset holds one
-for its whole duration, and when all are held, callbacks wait in the order they came: that is how pulls
-answered during a reset come to be handled after it (docs/spec/races.md E.5). Source: 4.9.4
+RewindMQ starts no threads for them; it counts slots instead. A callback that does not wait takes no slot.
+A reset holds a slot for its whole duration. While all slots are held, callbacks wait in order of arrival.
+So pulls that are answered during a reset are handled after it (docs/spec/races.md E.5). Source: 4.9.4
 ``NettyRemotingClient``.
 """
 
@@ -17,8 +17,10 @@ from contextlib import asynccontextmanager
 
 
 class CallbackPool:
-    """Args:
-    slots: how many may be held at the same time, at least 1.
+    """A bounded number of slots, granted in order of request.
+
+    Args:
+        slots: how many may be held at the same time, at least 1.
     """
 
     def __init__(self, slots: int) -> None:
@@ -27,11 +29,11 @@ class CallbackPool:
 
     @property
     def is_exhausted(self) -> bool:
-        """Every slot is held: callbacks have to wait."""
+        """True if every slot is held, so that callbacks wait."""
         return not self._free
 
     def run(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` now, or in its turn when a slot is free again."""
+        """Call ``callback`` now, or in its turn once a slot is free."""
         if self._free:
             callback()
         else:
@@ -39,7 +41,7 @@ class CallbackPool:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot, after waiting for one."""
+        """Wait for a slot and hold it."""
         await self._take()
         try:
             yield

@@ -1,4 +1,4 @@
-"""What a client refuses before anything is sent, in RocketMQ's words (``Validators``)."""
+"""Checks that a client makes before it sends, with RocketMQ's error texts (``Validators``)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from rewindmq.protocol.names import NOT_SENDABLE_TOPICS, group_fault, topic_faul
 
 
 def require_group(group: str) -> None:
-    """Raises ClientError for a name that is no group's."""
+    """Raise ClientError if ``group`` is not a valid group name."""
     fault = group_fault(group)
     if fault is not None:
         raise ClientError(fault)
 
 
 def require_topic(topic: str) -> None:
-    """Raises ClientError for a name that is no topic's."""
+    """Raise ClientError if ``topic`` is not a valid topic name."""
     fault = topic_fault(topic)
     if fault is not None:
         raise ClientError(fault)
 
 
 def require_sendable(topic: str) -> None:
-    """Raises ClientError for a topic no client may send to."""
+    """Raise ClientError if clients may not send to ``topic``."""
     require_topic(topic)
     if topic in NOT_SENDABLE_TOPICS:
         raise ClientError(f"Sending message to topic[{topic}] is forbidden.")

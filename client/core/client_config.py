@@ -1,4 +1,4 @@
-"""What every kind of client is told: name servers, identity, profile, codec."""
+"""Settings that every kind of client has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindmq.protocol.remoting.address import parse_address
 from rewindmq.protocol.remoting.runtime import Runtime
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
-# RocketMQ's own fallback where the number of processors is not to be used.
+# RocketMQ's value if the option is not positive; its default is the number of processors.
 DEFAULT_CALLBACK_THREADS = 4
 DEFAULT_API_TIMEOUT_MS = 3_000
 NO_NAME_SERVER = "No name server address, please set it."
@@ -31,12 +31,12 @@ class ClientConfig:
             replaced at start, see ``with_own_instance_name``.
         client_ip: the address in the client id and in message ids.
         unit_name: a suffix of the client id, "" for none.
-        client_callback_executor_threads: resets and callbacks of pulls that may go on at the same time, at
-            least 1. RocketMQ takes the number of processors; see ``CallbackPool``.
-        mq_client_api_timeout: ms for an answer to a heartbeat, to the question for a route or for a group's
-            members, to a filter's check and to the good-bye; at least 1.
-        profile: how this client behaves.
-        serialize_type: serialization type of every request; None negotiates, see ``RemotingClient``.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1. RocketMQ's default is the number of processors; see ``CallbackPool``.
+        mq_client_api_timeout: timeout in ms of heartbeats, unregistrations, route and consumer-list queries,
+            and filter checks; at least 1.
+        profile: the behaviour of the imitated release.
+        serialize_type: serialization type of every request; None negotiates it, see ``RemotingClient``.
     """
 
     namesrv_addrs: tuple[str, ...]
@@ -55,10 +55,10 @@ class ClientConfig:
         return f"{client_id}@{self.unit_name}" if self.unit_name else client_id
 
     def with_own_instance_name(self, runtime: Runtime) -> ClientConfig:
-        """The configuration with DEFAULT replaced by the process id (v42) or ``pid#number``.
+        """Return the configuration with DEFAULT replaced by the process id (v42) or ``pid#number``.
 
-        The number is random where Java takes its nanosecond clock: virtual time stands still while clients
-        start.
+        Java takes the number from its nanosecond clock. Here it is random, because virtual time stands still
+        while clients start.
         """
         if self.instance_name != DEFAULT_INSTANCE_NAME:
             return self
@@ -79,12 +79,12 @@ def make_config(
     client_callback_executor_threads: int = DEFAULT_CALLBACK_THREADS,
     mq_client_api_timeout: int = DEFAULT_API_TIMEOUT_MS,
 ) -> ClientConfig:
-    """Check and complete what a user passes to a client's constructor.
+    """Check the options of a client's constructor and return its configuration.
 
     Args:
         namesrv_addr: ``host:port`` of one or more name servers, separated by ``;``; None takes the
             environment's ``NAMESRV_ADDR``.
-        profile: a release's name, or a ``ClientProfile`` of the user's own.
+        profile: a release's name, or a ``ClientProfile`` for a single difference.
 
     Raises:
         ClientError: no name server, an option out of range, or an unknown name.
@@ -101,7 +101,7 @@ def make_config(
     try:
         ip_address(client_ip)
     except ValueError:
-        raise ClientError(f"client IP {client_ip!r} is no IP address") from None
+        raise ClientError(f"client IP {client_ip!r} is not an IP address") from None
     if client_callback_executor_threads < 1:
         raise ClientError("client_callback_executor_threads must be at least 1")
     if mq_client_api_timeout < 1:

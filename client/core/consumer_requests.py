@@ -23,7 +23,7 @@ from rewindmq.protocol.remoting.connection import Connection, Handler
 
 
 class ConsumerHost(Protocol):
-    """What these requests need of a client instance."""
+    """A client instance, as these handlers see it."""
 
     callbacks: CallbackPool
 

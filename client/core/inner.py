@@ -1,4 +1,4 @@
-"""What a client instance asks of the producers and consumers that share it.
+"""Interfaces through which a client instance calls its producers and consumers.
 
 RocketMQ's ``MQProducerInner`` and ``MQConsumerInner``.
 """
@@ -16,40 +16,40 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class ClientInner(Protocol):
-    """What an instance asks of each producer and consumer."""
+    """A producer or consumer, as its client instance sees it."""
 
     @property
     def group(self) -> str: ...
 
     def topics(self) -> Collection[str]:
-        """Topics whose routes it uses."""
+        """Return the topics whose routes this client uses."""
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """The name server returned a route for ``topic``."""
+        """Take a route that the name server returned for ``topic``."""
 
 
 class ConsumerInner(ClientInner, Protocol):
-    """What an instance asks of each consumer besides."""
+    """A consumer, as its client instance sees it."""
 
     def heartbeat_data(self) -> ConsumerData: ...
 
     async def rebalance(self) -> bool:
-        """Take over and give up queues; return whether nothing is left to be done."""
+        """Take over and give up queues; return True if nothing is left to be done."""
 
     async def persist_offsets(self) -> None:
-        """Commit the offsets of the queues it owns."""
+        """Commit the offsets of the owned queues."""
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
-        """Go to the offsets that a reset (220) names; False if consumers of this kind ignore resets."""
+        """Handle RESET_CONSUMER_CLIENT_OFFSET (220); return False if this kind of consumer ignores resets."""
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """A broker says that a fenced reset moved this queue."""
+        """Handle a broker's notification that a fenced reset moved this queue."""
 
     def offsets_in_memory(self, topic: str) -> dict[MessageQueue, int]:
-        """Its progress in a topic, in all of them when it is blank."""
+        """Return the offsets in memory of a topic, or of all topics if ``topic`` is blank."""
 
     async def running_info(self) -> ConsumerRunningInfo:
-        """What it is doing now."""
+        """Return settings, queues and rates for GET_CONSUMER_RUNNING_INFO (307)."""
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
-        """Hand one message to the listener, beside all that is pulled."""
+        """Hand one message to the listener, apart from the pulled messages, and return the result."""

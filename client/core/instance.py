@@ -1,7 +1,7 @@
-"""ClientInstance: what producers and consumers with one client id share (docs/spec/client.md C.1 to C.5).
+"""ClientInstance: shared by producers and consumers of one client id (docs/spec/client.md C.1 to C.5).
 
-One connection pool, one route table, one set of timers, one rebalance service. Source: RocketMQ 4.9.4
-``MQClientInstance``.
+It has one connection pool, one route table, one set of timers and one rebalance service. Source: RocketMQ
+4.9.4 ``MQClientInstance``.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _log = logging.getLogger(__name__)
 
 
 class ClientInstance:
-    """See the module. Made and shared by ``instance_registry``.
+    """Connections, routes and timers of one client id; ``instance_registry`` creates and shares it.
 
     Attributes:
-        config: of the client that it was made for.
-        callbacks: what runs answers of pulls and requests from brokers.
-        monitor: the lock Java takes on the instance object: resets hold it in profiles that serialise them,
-            and consumers that start or stop wait for it.
+        config: the configuration of the client that it was created for.
+        callbacks: runs pull callbacks and requests from brokers.
+        monitor: Java's lock on the instance object. Resets hold it in profiles that serialise resets;
+            consumers that start or stop wait for it.
     """
 
     def __init__(self, runtime: Runtime, config: ClientConfig) -> None:
@@ -79,18 +79,18 @@ class ClientInstance:
         self._consumers: dict[str, ConsumerInner] = {}
         self._periodic: list[PeriodicTask] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        # Addresses of brokers whose time scale the log told of.
+        # Addresses of brokers whose different time scale has been logged.
         self._differently_scaled: set[str] = set()
         self._is_started = False
 
-    # Life.
+    # Lifecycle.
 
     @property
     def is_unused(self) -> bool:
         return not self._producers and not self._consumers
 
     async def start(self) -> None:
-        """Start timers and services, once; waits for a reset in progress."""
+        """Start timers and services, at most once; wait for a reset in progress."""
         async with self.monitor:
             if self._is_started:
                 return
@@ -104,7 +104,7 @@ class ClientInstance:
             self.rebalance_service.start()
 
     async def close(self) -> None:
-        """Stop everything; called when the last group has gone."""
+        """Unregister and stop everything; called when no group is left."""
         await self._unregister(INNER_PRODUCER_GROUP, None)
         for periodic in self._periodic:
             await periodic.stop()
@@ -113,7 +113,7 @@ class ClientInstance:
         await self.remoting.close()
 
     def abort(self) -> None:
-        """Stop everything now, without a word to the brokers and without waiting."""
+        """Stop everything at once, without unregistering at the brokers."""
         for periodic in self._periodic:
             periodic.cancel()
         self.rebalance_service.cancel()
@@ -121,11 +121,11 @@ class ClientInstance:
         self.remoting.abort()
 
     def reset_lock(self) -> AbstractAsyncContextManager[object]:
-        """The monitor in profiles whose resets are serialised, else no lock at all."""
+        """Return the monitor if the profile serialises resets, else a context manager that locks nothing."""
         return self.monitor if self.profile.serialised_reset else contextlib.nullcontext()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work in the background; it is cancelled when the instance closes."""
+        """Run work in the background; ``close`` cancels it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
@@ -139,7 +139,7 @@ class ClientInstance:
     # Groups.
 
     def register_producer(self, producer: ClientInner) -> None:
-        """Raises ClientError when the group has a producer here already."""
+        """Add a producer; raise ClientError if this instance has one of the same group."""
         if producer.group in self._producers:
             raise ClientError(
                 f"The producer group[{producer.group}] has been created before, specify another name please."
@@ -147,7 +147,7 @@ class ClientInstance:
         self._producers[producer.group] = producer
 
     def register_consumer(self, consumer: ConsumerInner) -> None:
-        """Raises ClientError when the group has a consumer here already."""
+        """Add a consumer; raise ClientError if this instance has one of the same group."""
         if consumer.group in self._consumers:
             raise ClientError(
                 f"The consumer group[{consumer.group}] has been created before, specify another name please."
@@ -155,33 +155,33 @@ class ClientInstance:
         self._consumers[consumer.group] = consumer
 
     def find_producer(self, group: str) -> object | None:
-        """The group's producer here."""
+        """Return this instance's producer of the group, None if it has none."""
         return self._producers.get(group)
 
     def find_consumer(self, group: str) -> ConsumerInner | None:
-        """The group's consumer here."""
+        """Return this instance's consumer of the group, None if it has none."""
         return self._consumers.get(group)
 
-    def discard(self, member: object) -> None:
-        """Forget a member whose start failed; brokers have not heard of it."""
+    def discard(self, client: object) -> None:
+        """Remove a client without unregistering it at the brokers."""
         tables: tuple[dict[str, Any], ...] = (self._producers, self._consumers)
         for table in tables:
-            for group in [group for group, known in table.items() if known is member]:
+            for group in [group for group, known in table.items() if known is client]:
                 del table[group]
 
     async def unregister_producer(self, group: str) -> None:
-        """Leave the group here and, with 35, at the brokers."""
+        """Remove a producer here, and at the brokers with UNREGISTER_CLIENT (35)."""
         del self._producers[group]
         await self._unregister(group, None)
 
     async def unregister_consumer(self, group: str) -> None:
-        """The same for a consumer; waits for a reset in progress where resets are serialised."""
+        """Remove a consumer here and at the brokers, after a serialised reset in progress."""
         async with self.reset_lock():
             del self._consumers[group]
             await self._unregister(None, group)
 
     async def _unregister(self, producer_group: str | None, consumer_group: str | None) -> None:
-        await self._at_all(
+        await self._await_all(
             self.api.unregister_client(address, self.client_id, producer_group, consumer_group)
             for addresses in list(self.routes.brokers.values())
             for address in list(addresses.values())
@@ -190,9 +190,9 @@ class ClientInstance:
     # Brokers.
 
     async def send_heartbeats(self) -> None:
-        """34 to every broker known; slaves need to know consumers only. Failures are logged."""
+        """Send HEART_BEAT (34) to every known master, and to slaves if there are consumers; log failures."""
         data = self._heartbeat_data()
-        await self._at_all(
+        await self._await_all(
             self._heartbeat(name, address, data)
             for name, addresses in list(self.routes.brokers.items())
             for broker_id, address in list(addresses.items())
@@ -204,8 +204,8 @@ class ClientInstance:
         if scale not in (None, own) and address not in self._differently_scaled:
             self._differently_scaled.add(address)
             _log.warning(
-                "%s at %s runs at time scale %s, client %s at %s: their waits do not fit together; give the"
-                " client time_scale=%s",
+                "%s at %s runs at time scale %s, client %s at %s, so their waits do not match;"
+                " give the client time_scale=%s",
                 broker_name,
                 address,
                 scale,
@@ -221,7 +221,7 @@ class ClientInstance:
             [consumer.heartbeat_data() for consumer in self._consumers.values()],
         )
 
-    async def _at_all(self, requests: Iterable[Awaitable[object]]) -> None:
+    async def _await_all(self, requests: Iterable[Awaitable[object]]) -> None:
         for outcome in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(outcome, RewindMQError):
                 _log.warning("%s: %s", self.client_id, outcome)
@@ -229,7 +229,7 @@ class ClientInstance:
                 raise outcome
 
     async def offset_address(self, queue: MessageQueue) -> str:
-        """Where the offset of a queue is asked for and committed."""
+        """Return the address for offset queries and commits of a queue."""
         return await self.routes.offset_address(
             queue.topic, queue.broker_name, any_id=self.profile.offsets_from_any_broker
         )
@@ -237,8 +237,8 @@ class ClientInstance:
     # Timers.
 
     async def _refresh_routes(self) -> None:
-        members: list[ClientInner] = [*self._consumers.values(), *self._producers.values()]
-        for topic in dict.fromkeys(topic for member in members for topic in member.topics()):
+        clients: list[ClientInner] = [*self._consumers.values(), *self._producers.values()]
+        for topic in dict.fromkeys(topic for client in clients for topic in client.topics()):
             await self.routes.refresh(topic)
 
     async def _clean_and_heartbeat(self) -> None:
@@ -253,21 +253,21 @@ class ClientInstance:
             await consumer.persist_offsets()
 
     async def rebalance(self) -> bool:
-        """One rebalance of every consumer."""
+        """Rebalance every consumer once; return True if all are balanced."""
         balanced = True
         for consumer in list(self._consumers.values()):
             balanced = await consumer.rebalance() and balanced
         return balanced
 
     def _on_route(self, topic: str, route: TopicRouteData) -> None:
-        members: list[ClientInner] = [*self._producers.values(), *self._consumers.values()]
-        for member in members:
-            member.route_changed(topic, route)
+        clients: list[ClientInner] = [*self._producers.values(), *self._consumers.values()]
+        for client in clients:
+            client.route_changed(topic, route)
 
     # Resets.
 
     async def reset_offsets(self, topic: str, group: str, targets: Mapping[MessageQueue, int]) -> None:
-        """Have one consumer of this instance carry out a reset, after those before it where they queue."""
+        """Carry out a reset of one consumer; serialised resets run one after another."""
         async with self.reset_lock():
             consumer = self.find_consumer(group)
             if consumer is None or not await consumer.reset(topic, targets):

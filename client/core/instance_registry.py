@@ -15,17 +15,18 @@ from rewindmq.protocol.remoting.runtime import Runtime
 # Runtimes are compared by identity: several simulated processes may share one event loop.
 _Key = tuple[int, str]
 _Instances = WeakValueDictionary[_Key, ClientInstance]
-# An instance refers to its loop: held from here it would keep a loop whose clients were never shut down.
+# Weak values: an instance refers to its loop, so a strong reference would keep a loop alive whose clients
+# were never shut down.
 _INSTANCES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Instances]] = WeakKeyDictionary()
 
 _log = logging.getLogger(__name__)
 
 
 def get_or_create_instance(runtime: Runtime, config: ClientConfig) -> ClientInstance:
-    """The instance of this client id, made when there is none.
+    """Return the instance of this client id; create it if there is none.
 
-    As in RocketMQ the first client's settings count for all who share it; where others were asked for, that
-    is said in the log.
+    As in RocketMQ, the first client's settings apply to all clients that share the instance. A warning names
+    settings in which a later client differs.
     """
     instances = _INSTANCES.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
     key = (id(runtime), config.client_id)
@@ -33,30 +34,30 @@ def get_or_create_instance(runtime: Runtime, config: ClientConfig) -> ClientInst
     if instance is None:
         instance = instances[key] = ClientInstance(runtime, config)
     elif instance.config != config:
-        _tell_difference(instance.config, config)
+        _warn_of_difference(instance.config, config)
     return instance
 
 
-def _tell_difference(shared: ClientConfig, asked: ClientConfig) -> None:
+def _warn_of_difference(shared: ClientConfig, asked: ClientConfig) -> None:
     names = [field.name for field in fields(shared)]
     different = [name for name in names if getattr(shared, name) != getattr(asked, name)]
     _log.warning(
-        "client id %s is shared with a client of another %s, which counts; give this one an instance_name of"
-        " its own",
+        "client id %s is shared with an earlier client, whose settings apply (different: %s); give this"
+        " client an instance_name of its own",
         shared.client_id,
         ", ".join(different),
     )
 
 
 async def release_instance(instance: ClientInstance) -> None:
-    """Close the instance when no group uses it any more."""
+    """Close the instance if no group uses it any more."""
     if instance.is_unused:
         _forget(instance)
         await instance.close()
 
 
 def abort_instance(instance: ClientInstance) -> None:
-    """Like ``release_instance``, without a word to the brokers and without waiting."""
+    """Like ``release_instance``, but at once and without unregistering at the brokers."""
     if instance.is_unused:
         _forget(instance)
         instance.abort()
@@ -65,6 +66,6 @@ def abort_instance(instance: ClientInstance) -> None:
 def _forget(instance: ClientInstance) -> None:
     instances = _INSTANCES.get(asyncio.get_running_loop())
     key = (id(instance.runtime), instance.client_id)
-    # Another client may have made an instance of this id meanwhile.
+    # Another client may have created an instance of this id meanwhile.
     if instances is not None and instances.get(key) is instance:
         del instances[key]

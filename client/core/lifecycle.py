@@ -1,4 +1,4 @@
-"""The life of a producer or consumer: made, running, over; and what their constructors share."""
+"""Lifecycle of producers and consumers, and the checks that their constructors share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewindmq.protocol.remoting.runtime_lease import RuntimeLease
 
 
 class ServiceState(StrEnum):
-    """RocketMQ's own states of a client."""
+    """States of a client, with RocketMQ's names."""
 
     CREATE_JUST = "CREATE_JUST"
     RUNNING = "RUNNING"
@@ -29,7 +29,7 @@ class ServiceState(StrEnum):
 
 _TRANSITIONS: Final = {
     ServiceState.CREATE_JUST: {ServiceState.START_FAILED, ServiceState.SHUTDOWN_ALREADY},
-    # Entered before the first step of a start, left after the last.
+    # The state while a client starts, and after a start that failed.
     ServiceState.START_FAILED: {ServiceState.RUNNING, ServiceState.SHUTDOWN_ALREADY},
     ServiceState.RUNNING: {ServiceState.SHUTDOWN_ALREADY},
     ServiceState.SHUTDOWN_ALREADY: set[ServiceState](),
@@ -41,11 +41,11 @@ class Client:
 
     Attributes:
         group: the producer or consumer group.
-        config: the settings; its instance name is final once started.
-        instance: what is shared with other clients of this process; there once started.
+        config: the settings; the instance name is final after ``start()``.
+        instance: shared with other clients of this process; set by ``start()``.
     """
 
-    # What messages call it, and the group name that stands for "none was given".
+    # The kind of client in error texts, and RocketMQ's placeholder for a group that was not set.
     KIND: str
     DEFAULT_GROUP: str
 
@@ -65,19 +65,20 @@ class Client:
 
     @property
     def is_running(self) -> bool:
+        """True from the end of the start to the shutdown."""
         return self._state is ServiceState.RUNNING
 
     @property
     def client_id(self) -> str:
-        """``ip@instanceName``."""
+        """``ip@instanceName``, with ``@unitName`` if there is one."""
         return self.config.client_id
 
     async def start(self) -> None:
-        """Begin to work; needs a running event loop.
+        """Start the client; needs a running event loop.
 
         Raises:
-            ClientError: started before, a setting is missing or out of range, or the group has a client in
-                this instance already.
+            ClientError: the client was started before, a setting is missing or out of range, or the client
+                instance already has a client of this group.
         """
         if self._state is not ServiceState.CREATE_JUST:
             raise ClientError(f"The {self.KIND} service state not OK, maybe started once, {self._state}")
@@ -107,16 +108,16 @@ class Client:
             raise
 
     async def shutdown(self) -> None:
-        """Stop working; does nothing when not running.
+        """Stop the client; do nothing if it is not running.
 
-        Cancelled half way, as by a time limit, it lets go of everything at once: brokers find out by
-        themselves, and progress that was not committed is lost.
+        If the shutdown is cancelled, for example by a time limit, the client stops at once. It does not
+        unregister at the brokers then, and uncommitted progress is lost.
         """
         if self._state is ServiceState.RUNNING:
             self._enter(ServiceState.SHUTDOWN_ALREADY)
             try:
                 await self._stop()
-                self._let_go()
+                self._cancel_work()
                 await release_instance(self.instance)
             except BaseException:
                 self.abort()
@@ -124,11 +125,11 @@ class Client:
             self._lease.give_back()
 
     def abort(self) -> None:
-        """Stop now, without a word to the brokers and without waiting; does nothing before the start."""
+        """Stop at once, without unregistering at the brokers; do nothing before the start."""
         if self._state is ServiceState.RUNNING:
             self._enter(ServiceState.SHUTDOWN_ALREADY)
         if self._state is ServiceState.SHUTDOWN_ALREADY:
-            self._let_go()
+            self._cancel_work()
             self.instance.discard(self)
             abort_instance(self.instance)
             self._lease.give_back()
@@ -150,32 +151,31 @@ class Client:
         if self._state is not ServiceState.RUNNING:
             raise ClientError(f"The {self.KIND} service state not OK, {self._state}")
 
-    # What each kind adds.
+    # Hooks for each kind of client.
 
     def _check(self) -> None:
         """Raise ClientError for settings that cannot work."""
 
     def _owns_instance_name(self) -> bool:
-        """Whether the instance name DEFAULT is replaced."""
+        """Return True if the instance name DEFAULT is replaced by a unique name."""
         return True
 
     async def _start(self) -> None:
-        """Register with the instance and begin; undone by ``_abandon_start`` when it raises."""
+        """Register with the instance and start to work; ``_abandon_start`` undoes it if it raises."""
         raise NotImplementedError
 
     async def _abandon_start(self) -> None:
-        """Leave nothing behind of a start that failed."""
+        """Undo a start that failed."""
         self.instance.discard(self)
         await release_instance(self.instance)
 
     async def _started(self) -> None:
-        """The state is RUNNING now."""
+        """Continue the start; the state is RUNNING now."""
 
     async def _stop(self) -> None:
-        """End the work under way in good order, and unregister from the instance."""
+        """Complete the work in progress, and unregister from the instance."""
         raise NotImplementedError
 
-    def _let_go(self) -> None:
-        """End everything that works for this client alone, without waiting: after ``_stop``, or instead of
-        what it had still to do."""
+    def _cancel_work(self) -> None:
+        """Stop all work of this client at once, without waiting, after ``_stop`` ended or failed."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""How orderly consumers of a release lock their queues (docs/spec/client.md C.5, C.11)."""
+"""How orderly consumers of each release lock their queues (docs/spec/client.md C.5, C.11)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class LockProfile:
-    """Times are protocol seconds.
+    """How orderly consumers of one release lock their queues. Times are protocol seconds.
 
     Attributes:
-        new_queue_is_locked: a consumer pulls a queue as soon as it takes it over; else the next refresh, at
-            most 20 s later, has to find the queue locked first.
+        new_queue_is_locked: a consumer pulls a queue as soon as it takes it over; else only after the next
+            refresh of the locks, at most 20 s later.
         locks_broadcasting: a broadcasting consumer also locks the queues it takes over. Nothing refreshes
             these locks, so the consumer never pulls the queues.
         refreshes_dropped: the refresh includes dropped queues that are still in the table.
@@ -20,7 +20,7 @@ class LockProfile:
         forces_unlock: 20 s after the last refresh, the consumer unlocks the queue even if the listener still
             runs, and commits the offset once more; else a queue with messages left keeps its lock for 20 s
             more.
-        sent_back_again: what a message sent to the retry topic adds to its own RECONSUME_TIME.
+        sent_back_again: added to the RECONSUME_TIME of a message that is sent to the retry topic.
     """
 
     new_queue_is_locked: bool

@@ -1,4 +1,4 @@
-"""Work repeated at a fixed rate."""
+"""Repeats an action at a fixed rate."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _log = logging.getLogger(__name__)
 
 
 class PeriodicTask:
-    """Runs an action at ``first`` seconds from now and then every ``period`` seconds.
+    """Runs an action after ``first`` seconds and then every ``period`` seconds.
 
-    A run that takes longer than the period delays the next one; runs never overlap, missed ones are not
-    made up for. An exception is logged and the task goes on.
+    A run that takes longer than the period delays the next run. Runs never overlap, and missed runs are not
+    made up for. An exception is logged, and the next run follows.
     """
 
     def __init__(
@@ -29,11 +29,11 @@ class PeriodicTask:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Cancel it and wait until it has ended."""
+        """Cancel the task and wait until it has ended."""
         await end_tasks((self._task,))
 
     def cancel(self) -> None:
-        """Cancel it without waiting."""
+        """Cancel the task without waiting."""
         self._task.cancel()
 
     async def _run(self) -> None:

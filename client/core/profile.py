@@ -1,6 +1,7 @@
-"""What a client does differently from release to release (docs/spec/client.md C and docs/spec/reset.md D.10).
+"""Behaviour of a client that differs between releases (docs/spec/client.md C and docs/spec/reset.md D.10).
 
-One attribute per difference, one ``ClientProfile`` per release. The rest of this package asks for no release.
+Each difference is an attribute, and each release a ``ClientProfile``. The other modules of ``client/`` read
+these attributes and never compare releases.
 """
 
 from __future__ import annotations
@@ -20,39 +21,42 @@ class ClientProfile:
     """How a client of one release behaves. Times are protocol seconds.
 
     Attributes:
-        release: the RocketMQ release that is imitated, or that the profile is made from.
+        release: the RocketMQ release that the profile imitates or is based on.
         announced_version: ``version`` in every header this client sends (the 4.2.0 release announces 252).
         unique_instance_name: the instance name DEFAULT becomes ``pid#number`` instead of ``pid``, so every
             consumer and producer has a client instance of its own.
         pull_exception_delay: pause of a queue after a failed pull.
-        pull_flow_control_delay: the same after code 215.
-        illegal_offset_delay: from the answer 21 to the correction of the offset; 0: at once.
+        pull_flow_control_delay: pause of a queue after the broker returned FLOW_CONTROL (215).
+        illegal_offset_delay: from PULL_OFFSET_MOVED (21) to the correction of the offset; 0 corrects at once.
         freeze_illegal_offset: the corrected offset cannot be changed until the queue is given up.
         illegal_offset_rebalances: the correction wakes the rebalance service.
         serialised_reset: a reset holds the client instance's monitor, so resets run one after another and
             a consumer that stops waits for them (4.9.0 and 4.9.1; RocketMQ 4.2.0 has no such lock).
-        any_error_means_no_offset: any error answer to code 14 counts as "no offset stored", not only 22.
-        dispatch_delay: from a rebalance to the first pull of a queue it added.
-        rebalance_min_interval: rebalances keep this apart, and one that left something undone is repeated
-            after it; None: neither.
-        retry_on_busy: a producer tries another broker after codes 2 and 1500 too.
+        any_error_means_no_offset: any error code of QUERY_CONSUMER_OFFSET (14) counts as "no offset stored",
+            not only QUERY_NOT_FOUND (22).
+        dispatch_delay: from a rebalance to the first pull of a queue that it added.
+        rebalance_min_interval: least time between rebalances, after which an incomplete rebalance is
+            repeated. None: no least time and no repetition.
+        retry_on_busy: a producer also tries another broker after SYSTEM_BUSY (2) and GO_AWAY (1500).
         compressed_flag: sysFlag bits of a compressed body.
         local_store_keeps_single: the local-file offset store implements persist and remove of one queue.
-        offsets_from_any_broker: codes 14 and 15 go to the first known broker id, not to the master.
-        consume_thread_max: default of that option.
-        lite_pull_request: a lite pull consumer pulls with 361 instead of 11 (5.0.0).
-        lock_profile: what orderly consumers do about the locks of their queues.
+        offsets_from_any_broker: offset queries (14) and commits (15) go to the first known broker id, not to
+            the master.
+        consume_thread_max: default of the option with this name.
+        lite_pull_request: a lite pull consumer sends LITE_PULL_MESSAGE (361) instead of PULL_MESSAGE (11), as
+            since 5.0.0.
+        lock_profile: how orderly consumers lock their queues.
         checks_dropped: results of a dropped queue are discarded (guards G2 and G3 of docs/spec/races.md E.2).
         clears_dropped_queue: a reset empties the queues it drops.
-        checks_dropped_on_empty_pull: an empty pull's answer moves the offset only while the queue is not
-            dropped (fix F1 of E.18); no release looks.
-        drops_on_apply: a queue that leaves the table is marked dropped, by the apply pass too (F2).
+        checks_dropped_on_empty_pull: an empty pull moves the offset only if its queue is not dropped (remedy
+            F1 of docs/spec/races.md E.18). No release checks it.
+        drops_on_apply: the apply pass also marks a queue as dropped when the queue leaves the table (F2).
         send_back_skips_removed: a failed message that is no longer cached is not sent back.
-        cancels_pulls: a dropped queue's outstanding pull is let go of, and what it brings ignored (F3).
-        offset_cell_per_queue_object: progress counts only while its ProcessQueue is the registered one (F8).
-        ends_name_topic: 37 names the topic (5.x).
-        knows_epochs: pulls and commits carry the epoch of their deliveries, commits are answered, and a
-            fenced queue begins again at once (F12).
+        cancels_pulls: the outstanding pull of a dropped queue is cancelled, and its answer ignored (F3).
+        offset_cell_per_queue_object: progress counts only if its ProcessQueue is the registered one (F8).
+        end_transaction_names_topic: END_TRANSACTION (37) names the topic (5.x).
+        knows_epochs: pulls and commits carry the epoch of their deliveries, brokers answer commits, and a
+            queue restarts at once after a fenced reset (F12).
     """
 
     release: Profile
@@ -81,7 +85,7 @@ class ClientProfile:
     cancels_pulls: bool = False
     send_back_skips_removed: bool = False
     offset_cell_per_queue_object: bool = False
-    ends_name_topic: bool = False
+    end_transaction_names_topic: bool = False
     knows_epochs: bool = False
 
 
@@ -146,7 +150,7 @@ CLIENT_PROFILES: Final = MappingProxyType[Profile, ClientProfile](
             consume_thread_max=20,
             lite_pull_request=True,
             lock_profile=LOCK_PROFILE_5,
-            ends_name_topic=True,
+            end_transaction_names_topic=True,
             send_back_skips_removed=True,
         ),
         Profile.UNGUARDED: replace(_V49, checks_dropped=False, clears_dropped_queue=False),

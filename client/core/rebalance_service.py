@@ -1,4 +1,4 @@
-"""The clock of rebalancing, one per client instance (docs/spec/client.md C.3, C.5)."""
+"""Schedules the rebalances of a client instance (docs/spec/client.md C.3, C.5)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _log = logging.getLogger(__name__)
 class RebalanceService:
     """Rebalances every 20 s, and at once when woken.
 
-    With ``min_interval`` (5.3) runs keep that far apart, and one that reports "not balanced" is repeated
-    after it; a suspended consumer counts as not balanced.
+    With ``min_interval`` (5.3), rebalances are at least that far apart, and one that reports "not balanced"
+    is repeated after it. A suspended consumer counts as not balanced.
 
     Args:
-        rebalance: one run over all consumers; returns whether everything is balanced.
+        rebalance: rebalances all consumers once; returns True if everything is balanced.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RebalanceService:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin; the first run comes when woken, or after 20 s."""
+        """Start; the first rebalance comes when woken, or after 20 s."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def wake(self) -> None:
@@ -44,12 +44,12 @@ class RebalanceService:
         self._woken.set()
 
     async def stop(self) -> None:
-        """Cancel it and wait until it has ended."""
+        """Cancel the task and wait until it has ended."""
         if self._task is not None:
             await end_tasks((self._task,))
 
     def cancel(self) -> None:
-        """Cancel it without waiting."""
+        """Cancel the task without waiting."""
         if self._task is not None:
             self._task.cancel()
 

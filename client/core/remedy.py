@@ -1,4 +1,4 @@
-"""The remedies of docs/spec/races.md E.18 that change a client's profile, one by one."""
+"""Remedies of docs/spec/races.md E.18 that change one attribute of a client's profile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rewindmq.protocol.profile import Profile
 
 
 class Remedy(StrEnum):
-    """A single change to a client that is to keep resets from being lost.
+    """A single change to a client against lost resets.
 
-    ``F1``: an empty pull's answer moves the offset only while its queue is not dropped.
+    ``F1``: an empty pull moves the offset only if its queue is not dropped.
     ``F2``: the apply pass drops the queues it removes.
     ``F3``: a dropped queue's pull is cancelled.
     ``F8``: each queue object has an offset of its own.

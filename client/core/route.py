@@ -1,4 +1,7 @@
-"""What a client makes of a topic's route (docs/spec/protocol.md 5.1, 7.6; docs/spec/broker.md B.1)."""
+"""Derives queues and broker addresses from a topic's route.
+
+Specification: docs/spec/protocol.md 5.1, 7.6; docs/spec/broker.md B.1.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ MASTER_ID = 0
 
 
 def broker_addresses(route: TopicRouteData) -> dict[str, dict[int, str]]:
-    """Broker name to (broker id to address)."""
+    """Return ``{broker name: {broker id: address}}``."""
     return {broker.broker_name: dict(broker.broker_addrs) for broker in route.broker_datas}
 
 
 def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """Queues a producer may write to: of brokers with write permission and a master.
+    """Return the queues that a producer may write to: brokers need write permission and a master.
 
-    An order configuration, where the name server sends one, replaces the queue counts
+    If the name server sends an order configuration, that replaces the queue counts
     (``MQClientInstance#topicRouteData2TopicPublishInfo``).
     """
     if route.order_topic_conf:
@@ -43,7 +46,7 @@ def _ordered_queues(topic: str, order_conf: str) -> list[MessageQueue]:
 
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """Queues a consumer may read, sorted."""
+    """Return the queues that a consumer may read, sorted."""
     return sorted(
         MessageQueue(topic, data.broker_name, queue_id)
         for data in route.queue_datas
@@ -53,7 +56,11 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def template_route(route: TopicRouteData, default_topic_queue_nums: int) -> TopicRouteData:
-    """The route of the auto-create template as a new topic's: no more queues than the producer asks for."""
+    """Return a new topic's route, made from the auto-create template's route.
+
+    Args:
+        default_topic_queue_nums: the most queues per broker.
+    """
     queues = [
         QueueData(
             broker_name=data.broker_name,
@@ -67,7 +74,7 @@ def template_route(route: TopicRouteData, default_topic_queue_nums: int) -> Topi
 
 
 class PublishInfo:
-    """A producer's view of a topic: its queues, and whose turn it is."""
+    """A producer's view of a topic: its queues, taken in turn."""
 
     __slots__ = ("_turn", "queues")
 
@@ -76,7 +83,7 @@ class PublishInfo:
         self._turn = turn
 
     def select(self, failed_broker: str | None = None) -> MessageQueue:
-        """The next queue in turn, on another broker than ``failed_broker`` where there is one."""
+        """Return the next queue in turn, on another broker than ``failed_broker`` if there is one."""
         queues = self.queues
         count = len(queues)
         if failed_broker is not None:
@@ -96,7 +103,7 @@ def find_address(
     *,
     exact: bool = False,
 ) -> str | None:
-    """The address of a broker: of the id asked for, else, unless ``exact``, of its lowest id."""
+    """Return the address of ``broker_id``; if it is missing and not ``exact``, that of the lowest id."""
     addresses = table.get(broker_name)
     if not addresses:
         return None

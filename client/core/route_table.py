@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 class RouteTable:
-    """What the name server said last.
+    """The latest routes from the name server.
 
     Args:
-        on_route: told of every topic whose route came in, changed or not.
+        on_route: called with each topic and route received, changed or not.
     """
 
     def __init__(self, api: BrokerApi, on_route: Callable[[str, TopicRouteData], None]) -> None:
@@ -29,22 +29,22 @@ class RouteTable:
         self._lookups: dict[tuple[str, int | None], asyncio.Task[bool]] = {}
         self.routes: dict[str, TopicRouteData] = {}
         self.brokers: dict[str, dict[int, str]] = {}
-        # Why the latest look-up of a topic came to nothing.
+        # Why the latest look-up of a topic failed.
         self.failures: dict[str, RewindMQError] = {}
 
     async def refresh(self, topic: str, template_queue_nums: int | None = None) -> bool:
-        """Ask the name server for a topic's route; callers at the same time share one question.
+        """Ask the name server for a topic's route; concurrent callers share one request.
 
         Args:
-            template_queue_nums: look at the auto-create template instead, and take no more than this many
-                queues per broker from it.
+            template_queue_nums: look up the auto-create template instead, and take at most this many queues
+                per broker from it.
 
         Returns:
-            Whether there is a route. Errors are logged.
+            True if there is a route. Errors are logged.
         """
         key = (topic, template_queue_nums)
         lookup = self._lookups.get(key)
-        # One that has just ended told its route to those who had asked by then.
+        # A look-up that is done answers only the callers that joined it; a later caller asks again.
         if lookup is None or lookup.done():
             lookup = asyncio.get_running_loop().create_task(self._look_up(topic, template_queue_nums))
             self._lookups[key] = lookup
@@ -70,20 +70,20 @@ class RouteTable:
         return True
 
     def accept(self, topic: str, route: TopicRouteData) -> None:
-        """Remember a route, and tell everyone who uses the topic."""
+        """Store a route and pass it to ``on_route``."""
         self.failures.pop(topic, None)
         self.routes[topic] = route
         self.brokers.update(broker_addresses(route))
         self._on_route(topic, route)
 
     def _log_failure(self, topic: str, error: RewindMQError) -> None:
-        """An unknown topic is no news: sending, or for a retry topic the heartbeat, creates it."""
+        """Log at INFO level if the topic is unknown: a send, or a heartbeat for a retry topic, creates it."""
         unknown = isinstance(error, ResponseError) and error.code == ResponseCode.TOPIC_NOT_EXIST
         level = logging.INFO if unknown else logging.WARNING
         _log.log(level, "updateTopicRouteInfoFromNameServer, topic %s: %s", topic, error)
 
     def purge_vanished_brokers(self) -> None:
-        """Forget addresses that no route mentions any more (``cleanOfflineBroker``)."""
+        """Remove addresses that no route mentions any more (``cleanOfflineBroker``)."""
         alive = {
             address
             for route in self.routes.values()
@@ -98,15 +98,15 @@ class RouteTable:
                 del self.brokers[name]
 
     def master_address(self, broker_name: str) -> str | None:
-        """Where to send to: id 0 only."""
+        """Return the address of the master (broker id 0), None if it is unknown."""
         return find_address(self.brokers, broker_name, exact=True)
 
     def require_master_address(self, broker_name: str) -> str:
-        """The same; raises ClientError where no master is known."""
+        """Return the address of the master; raise ClientError if it is unknown."""
         return self._require(broker_name, exact=True)
 
     async def find_master_address(self, topic: str, broker_name: str) -> str:
-        """The same; the route of ``topic`` is refreshed when no master is known.
+        """Return the address of the master; refresh the route of ``topic`` if it is unknown.
 
         Raises:
             ClientError: the broker has no master in any route.
@@ -118,7 +118,9 @@ class RouteTable:
         return address
 
     async def subscribe_address(self, topic: str, broker_name: str, broker_id: int = MASTER_ID) -> str:
-        """Where to read from: the id asked for, else any; the route is refreshed when nothing is known.
+        """Return the address to pull from: that of ``broker_id``, else of any known id.
+
+        If no id is known, refresh the route first.
 
         Raises:
             ClientError: the broker is in no route.
@@ -130,7 +132,7 @@ class RouteTable:
         return address
 
     async def offset_address(self, topic: str, broker_name: str, *, any_id: bool) -> str:
-        """Where offsets are asked for and committed: the master, or with ``any_id`` the first id known.
+        """Return the address for offset queries and commits: the master's, or with ``any_id`` any known id's.
 
         Raises:
             ClientError: the broker is in no route.

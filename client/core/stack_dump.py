@@ -1,4 +1,4 @@
-"""Where this process is, as a consumer's running info (307) tells it on request."""
+"""Stack dump of this process, which GET_CONSUMER_RUNNING_INFO (307) returns on request."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
-# A frame holds far more than a reader of stacks needs.
+# A reader needs no more, although a frame could hold more.
 _MAX_STACK_CHARACTERS: Final = 1 << 20
 _FRAMES_PER_TASK: Final = 20
 
 
 def stack_dump() -> str:
-    """The stack of each task of the event loop, and of each thread.
+    """Return the stacks of the event loop's tasks and of all threads.
 
-    Java tells of its threads; here listeners run in tasks, plain ones in worker threads.
+    Java dumps its threads. Here async listeners run in tasks, and plain listeners in worker threads.
     """
     text = io.StringIO()
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):

@@ -1,4 +1,4 @@
-"""What a lite pull consumer holds: its queues, and the batches that wait for ``poll``.
+"""The queues that a lite pull consumer pulls, and the batches that wait for ``poll``.
 
 Source: RocketMQ 4.9.4 ``AssignedMessageQueue``, ``consumeRequestCache`` of ``DefaultLitePullConsumerImpl``.
 """
@@ -10,41 +10,40 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rewindmq.client.consume.offset_store import NO_OFFSET
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.protocol.message import MessageExt
 from rewindmq.protocol.message_queue import MessageQueue
 from rewindmq.protocol.remoting.runtime import Runtime
 
-NOWHERE = -1
-
 
 @dataclass(slots=True)
 class AssignedQueue:
-    """One queue that is pulled for the application.
+    """One queue that a lite pull consumer pulls.
 
     Attributes:
-        pull_offset: what the next pull asks for; -1: where the group stands.
-        consume_offset: what a commit stores; -1 until something was polled or sought.
-        seek_offset: where the application wants to go on, until the next pull heeds it; else -1.
+        pull_offset: the offset of the next pull; -1 until the group's offset is known.
+        consume_offset: the offset that a commit stores; -1 until the application polled or sought.
+        seek_offset: the offset of a ``seek`` that no pull has used yet; else -1.
     """
 
     queue: MessageQueue
     process_queue: ProcessQueue
-    pull_offset: int = NOWHERE
-    consume_offset: int = NOWHERE
-    seek_offset: int = NOWHERE
+    pull_offset: int = NO_OFFSET
+    consume_offset: int = NO_OFFSET
+    seek_offset: int = NO_OFFSET
     is_paused: bool = False
 
 
 class ConsumeRequest(NamedTuple):
-    """A batch for ``poll``, as it was pulled."""
+    """A batch of messages for ``poll``, from one pull."""
 
     assigned: AssignedQueue
     messages: list[MessageExt]
 
 
 class ConsumeRequests:
-    """Batches in the order they came, and whoever waits for the next one."""
+    """Batches in order of arrival, and the callers that wait for the next batch."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -59,20 +58,20 @@ class ConsumeRequests:
         self.wake()
 
     def take(self) -> ConsumeRequest | None:
-        """The oldest batch, None when there is none."""
+        """Remove and return the oldest batch, None if there is none."""
         return self._requests.popleft() if self._requests else None
 
     def forget(self, assigned: AssignedQueue) -> None:
-        """Throw away the batches of one queue."""
+        """Discard the batches of one queue."""
         self._requests = deque(request for request in self._requests if request.assigned is not assigned)
 
     def wake(self) -> None:
-        """Have everybody who waits look again."""
+        """Make all waiting callers look again."""
         for waiter in self._waiters:
             _finish(waiter)
 
     async def wait(self, seconds: float) -> None:
-        """Until ``wake``, ``seconds`` at most."""
+        """Wait for ``wake``, at most ``seconds``."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         timer = self._runtime.timers.call_later(seconds, _finish, waiter)

@@ -1,4 +1,4 @@
-"""What the parts of a lite pull consumer need of it."""
+"""The lite pull consumer, as its assignment and pull tasks see it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class LiteHost(Protocol):
     rebalancer: Rebalance
 
     def subscription_of(self, topic: str) -> SubscriptionData:
-        """What is wanted of a topic."""
+        """Return the subscription of a topic."""
 
     async def start_offset(self, queue: MessageQueue) -> int:
-        """Where the group stands in a queue, or where a new group begins; raises ``RewindMQError``."""
+        """Return the group's offset of a queue, or a new group's first offset; raise ``RewindMQError``."""
 
     def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
-        """A fenced reset has moved this queue."""
+        """Restart a queue that a fenced reset has moved."""

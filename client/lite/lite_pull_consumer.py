@@ -1,7 +1,7 @@
 """LitePullConsumer: the client pulls ahead, the application polls and commits (docs/spec/client.md C.14).
 
-Source: RocketMQ 4.9.4 ``DefaultLitePullConsumer`` and ``DefaultLitePullConsumerImpl``; what 5.3.3 does
-otherwise is in the profile.
+Source: RocketMQ 4.9.4 ``DefaultLitePullConsumer`` and ``DefaultLitePullConsumerImpl``. The profile holds what
+5.3.3 does differently.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 
 class SubscriptionType(StrEnum):
-    """How it comes by its queues; decided by the first call of ``subscribe`` or ``assign``."""
+    """How the consumer gets its queues; the first call of ``subscribe`` or ``assign`` decides."""
 
     NONE = "NONE"
     SUBSCRIBE = "SUBSCRIBE"
@@ -59,7 +59,7 @@ class SubscriptionType(StrEnum):
 
 
 class LitePullConsumer(LitePositions):
-    """A consumer whose application polls for messages that were pulled ahead.
+    """Pulls messages ahead for an application that polls them.
 
     ::
 
@@ -70,55 +70,58 @@ class LitePullConsumer(LitePositions):
                 for message in await consumer.poll():
                     ...
 
-    A message counts as consumed once it was polled. Resets of the classic kind (220) pass it by; see
-    ``docs/lite-pull.md`` for what the others do to it.
+    A message counts as consumed once it was polled. The consumer ignores classic resets (220);
+    docs/lite-pull.md says what the other modes do.
 
     Args:
         group: the consumer group.
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
-        consume_from: where a group without stored offset begins: "first", "last" (default) or "timestamp".
+        consume_from: where a group without a stored offset starts: "first", "last" (default) or "timestamp".
         consume_from_where: RocketMQ's name of ``consume_from``.
-        consume_timestamp: where "timestamp" begins, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
-            int; None (default): half an hour before the consumer was made.
-        message_model: "clustering" (default): the group's members share the messages; "broadcasting": each
-            member gets every message.
-        auto_commit: store progress from within ``poll``; default True.
-        auto_commit_interval_millis: how often, ms, at least 1; default 5,000.
-        pull_batch_size: messages per pull, and so per ``poll``, at least 1; default 10.
-        pull_threshold_for_all: no queue is pulled while as many batches wait for ``poll`` that they could
-            hold more messages than this, at least 1; default 10,000.
+        consume_timestamp: where "timestamp" starts, ``yyyyMMddHHmmss`` in UTC, or ms since the epoch as an
+            int; None (default): half an hour before the consumer was constructed.
+        message_model: "clustering" (default): the group's consumers share the messages; "broadcasting": each
+            consumer gets every message.
+        auto_commit: ``poll`` notes the progress of earlier polls; default True.
+        auto_commit_interval_millis: how often ``poll`` does so, ms, at least 1; default 5,000.
+        pull_batch_size: most messages per pull, and so per ``poll``, at least 1; default 10.
+        pull_threshold_for_all: if the batches that wait for ``poll``, times ``pull_batch_size``, exceed this,
+            no queue is pulled; at least 1; default 10,000.
         pull_threshold_for_queue: cached messages of a queue above which it is not pulled, at least 1;
             default 1,000.
         pull_threshold_size_for_queue: the same in whole MiB, at least 1; default 100.
         consume_max_span: distance of the first and last cached offset above which a queue is not pulled, at
             least 1; default 2,000.
-        poll_timeout_millis: how long ``poll`` waits unless told otherwise, ms, at least 0; default 5,000.
-        broker_suspend_max_time_millis: how long a broker may hold a pull at the end of a queue, ms, at least
-            1; default 20,000.
-        consumer_timeout_millis_when_suspend: how long the consumer waits for the answer of such a pull, ms,
+        poll_timeout_millis: how long ``poll`` waits by default, ms, at least 0; default 5,000.
+        broker_suspend_max_time_millis: how long a broker may suspend a pull at the end of a queue, ms, at
+            least 1; default 20,000.
+        consumer_timeout_millis_when_suspend: how long the consumer waits for the answer to such a pull, ms,
             not less than ``broker_suspend_max_time_millis``; default 30,000.
-        topic_metadata_check_interval_millis: how often topics with a listener are looked at for other queues,
-            ms, at least 1; default 30,000.
-        allocate_strategy: divides the queues among the members; None (default): averagely.
+        topic_metadata_check_interval_millis: how often the queues of topics with a change listener are
+            checked, ms, at least 1; default 30,000.
+        allocate_strategy: divides the queues among the consumers; None (default): averagely.
         offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
             replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
-            1; default 4.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1; default 4.
         mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
             checks, at least 1; default 3,000.
 
     Raises:
-        ClientError: a bad group name, no or a bad name server address, an option out of range.
+        ClientError: an invalid group name, a missing or invalid name server address, or an option out of
+            range.
     """
 
     @refuse_unknown_options
@@ -193,17 +196,17 @@ class LitePullConsumer(LitePositions):
         self._watch = QueueWatch(self.fetch_message_queues)
         self._next_auto_commit = 0.0
 
-    # Where messages come from.
+    # Subscription and assignment.
 
     def subscribe(self, topic: str, expression: str | MessageSelector = "*") -> None:
-        """Consume this member's share of a topic; calling it again replaces the expression.
+        """Consume this consumer's share of a topic; a further call replaces the expression.
 
         Args:
-            expression: ``*``, or tags separated by ``||``, or a selector. The start fails if a broker of
-                the topic refuses the selector's condition.
+            expression: ``*``, tags separated by ``||``, or a selector. ``start()`` fails if a broker of the
+                topic refuses the selector's condition.
 
         Raises:
-            ClientError: a bad topic name or expression, or queues were assigned before.
+            ClientError: an invalid topic name or expression, or ``assign`` was called before.
         """
         subscription = make_subscription(topic, expression, self.runtime.clock.now_ms())
         self._set_type(SubscriptionType.SUBSCRIBE)
@@ -212,16 +215,18 @@ class LitePullConsumer(LitePositions):
             self.instance.spawn(self._announce())
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop pulling a topic; what was pulled and not polled is thrown away, and nothing committed."""
+        """Stop pulling a topic; discard messages that were pulled and not polled, and commit nothing."""
         self.subscriptions.pop(topic, None)
         for queue in [queue for queue in self._owned if queue.topic == topic]:
             self.rebalancer.drop(queue, self._owned.pop(queue))
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Consume exactly these queues, whoever else does; replaces those assigned before.
+        """Consume exactly these queues, which replace those assigned before.
+
+        Other consumers may read them, too.
 
         Raises:
-            ClientError: no queues, or topics were subscribed to before.
+            ClientError: no queues, or ``subscribe`` was called before.
         """
         if not queues:
             raise ClientError("Message queues can not be null or empty.")
@@ -234,17 +239,17 @@ class LitePullConsumer(LitePositions):
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues pulled now, sorted."""
+        """The queues that are pulled now, sorted."""
         return sorted(assigned.queue for assigned in self._assigned)
 
     def register_topic_message_queue_change_listener(self, topic: str, listener: QueueChangeListener) -> None:
-        """Have a function called with a topic and all its queues when there are others than before.
+        """Call a function with a topic and all its queues when the queues have changed.
 
-        Looked at 10 s after the start and then every ``topic_metadata_check_interval_millis``. Called before
-        the start: what there is then is known already, and not told.
+        The consumer checks 10 s after its start and then every ``topic_metadata_check_interval_millis``. If
+        you register before the start, the listener is not called for the queues that exist at the start.
 
         Raises:
-            ClientError: a bad topic name.
+            ClientError: an invalid topic name.
         """
         require_topic(topic)
         self._watch.add(topic, listener)
@@ -252,15 +257,15 @@ class LitePullConsumer(LitePositions):
     # Messages.
 
     async def poll(self, timeout: int | None = None) -> list[MessageExt]:
-        """The next batch of one queue, at most ``pull_batch_size`` messages; empty when none came in time.
+        """Return the next batch of one queue, at most ``pull_batch_size`` messages; [] after the timeout.
 
-        With ``auto_commit`` progress up to earlier polls is noted here, every 5 s.
+        With ``auto_commit``, this call notes the progress of earlier polls every 5 s.
 
         Args:
-            timeout: ms, at least 0; None: ``poll_timeout_millis``.
+            timeout: ms, at least 0; None takes ``poll_timeout_millis``.
 
         Raises:
-            ClientError: not running, or a negative timeout.
+            ClientError: the consumer is not running, or the timeout is negative.
         """
         self._require_running()
         millis = self.options.poll_timeout_millis if timeout is None else timeout
@@ -296,7 +301,7 @@ class LitePullConsumer(LitePositions):
             probe(Point.LISTENER_CALLED, details)
             probe(Point.LISTENER_RETURNED, details)
 
-    # Life.
+    # Lifecycle.
 
     def _set_type(self, kind: SubscriptionType) -> None:
         if self.subscription_type not in (SubscriptionType.NONE, kind):
@@ -320,7 +325,7 @@ class LitePullConsumer(LitePositions):
             start_offset=self.start_offset,
             dispatch=self._assigned.take_over,
             on_drop=self._assigned.dropped,
-            on_change=_no_news,
+            on_change=_ignore_change,
             replaces_stuck=False,
         )
         instance.register_consumer(self)
@@ -339,7 +344,7 @@ class LitePullConsumer(LitePositions):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         self._watch.cancel()
         self.rebalancer.drop_all()
         self.requests.wake()
@@ -349,10 +354,10 @@ class LitePullConsumer(LitePositions):
         for topic in list(self.subscriptions):
             await self.instance.routes.refresh(topic)
 
-    # What its queues ask.
+    # Called by its queues.
 
     def begin_again(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int, epoch: int) -> None:
-        """See ``EpochConsumer``; a pause outlasts it, a seek that no pull has heeded yet does not."""
+        """See ``EpochConsumer``; a pause stays in force, a seek that no pull has used yet does not."""
         before = self._assigned.find(queue)
         super().begin_again(queue, process_queue, offset, epoch)
         after = self._assigned.find(queue)
@@ -361,25 +366,26 @@ class LitePullConsumer(LitePositions):
             after.consume_offset = offset
 
     def subscription_of(self, topic: str) -> SubscriptionData:
-        """What is wanted of a topic: everything, where queues were assigned."""
+        """Return the subscription of a topic; assigned queues deliver everything."""
         return self.subscriptions.get(topic) or make_subscription(topic, "*", 0)
 
     async def start_offset(self, queue: MessageQueue) -> int:
-        """Where the group stands in a queue, or where a new group begins.
+        """Return the group's offset of a queue, or a new group's first offset.
 
         Raises:
-            RewindMQError: the broker could not tell.
+            RewindMQError: the broker did not return it.
         """
         moment = start_timestamp(self.options, self.made_at)
         return await start_offset(queue, self.options.consume_from_where, moment, self)
 
     async def stored_offset(self, queue: MessageQueue) -> int:
-        """See ``start_offset.OffsetSource``; memory first, as opposed to push consumers."""
+        """See ``start_offset.OffsetSource``; unlike push consumers, look in memory first."""
         return await self.offset_store.read(queue)
 
-    # What the instance asks (``ConsumerInner``).
+    # Called by the instance (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_ACTIVELY,
@@ -389,10 +395,11 @@ class LitePullConsumer(LitePositions):
         )
 
     async def rebalance(self) -> bool:
+        """Rebalance now; return True if nothing is left to be done."""
         if self.subscription_type is not SubscriptionType.SUBSCRIBE:
             return True
         return await self.rebalancer.run(self.subscriptions)
 
 
-async def _no_news(topic: str) -> None:
-    """Queues are taken over and given up one by one."""
+async def _ignore_change(topic: str) -> None:
+    """Do nothing: queues are taken over and given up one by one."""

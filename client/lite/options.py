@@ -12,7 +12,7 @@ from rewindmq.protocol.body.heartbeat import ConsumeFromWhere, MessageModel
 from rewindmq.protocol.errors import ClientError
 
 _INT32_MAX: Final = 2**31 - 1
-# RocketMQ itself checks none of these.
+# RocketMQ checks none of these.
 _BOUNDS: Final = {
     "pull_batch_size": (1, _INT32_MAX),
     "pull_threshold_for_all": (1, _INT32_MAX),
@@ -29,7 +29,7 @@ _BOUNDS: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class LitePullOptions:
-    """The options of a ``LitePullConsumer``; its docstring explains each, and it has the defaults."""
+    """The options of a ``LitePullConsumer``; its docstring explains each and gives the defaults."""
 
     consume_from_where: ConsumeFromWhere
     consume_timestamp: str | int | None
@@ -49,7 +49,7 @@ class LitePullOptions:
     offset_root: Path
 
     def check(self) -> None:
-        """Raises ClientError naming the first option that cannot be."""
+        """Raise ClientError that names the first option with an invalid value."""
         check_ranges(self, _BOUNDS)
         if self.consumer_timeout_millis_when_suspend < self.broker_suspend_max_time_millis:
             raise ClientError(

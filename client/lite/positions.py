@@ -1,4 +1,4 @@
-"""The positions a lite pull consumer keeps in its queues: where it pulls, and what it commits.
+"""The offsets of a lite pull consumer: where it pulls, and what it commits.
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl``; see ``lite_pull_consumer``.
 """
@@ -8,24 +8,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from rewindmq.client.consume.epoch_consumer import EpochConsumer
+from rewindmq.client.consume.offset_store import NO_OFFSET
 from rewindmq.client.consume.queue_reader import QueueReader
-from rewindmq.client.lite.assigned_queue import NOWHERE, AssignedQueue
+from rewindmq.client.lite.assigned_queue import AssignedQueue
 from rewindmq.client.lite.assignment import LiteAssignment
 from rewindmq.protocol.errors import ClientError
 from rewindmq.protocol.message_queue import MessageQueue
 
 
 class LitePositions(EpochConsumer, QueueReader):
-    """Base of ``LitePullConsumer``: what an application may do to the queues it has."""
+    """Base of ``LitePullConsumer``: pause, seek and commit assigned queues."""
 
     _assigned: LiteAssignment
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pull these queues no more; what was pulled before is still polled."""
+        """Stop pulling these queues; ``poll`` still returns what was pulled before."""
         self._set_paused(queues, is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Undo ``pause``; felt within a second."""
+        """Undo ``pause``; the pulls go on within a second."""
         self._set_paused(queues, is_paused=False)
 
     def _set_paused(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
@@ -37,11 +38,11 @@ class LitePositions(EpochConsumer, QueueReader):
     # Offsets.
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on at an offset; what was pulled and not polled is thrown away.
+        """Continue at an offset; discard messages that were pulled and not polled.
 
         Raises:
-            ClientError: not assigned, or out of the queue's range.
-            RewindMQError: the broker could not be asked for the range.
+            ClientError: the queue is not assigned, or the offset is out of its range.
+            RewindMQError: the broker did not return the range.
         """
         self._require_assigned(queue)
         low, high = await self.min_offset(queue), await self.max_offset(queue)
@@ -52,7 +53,7 @@ class LitePositions(EpochConsumer, QueueReader):
         self._assigned.seek(self._require_assigned(queue), offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """``seek`` to the first message kept."""
+        """``seek`` to the first retained message."""
         await self.seek(queue, await self.min_offset(queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
@@ -68,7 +69,7 @@ class LitePositions(EpochConsumer, QueueReader):
         return assigned
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset at a moment, ms; see ``search_offset``."""
+        """Return the offset at a time in ms; see ``search_offset``."""
         return await self.search_offset(queue, timestamp)
 
     async def fetch_message_queues(self, topic: str) -> list[MessageQueue]:
@@ -76,25 +77,25 @@ class LitePositions(EpochConsumer, QueueReader):
         return await self.fetch_subscribe_message_queues(topic)
 
     def commit_sync(self) -> None:
-        """Note what was polled as consumed, in every queue.
+        """Note the polled messages of every queue as consumed.
 
-        As in RocketMQ this is in memory: the next persist, 5 s away at most, or the end of this consumer
-        stores it. ``commit`` with ``persist`` stores it now.
+        As in RocketMQ, this only changes memory. The offsets are stored within 5 s, or when the consumer
+        stops; ``commit`` with ``persist`` stores them at once.
 
         Raises:
-            ClientError: not running.
+            ClientError: the consumer is not running.
         """
         self._require_running()
         self._note_consumed(self._assigned)
 
     async def commit(self, queues: Collection[MessageQueue], *, persist: bool) -> None:
-        """``commit_sync`` for some queues, and with ``persist`` store their offsets at once.
+        """Do ``commit_sync`` for some queues, and with ``persist`` store their offsets at once.
 
-        As in RocketMQ, storing some forgets what is noted of all others, which stay where they are at the
-        broker until they are committed again.
+        As in RocketMQ, storing some offsets removes the noted offsets of all other queues. The broker keeps
+        their old offsets until you commit them again.
 
         Raises:
-            ClientError: not running.
+            ClientError: the consumer is not running.
         """
         self._require_running()
         self._note_consumed(assigned for assigned in self._assigned if assigned.queue in queues)
@@ -103,7 +104,7 @@ class LitePositions(EpochConsumer, QueueReader):
 
     def _note_consumed(self, queues: Iterable[AssignedQueue]) -> None:
         for assigned in queues:
-            if assigned.consume_offset != NOWHERE:
+            if assigned.consume_offset != NO_OFFSET:
                 self.offset_store.update(
                     assigned.queue,
                     assigned.consume_offset,
@@ -112,11 +113,11 @@ class LitePositions(EpochConsumer, QueueReader):
                 )
 
     async def committed(self, queue: MessageQueue) -> int:
-        """The group's offset as noted here, else as stored; -1 when there is none.
+        """Return the group's offset as noted in memory, else as stored; -1 if there is none.
 
         Raises:
-            ClientError: not running.
-            RewindMQError: the broker could not be asked.
+            ClientError: the consumer is not running.
+            RewindMQError: the broker did not return the offset.
         """
         self._require_running()
         return await self.offset_store.read(queue)

@@ -1,8 +1,9 @@
 """The pulls of one queue of a lite pull consumer (docs/spec/client.md C.14).
 
-Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``: a synchronous pull after the other on a
-thread, here a task. Nothing is handed to a listener and nothing is corrected, so little of the push
-consumer's ``PullLoop`` would be left.
+Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl.PullTaskImpl``, which pulls synchronously on a thread;
+    here
+a task does it. No listener is called and no offset is corrected, so it shares little with the push consumer's
+``PullLoop``.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ import logging
 from typing import Final
 
 from rewindmq.client.consume.manual_pull import pull_header, pull_once
+from rewindmq.client.consume.offset_store import NO_OFFSET
 from rewindmq.client.consume.process_queue import FLOW_CONTROL_DELAY
 from rewindmq.client.consume.pull_result import PullResult, PullStatus
-from rewindmq.client.lite.assigned_queue import NOWHERE, AssignedQueue, ConsumeRequest
+from rewindmq.client.lite.assigned_queue import AssignedQueue, ConsumeRequest
 from rewindmq.client.lite.host import LiteHost
 from rewindmq.protocol.code import ResponseCode
 from rewindmq.protocol.errors import ResponseError, RewindMQError
 from rewindmq.protocol.points import Point
 
 PAUSED_DELAY: Final = 1.0
-# Java waits this long, and not its configured delay, where it cannot tell where to begin.
+# Java waits this long, not its configured delay, if the first offset cannot be determined.
 NO_OFFSET_DELAY: Final = 3.0
 
 _log = logging.getLogger(__name__)
@@ -37,18 +39,18 @@ class LitePullTask:
         self._task = self._instance.spawn(self._run())
 
     def cancel(self) -> None:
-        """Stop; an answer that is under way is not looked at."""
+        """Stop; the answer of an outstanding pull is ignored."""
         self._task.cancel()
 
     async def _run(self) -> None:
         assigned = self._assigned
         while not assigned.process_queue.dropped:
-            delay = self._reason_to_wait() or await self._pull()
+            delay = self._seconds_to_wait() or await self._pull()
             if delay:
                 await self._instance.runtime.timers.sleep(delay)
 
-    def _reason_to_wait(self) -> float:
-        """Seconds until the queue may be looked at again, 0 when it may be pulled now."""
+    def _seconds_to_wait(self) -> float:
+        """Return the seconds until the queue may be looked at again, 0 if it may be pulled now."""
         consumer, options, process_queue = (
             self._consumer,
             self._consumer.options,
@@ -84,16 +86,16 @@ class LitePullTask:
         return 0.0
 
     async def _next_offset(self) -> int:
-        """Where the application wants to go on, else after the last pull, else where the group stands.
+        """Return the offset of a seek, else the end of the last pull, else the group's offset.
 
         Raises:
-            RewindMQError: the broker could not tell.
+            RewindMQError: the broker did not return the group's offset.
         """
         assigned = self._assigned
-        if assigned.seek_offset != NOWHERE:
+        if assigned.seek_offset != NO_OFFSET:
             assigned.pull_offset = assigned.consume_offset = assigned.seek_offset
-            assigned.seek_offset = NOWHERE
-        if assigned.pull_offset == NOWHERE:
+            assigned.seek_offset = NO_OFFSET
+        if assigned.pull_offset == NO_OFFSET:
             assigned.pull_offset = await self._consumer.start_offset(assigned.queue)
             assigned.process_queue.epoch = self._consumer.offset_store.epoch(assigned.queue)
         return assigned.pull_offset
@@ -112,7 +114,7 @@ class LitePullTask:
             epoch=process_queue.epoch,
             is_lite=True,
         )
-        was_told = store.was_told_epoch(queue)
+        knows_epoch = store.has_epoch(queue)
         timeout = options.consumer_timeout_millis_when_suspend / 1000
         self._emit(Point.PULL_SENT, offset)
         result = await pull_once(self._instance, store, queue, header, subscription, timeout, self._broker_id)
@@ -121,7 +123,7 @@ class LitePullTask:
         self._broker_id = result.suggested_broker_id
         self._emit(Point.PULL_CALLBACK, result.next_begin_offset, status=str(result.status))
         if process_queue.epoch is not None and process_queue.epoch != result.epoch:
-            if was_told:
+            if knows_epoch:
                 consumer.begin_again(queue, process_queue, result.next_begin_offset, result.epoch)
                 return
             process_queue.epoch = result.epoch
@@ -130,8 +132,8 @@ class LitePullTask:
     def _accept(self, result: PullResult) -> None:
         assigned = self._assigned
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            # Only the pulls move; what is committed stays until something is polled (S6 of docs/spec/races.md
-            # E.16).
+            # Only the pulls move; the committed offset stays until the application polls (S6 of
+            # docs/spec/races.md E.16).
             _log.warning("The pull request offset illegal, %s %s", assigned.queue, result.next_begin_offset)
         if result.messages:
             assigned.process_queue.put_messages(result.messages)

@@ -1,4 +1,4 @@
-"""Telling an application that a topic has other queues than before.
+"""Notifies an application when the queues of a topic have changed.
 
 Source: RocketMQ 4.9.4 ``DefaultLitePullConsumerImpl#fetchTopicMessageQueuesAndCompare``.
 """
@@ -22,10 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class QueueWatch:
-    """The listeners of one consumer, by topic.
+    """The change listeners of one consumer, by topic.
 
     Args:
-        fetch: every queue of a topic now; raises ``RewindMQError``.
+        fetch: returns every queue of a topic now; raises ``RewindMQError``.
     """
 
     def __init__(self, fetch: Callable[[str], Awaitable[list[MessageQueue]]]) -> None:
@@ -35,26 +35,26 @@ class QueueWatch:
         self._periodic: PeriodicTask | None = None
 
     def add(self, topic: str, listener: QueueChangeListener) -> None:
-        """Watch a topic; another listener of it is replaced."""
+        """Watch a topic; the listener replaces an earlier listener of the topic."""
         self._listeners[topic] = listener
 
     async def begin(self, runtime: Runtime, interval: float) -> None:
-        """Look now, without telling anybody, then 10 s from now and every ``interval`` seconds.
+        """Look now without calling listeners, then 10 s from now and every ``interval`` seconds.
 
         Raises:
-            RewindMQError: a topic's queues are not known.
+            RewindMQError: the queues of a topic are unknown.
         """
         for topic in self._listeners:
             self._known[topic] = await self._fetch(topic)
         self._periodic = PeriodicTask(runtime, _FIRST_CHECK, interval, self._compare)
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._periodic is not None:
             await self._periodic.stop()
 
     def cancel(self) -> None:
-        """Look no more, without waiting."""
+        """Stop looking, without waiting for a check in progress."""
         if self._periodic is not None:
             self._periodic.cancel()
 

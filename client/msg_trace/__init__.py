@@ -1,1 +1,1 @@
-"""Message trace (RocketMQ 4.4 and later): who sent a message and who consumed it, as messages of a topic."""
+"""Message trace (RocketMQ 4.4 and later): records in a topic of who sent and who consumed a message."""

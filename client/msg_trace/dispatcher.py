@@ -1,7 +1,7 @@
-"""Sending trace records in the background (RocketMQ 4.9.4 ``AsyncTraceDispatcher``).
+"""Sends trace records in the background (RocketMQ 4.9.4 ``AsyncTraceDispatcher``).
 
-The application never waits for it and never hears of its failures: records that find no room are counted and
-forgotten, and so are those of a send that fails.
+The application neither waits for it nor sees its failures. Records that find no room, or whose send fails,
+are counted and discarded.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rewindmq.protocol.remoting.tasks import cancel_tasks, end_tasks
 _log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 1_024
-# From the first record to the message that takes it.
+# Time from the first record to the message that carries it.
 WAIT_SECONDS: Final = 0.5
 SEND_TIMEOUT: Final = 5.0
-# The whole of what is left at the end has to go in this time; Java: 0.5 s.
+# Time to send all remaining records at shutdown; Java allows 0.5 s.
 FLUSH_SECONDS: Final = 3.0
-# Java's bound on a trace message, 128 000 characters less 10 000 for its keys. Characters may take four
-# bytes, and properties no more than 32 767 bytes in all.
+# Java limits a trace message to 128,000 characters and keeps 10,000 of them for its keys. Here a character
+# of the keys may take four bytes, and all properties together at most 32,767 bytes.
 _MAX_CHARACTERS: Final = 118_000
 _MAX_KEYS_CHARACTERS: Final = 8_000
 
@@ -42,18 +42,18 @@ class TraceSender(Protocol):
     def abort(self) -> None: ...
 
     async def send(self, message: Message, timeout: float, /) -> object:
-        """Send within ``timeout`` seconds; raises ``RewindMQError``."""
+        """Send within ``timeout`` seconds, or raise ``RewindMQError``."""
 
 
 class TraceDispatcher:
-    """The records of one producer or consumer on their way to the trace topic.
+    """Sends the records of one producer or consumer to the trace topic.
 
     Args:
-        producer: sends the records; it is started and shut down with this.
-        topic: where to.
+        producer: sends the records; the dispatcher starts it and shuts it down.
+        topic: the trace topic.
 
     Attributes:
-        discarded: records that found no room, or whose send failed.
+        discarded: number of records that found no room, or whose send failed.
     """
 
     def __init__(self, runtime: Runtime, producer: TraceSender, topic: str) -> None:
@@ -63,17 +63,17 @@ class TraceDispatcher:
         self._producer = producer
         self._waiting: deque[TraceRecord] = deque()
         self._worker: asyncio.Task[None] | None = None
-        # Once there, it alone sends.
+        # Set by ``shutdown``; from then on only this task sends.
         self._flush: asyncio.Task[None] | None = None
-        # Nothing is taken any more.
+        # True once all new records are discarded.
         self._is_over = False
 
     async def start(self) -> None:
-        """Begin to send; a name server that is not there is met later."""
+        """Start the producer; an unreachable name server matters only when records are sent."""
         await self._producer.start()
 
     async def shutdown(self) -> None:
-        """Send what waits, within ``FLUSH_SECONDS``, and stop."""
+        """Send the waiting records within ``FLUSH_SECONDS``, and stop."""
         while self._worker is not None:
             worker, self._worker = self._worker, None
             await end_tasks((worker,))
@@ -87,7 +87,7 @@ class TraceDispatcher:
         await self._producer.shutdown()
 
     def abort(self) -> None:
-        """Stop now, and forget what waits."""
+        """Stop at once, and discard the waiting records."""
         cancel_tasks(task for task in (self._worker, self._flush) if task is not None)
         self._discard_waiting()
         self._producer.abort()
@@ -99,7 +99,7 @@ class TraceDispatcher:
             self._waiting.clear()
 
     def append(self, records: Sequence[TraceRecord]) -> None:
-        """Take records, as far as there is room; never raises and never waits."""
+        """Add records if there is room for all of them, else discard them; never raise, never wait."""
         if self._is_over:
             self._discard(len(records), "the client has stopped")
             return
@@ -126,7 +126,10 @@ class TraceDispatcher:
                 self._waiting.popleft()
 
     def _next_message(self) -> tuple[int, Message]:
-        """As many of the records as fit, from the oldest on; at least one. They stay until they are sent."""
+        """Return how many of the oldest records fit into one message, at least one, and that message.
+
+        The records stay in the buffer until they are sent.
+        """
         texts: list[str] = []
         keys: dict[str, None] = {}
         size = keys_size = 0
@@ -144,6 +147,6 @@ class TraceDispatcher:
     def _discard(self, count: int, reason: str) -> None:
         before = self.discarded
         self.discarded += count
-        # A flood of records is no reason for a flood of lines.
+        # One line for the first discarded records, then one for every ``MAX_WAITING``.
         if not before or before // MAX_WAITING != self.discarded // MAX_WAITING:
             _log.warning("trace records lost, %d by now: %s", self.discarded, reason)

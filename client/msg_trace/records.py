@@ -1,6 +1,7 @@
-"""The records of a message trace, as text (RocketMQ 4.9.4 ``TraceDataEncoder``).
+"""Trace records and their text form (RocketMQ 4.9.4 ``TraceDataEncoder``).
 
-Fields are joined by the character 1, every record ends with the character 2; what is missing says ``null``.
+Fields are separated by the character 1, and each record ends with the character 2. A missing value is
+written as ``null``.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ SUCCESS, TIME_OUT, EXCEPTION, RETURNED_NULL, FAILED = range(5)
 
 
 class TraceError(RewindMQError):
-    """A text that is no trace record."""
+    """A text that is not a trace record."""
 
 
 class Pub(NamedTuple):
     """A message that was sent.
 
     Attributes:
-        timestamp, cost_time: when the send began, and how long it took, ms.
+        timestamp, cost_time: start and duration of the send, ms.
         message_type: NORMAL, HALF, COMMITTED or DELAYED.
-        client_host: where the producer runs, which only records of other clients say.
+        client_host: the producer's address; RewindMQ's records leave it out.
     """
 
     timestamp: int
@@ -51,7 +52,7 @@ class Pub(NamedTuple):
 
 
 class SubBefore(NamedTuple):
-    """A message that is about to be given to a listener; ``request_id`` is that of the call."""
+    """A message that a listener is about to get; ``request_id`` is that of the listener's call."""
 
     timestamp: int
     region: str
@@ -63,10 +64,10 @@ class SubBefore(NamedTuple):
 
 
 class SubAfter(NamedTuple):
-    """What became of it.
+    """The outcome of a listener's call for one message.
 
     Attributes:
-        cost_time: ms, the call's shared among its messages.
+        cost_time: ms, an equal share of the call's duration.
         context_code: SUCCESS, TIME_OUT, EXCEPTION, RETURNED_NULL or FAILED.
         timestamp, group: 0 and "" in records of clients before 4.9.
     """
@@ -82,11 +83,11 @@ class SubAfter(NamedTuple):
 
 
 class EndTransaction(NamedTuple):
-    """How a half message ended.
+    """The end of a half message's transaction.
 
     Attributes:
         state: COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW.
-        from_check: the broker had asked.
+        from_check: True if the broker had asked for the state.
     """
 
     timestamp: int
@@ -116,7 +117,7 @@ _FLAGS: Final = frozenset(("success", "from_check"))
 
 
 def encode(record: TraceRecord) -> str:
-    """One record as text; separators inside a field become blanks, which Java lets break the record."""
+    """Return one record as text; separators inside fields become blanks (in Java they break the record)."""
     values: Sequence[object] = record
     if isinstance(record, Pub) and not record.client_host:
         values = record[:-1]
@@ -131,10 +132,10 @@ def _text(value: object) -> str:
 
 
 def decode(text: str) -> list[TraceRecord]:
-    """All records of a trace message; kinds that are not known here (5.x: Recall) are left out.
+    """Return all records of a trace message, except kinds unknown to RewindMQ (5.x: Recall).
 
     Raises:
-        TraceError: a record that is cut short, or has no number where one belongs.
+        TraceError: a record is cut short, or has text in place of a number.
     """
     records: list[TraceRecord] = []
     for line in text.split(RECORD_END):
@@ -155,7 +156,7 @@ def _decode(kind: type[TraceRecord], name: str, values: list[str]) -> TraceRecor
     try:
         typed = [_value(field, value) for field, value in zip(fields, values, strict=False)]
     except ValueError:
-        raise TraceError(f"a {name} record holds no number where one belongs") from None
+        raise TraceError(f"a {name} record has text in place of a number") from None
     return kind(*typed)
 
 
@@ -166,5 +167,5 @@ def _value(field: str, text: str) -> Any:
 
 
 def trace_keys(record: TraceRecord) -> list[str]:
-    """The keys under which a record is found: the message's id, and its own keys."""
+    """Return the keys under which a record is found: the message's id, and its own keys."""
     return [record.msg_id] if record.keys == "null" else [record.msg_id, *record.keys.split()]

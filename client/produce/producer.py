@@ -46,7 +46,7 @@ from rewindmq.protocol.remoting.runtime_lease import lease_runtime
 
 SEND_TIMEOUT: Final = 3.0
 
-# Refusals another broker may not share (``DefaultMQProducer#retryResponseCodes``).
+# Error codes that another broker may not return (``DefaultMQProducer#retryResponseCodes``).
 _RETRY_CODES: Final = frozenset(
     int(code)
     for code in (
@@ -63,7 +63,7 @@ _BUSY_CODES: Final = frozenset((int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.
 # Picks a queue of a topic: called as selector(queues, message, argument).
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
-# Of the producers that send trace records. The longest group name still makes a group name.
+# Groups of the producers that send trace records. A traced group's name is cut to keep the result valid.
 _TRACE_GROUP_PREFIX: Final = "_INNER_TRACE_PRODUCER"
 _TRACE_GROUP_CHARACTERS: Final = 80
 _TRACE_INSTANCE_NAME: Final = "PID_CLIENT_INNER_TRACE_PRODUCER"
@@ -84,32 +84,34 @@ class Producer(Client):
         group: the producer group.
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
-        retry_times_when_send_failed: further tries, on other brokers where there are any, at least 0;
-            default 2.
-        retry_another_broker_when_not_store_ok: try again too when a message was stored but not flushed or
+        retry_times_when_send_failed: how often a failed send is retried, on other brokers if there are any,
+            at least 0; default 2.
+        retry_another_broker_when_not_store_ok: also retry if a message was stored but not flushed or
             replicated in time; it may then be stored twice. Default False.
         max_message_size: bytes of a body, 1 to 4,194,304 (default).
         compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed; default 4,096.
         default_topic_queue_nums: queues per broker of a topic that is created by sending to it; default 4.
-        enable_msg_trace: leave a record of each send in the trace topic (docs/queries.md); default False.
+        enable_msg_trace: record each send in the trace topic (docs/queries.md); default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
             replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
-            1; default 4.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1; default 4.
         mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
             checks, at least 1; default 3,000.
 
     Raises:
-        ClientError: a bad group name, no or a bad name server address.
+        ClientError: an invalid group name, or a missing or invalid name server address.
     """
 
     KIND = "producer"
@@ -162,7 +164,7 @@ class Producer(Client):
         self._retry_codes = _RETRY_CODES
         if self.config.profile.retry_on_busy:
             self._retry_codes |= _BUSY_CODES
-        # In the order they were first sent to; the template's route is what brings the first brokers.
+        # Topics in the order of their first send. The template topic's route brings the first brokers.
         self._topics: dict[str, None] = {DEFAULT_TOPIC: None}
         self._publish: dict[str, PublishInfo] = {}
         self._requests: SendRequests
@@ -181,13 +183,13 @@ class Producer(Client):
         """Send one message and wait until it is stored.
 
         Args:
-            message: gets its property UNIQ_KEY here unless it has one.
-            timeout: seconds for each try; a try that times out is the last.
-            queue: exactly where to, without retries; None takes the next queue in turn.
+            message: its property UNIQ_KEY is set here unless it has one.
+            timeout: seconds for each try; a try that times out is not repeated.
+            queue: the queue to send to, without retries; None takes the next queue in turn.
 
         Raises:
-            ClientError: the message is not acceptable, the topic has no route, or not running.
-            ResponseError: the broker refused for a reason that others share.
+            ClientError: the message is invalid, the topic has no route, or the producer is not running.
+            ResponseError: the broker refused with a code that is not retried, or the last try was refused.
             RemotingError: no broker answered.
         """
         outgoing = self._prepare(message)
@@ -201,7 +203,7 @@ class Producer(Client):
         """Send to the queue that ``selector(queues, message, arg)`` picks, without retries.
 
         Raises:
-            ClientError: as ``send``, or the selector raised or picked no queue of the topic.
+            ClientError: as ``send``, or the selector raised or returned none of the topic's queues.
         """
         outgoing = self._prepare(message)
         queue = await self._selected(message, selector, arg)
@@ -210,11 +212,11 @@ class Producer(Client):
     async def send_oneway(
         self, message: Message, queue: MessageQueue | None = None, timeout: float = SEND_TIMEOUT
     ) -> None:
-        """Send without an answer: returns when the request has been handed to the network.
+        """Send without an answer; return when the request has been handed to the network.
 
         Raises:
             ClientError: as ``send``.
-            RemotingError: not connected, or no room, within ``timeout`` seconds.
+            RemotingError: no connection, or too many unsent requests, within ``timeout`` seconds.
         """
         outgoing = self._prepare(message)
         if queue is None:
@@ -232,7 +234,7 @@ class Producer(Client):
         """Send messages of one topic in one request; they get consecutive offsets in one queue.
 
         Raises:
-            ClientError: as ``send``; no message; different topics, a delay, a retry topic; or together
+            ClientError: as ``send``; or the batch is empty, mixes topics, has a delay or a retry topic, or is
                 over ``max_message_size``.
             ResponseError, RemotingError: as ``send``.
         """
@@ -243,10 +245,10 @@ class Producer(Client):
         return await self._send_in_turn(outgoing, messages[0].topic, timeout)
 
     async def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be sent to.
+        """Return the queues of a topic that can be sent to.
 
         Raises:
-            ClientError: it has no route.
+            ClientError: the topic has no route, or the producer is not running.
         """
         self._require_running()
         return list((await self._publish_info(topic)).queues)
@@ -264,7 +266,7 @@ class Producer(Client):
             try:
                 result = await self._send_to(outgoing, queue, timeout)
             except RewindMQError as error:
-                if not tries_left or not self._is_worth_another_try(error):
+                if not tries_left or not self._is_retryable(error):
                     raise
                 _log.warning("sendKernelImpl exception, resend at once, %s: %s", queue, error)
                 continue
@@ -272,14 +274,14 @@ class Producer(Client):
                 return result
         raise AssertionError("the last try returns or raises")
 
-    def _is_worth_another_try(self, error: RewindMQError) -> bool:
-        """A time-out has used up the time; a refusal counts only if another broker may not share it."""
+    def _is_retryable(self, error: RewindMQError) -> bool:
+        """Return True if another broker may accept the message; after a time-out no time is left."""
         if isinstance(error, ResponseError):
             return error.code in self._retry_codes
         return not isinstance(error, RequestTimeoutError)
 
     async def _send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendResult:
-        """One try at one queue."""
+        """Try one queue once."""
         instance = self.instance
         address = instance.routes.master_address(queue.broker_name)
         if address is None:
@@ -292,7 +294,7 @@ class Producer(Client):
             trace.sent(outgoing, address, result, began)
         return result
 
-    # Where to.
+    # Queues.
 
     async def _selected(self, message: Message, selector: QueueSelector, arg: Any) -> MessageQueue:
         queues = (await self._publish_info(message.topic)).queues
@@ -305,10 +307,10 @@ class Producer(Client):
         return queue
 
     async def _publish_info(self, topic: str) -> PublishInfo:
-        """The topic's queues; an unknown topic gets those of the auto-create template.
+        """Return the topic's queues; an unknown topic gets those of the auto-create template.
 
         Raises:
-            ClientError: no route, with the reason where it is another than "unknown".
+            ClientError: no route; the text names the cause unless the topic is just unknown.
         """
         routes = self.instance.routes
         info = self._publish.get(topic)
@@ -324,7 +326,7 @@ class Producer(Client):
             raise ClientError(f"No route info of this topic: {topic}")
         raise ClientError(f"No route info of this topic: {topic} ({failure})")
 
-    # Life.
+    # Lifecycle.
 
     async def _start(self) -> None:
         instance = self.instance
@@ -348,16 +350,18 @@ class Producer(Client):
             await self._trace.dispatcher.shutdown()
         await self.instance.unregister_producer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         if self._trace is not None:
             self._trace.dispatcher.abort()
 
-    # What the instance asks (``ClientInner``).
+    # Called by the instance (``ClientInner``).
 
     def topics(self) -> Collection[str]:
+        """Return the topics that were sent to."""
         return self._topics
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
+        """Update the queues of a topic that was sent to."""
         if topic not in self._topics:
             return
         queues = publish_queues(topic, route)
@@ -371,7 +375,7 @@ class Producer(Client):
 
 
 def _send_result(response: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
-    """Raises ResponseError when the message was not stored."""
+    """Return the result; raise ResponseError if the message was not stored."""
     status = STATUS_OF_CODE.get(response.code)
     if status is None:
         raise ResponseError(response.code, response.remark)
@@ -391,13 +395,13 @@ def _send_result(response: RemotingCommand, outgoing: Outgoing, queue: MessageQu
 def make_trace_dispatcher(
     runtime: Runtime, host: ClientConfig, group: str, kind: str, topic: str | None
 ) -> TraceDispatcher:
-    """A dispatcher of trace records with a producer of its own, for one producer or consumer.
+    """Create a dispatcher of trace records, with a producer of its own, for one producer or consumer.
 
     Args:
-        host: the settings of the client that is traced; the inner producer's are the same.
-        group: of the client that is traced.
+        host: the configuration of the traced client, which the trace producer shares.
+        group: the group of the traced client.
         kind: PRODUCE or CONSUME.
-        topic: where the records go; None takes RocketMQ's.
+        topic: the trace topic; None takes RocketMQ's default.
     """
     namesrv = ";".join(host.namesrv_addrs)
     number = next(_trace_numbers)

@@ -11,10 +11,10 @@ from rewindmq.protocol.text import java_hash
 
 
 def select_queue_by_hash(queues: Sequence[MessageQueue], message: Message, arg: Any) -> MessageQueue:
-    """The queue that everything with this argument goes to, while the topic has as many queues.
+    """Return the same queue for equal arguments, while the topic's number of queues stays the same.
 
     Args:
-        arg: an int, or anything else by its text; as Java's ``hashCode`` of an Integer or a String.
+        arg: hashed as by Java's ``hashCode``: an int as an Integer, anything else as the String of its text.
     """
     number = arg if isinstance(arg, int) else java_hash(str(arg))
     return queues[abs(number) % len(queues)]

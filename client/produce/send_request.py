@@ -1,4 +1,4 @@
-"""From a message to the request that sends it (docs/spec/protocol.md 3.3, 6.4 to 6.7)."""
+"""Turns messages into send requests (docs/spec/protocol.md 3.3, 6.4 to 6.7)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EMPTY_BODY: Final = "the message body length is zero"
 
 
 class Outgoing:
-    """One message or batch made ready: everything that stays the same when it is sent again elsewhere."""
+    """One message or batch, ready to be sent: what stays the same when another queue is tried."""
 
     __slots__ = ("body", "code", "flag", "is_batch", "msg_id", "properties", "sys_flag")
 
@@ -54,11 +54,11 @@ class Outgoing:
 
 
 class SendRequests:
-    """Makes the requests of one producer.
+    """Creates the send requests of one producer.
 
     Args:
-        max_message_size: bytes of a body, before compression.
-        compress_over: bodies of this size or more are compressed.
+        max_message_size: largest body in bytes, before compression.
+        compress_over: size in bytes from which bodies are compressed.
         default_topic_queue_nums: queues per broker of a topic that is created by sending to it.
     """
 
@@ -79,14 +79,14 @@ class SendRequests:
         self._now_ms = instance.runtime.clock.now_ms
         self._version = instance.profile.announced_version
         self._compressed_flag = instance.profile.compressed_flag
-        # Topics that passed the check; only sent-to topics get in, so it stays small.
-        self._good_topics: set[str] = set()
+        # Topics that passed the check. Only topics that are sent to get in, so the set stays small.
+        self._checked_topics: set[str] = set()
 
     def prepare(self, message: Message) -> Outgoing:
         """Check one message, give it a unique id unless it has one, and compress a large body.
 
         Raises:
-            ClientError: the topic, body or properties are not acceptable.
+            ClientError: the topic, body or properties are invalid.
         """
         self._check(message)
         properties = message.properties
@@ -102,10 +102,10 @@ class SendRequests:
         return Outgoing(body, properties_text(properties), msg_id, flag=message.flag, sys_flag=sys_flag)
 
     def prepare_batch(self, messages: Sequence[Message]) -> Outgoing:
-        """The same for a batch: one topic, no delay, no retry topic, never compressed.
+        """Check a batch and give each message a unique id unless it has one; batches are not compressed.
 
         Raises:
-            ClientError: as ``prepare``, or the messages do not go together.
+            ClientError: as ``prepare``, or the messages cannot be in one batch.
         """
         if not messages:
             raise ClientError("the batch is empty")
@@ -139,7 +139,7 @@ class SendRequests:
         return Outgoing(body, text, ",".join(ids), is_batch=True)
 
     def command(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
-        """The request that sends it to ``queue``."""
+        """Return the request that sends a message or batch to ``queue``."""
         header = SendMessageRequestHeaderV2(
             self._group,
             queue.topic,
@@ -159,9 +159,9 @@ class SendRequests:
 
     def _check(self, message: Message) -> None:
         topic = message.topic
-        if topic not in self._good_topics:
+        if topic not in self._checked_topics:
             require_sendable(topic)
-            self._good_topics.add(topic)
+            self._checked_topics.add(topic)
         size = len(message.body)
         if not size:
             raise ClientError(_EMPTY_BODY)
@@ -170,10 +170,10 @@ class SendRequests:
 
 
 def properties_text(properties: dict[str, str]) -> str:
-    """The properties of a message as text.
+    """Return the properties of a message as text.
 
     Raises:
-        ClientError: a name or value holds a separator, or the text is over 32 767 bytes.
+        ClientError: a name or value contains a separator, or the text is over 32,767 bytes.
     """
     try:
         text = format_properties(properties)

@@ -1,4 +1,4 @@
-"""What became of a send."""
+"""The result of a send."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from rewindmq.protocol.message_queue import MessageQueue
 
 
 class SendStatus(StrEnum):
-    """All four mean that the message is stored; the last three, that it is not as safe as asked for."""
+    """How safely a message is stored; it is stored with each of the four statuses.
+
+    ``FLUSH_DISK_TIMEOUT``: not flushed to disk in time. ``FLUSH_SLAVE_TIMEOUT``: not copied by a slave in
+    time. ``SLAVE_NOT_AVAILABLE``: no slave could copy it.
+    """
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -27,12 +31,15 @@ STATUS_OF_CODE: Final = {
 
 
 class SendResult(NamedTuple):
-    """Attributes:
-    msg_id: the producer's unique id; of a batch, those of its messages joined by commas.
-    offset_msg_id: the broker's id, which names its address and the position in its log.
-    message_queue: where the message went.
-    queue_offset: its index there; of a batch, that of the first message.
-    region: ``MSG_REGION`` of the answer.
+    """Where and how safely a message was stored.
+
+    Attributes:
+        status: how safely.
+        msg_id: the unique id that the producer gave; for a batch, those of all messages, joined by commas.
+        offset_msg_id: the id that the broker gave: its address, and the position in its commit log.
+        message_queue: the queue in which the message is stored.
+        queue_offset: the offset in that queue; for a batch, that of the first message.
+        region: the broker's region (``MSG_REGION``).
     """
 
     status: SendStatus

@@ -1,4 +1,4 @@
-"""What is traced of a producer: sends that a broker answered, and how transactions ended.
+"""Trace records of a producer: sends that a broker answered, and ends of transactions.
 
 RocketMQ 4.9.4 ``SendMessageTraceHookImpl``, ``EndTransactionTraceHookImpl``.
 """
@@ -35,10 +35,10 @@ _DEFAULT_REGION: Final = "DefaultRegion"
 
 
 class SendTrace:
-    """The trace of one producer.
+    """Writes the trace records of one producer.
 
     Args:
-        now_ms: the clock, ms since the epoch.
+        now_ms: returns the time, ms since the epoch.
     """
 
     def __init__(self, dispatcher: TraceDispatcher, group: str, now_ms: Callable[[], int]) -> None:
@@ -47,7 +47,7 @@ class SendTrace:
         self._group = group
 
     def sent(self, outgoing: Outgoing, address: str, result: SendResult, began: int) -> None:
-        """A send was answered; ``began`` ms, ``address`` the broker's."""
+        """Record an answered send, which began at ``began`` ms, to the broker at ``address``."""
         topic = result.message_queue.topic
         if topic == self.dispatcher.topic:
             return
@@ -80,7 +80,7 @@ class SendTrace:
     def ended(
         self, message: Message | MessageExt, header: EndTransactionRequestHeader, state: str, address: str
     ) -> None:
-        """The broker at ``address`` is about to be told how a half message ended."""
+        """Record an END_TRANSACTION (37) that is about to go to the broker at ``address``."""
         self.dispatcher.append(
             [
                 EndTransaction(

@@ -1,4 +1,4 @@
-"""What an application says about its transactions, and what it is told (4.9.4 ``client.producer``)."""
+"""Types for the application's side of a transaction (4.9.4 ``client.producer``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewindmq.protocol.message.sysflag import MessageSysFlag
 
 
 class LocalTransactionState(StrEnum):
-    """How a local transaction stands; the third is RocketMQ's spelling."""
+    """The state of a local transaction; ``UNKNOW`` is RocketMQ's spelling."""
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
     ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
@@ -32,31 +32,34 @@ TransactionAnswer = LocalTransactionState | None
 
 
 class TransactionListener(Protocol):
-    """The application's side. Both may be ``async``; plain ones run on worker threads.
+    """Runs and checks the local transactions of an application.
 
-    Whatever is raised, and None, counts as UNKNOW: the broker will ask.
+    Both methods may be ``async``; plain methods run on worker threads. None or an exception counts as
+    ``UNKNOW``, so the broker checks the transaction later.
     """
 
     def execute_local_transaction(
         self, message: Message, arg: Any
     ) -> TransactionAnswer | Awaitable[TransactionAnswer]:
-        """Do what the message is about, once the broker holds it unseen.
+        """Run the local transaction of a message that the broker has stored but does not deliver yet.
 
         Args:
-            arg: as given to ``send_message_in_transaction``.
+            arg: the ``arg`` of ``send_message_in_transaction``.
         """
 
     def check_local_transaction(
         self, message: MessageExt
     ) -> TransactionAnswer | Awaitable[TransactionAnswer]:
-        """Say what became of it; asked at any producer of the group, perhaps many times."""
+        """Return the outcome of a message's transaction; brokers may ask each producer of the group often."""
 
 
 class TransactionSendResult(NamedTuple):
-    """Attributes:
-    send_result: of the half message; its queue is the one asked for, its offset that in the half topic.
-    transaction_id: the message's UNIQ_KEY.
-    local_transaction_state: what the broker was told.
+    """The result of a send in a transaction.
+
+    Attributes:
+        send_result: of the half message: the requested queue, and the offset in the half topic.
+        transaction_id: the message's UNIQ_KEY.
+        local_transaction_state: the state that was reported to the broker.
     """
 
     send_result: SendResult

@@ -1,4 +1,4 @@
-"""A producer whose messages are seen only if a local transaction commits (docs/spec/broker.md B.14).
+"""Producer of messages that are delivered only if a local transaction commits (docs/spec/broker.md B.14).
 
 Source: RocketMQ 4.9.4 ``TransactionMQProducer`` and ``DefaultMQProducerImpl#sendMessageInTransaction``.
 """
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.core.client_config import (
     DEFAULT_API_TIMEOUT_MS,
     DEFAULT_CALLBACK_THREADS,
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransactionProducer(Producer):
-    """Sends messages whose fate a local transaction decides; answers for its whole group when asked.
+    """Sends messages that consumers get only if a local transaction commits.
 
     ::
 
@@ -62,31 +62,33 @@ class TransactionProducer(Producer):
             result = await producer.send_message_in_transaction(Message("TopicTest", b"order 1"))
 
     Args:
-        group: the producer group; brokers ask any of its members about a transaction.
+        group: the producer group; brokers check a transaction at any producer of the group.
         namesrv_addr: ``host:port`` of the name servers, separated by ``;``; None (default) takes the
             environment's ``NAMESRV_ADDR``.
         listener: runs the local transactions and knows their outcome; see ``TransactionListener``.
-        retry_times_when_send_failed: further tries, on other brokers where there are any, at least 0;
-            default 2.
-        retry_another_broker_when_not_store_ok: try again too when a message was stored but not flushed or
+        retry_times_when_send_failed: how often a failed send is retried, on other brokers if there are any,
+            at least 0; default 2.
+        retry_another_broker_when_not_store_ok: also retry if a message was stored but not flushed or
             replicated in time; it may then be stored twice. Default False.
         max_message_size: bytes of a body, 1 to 4,194,304 (default).
         compress_msg_body_over_howmuch: bodies of this many bytes or more are compressed; default 4,096.
         default_topic_queue_nums: queues per broker of a topic that is created by sending to it; default 4.
-        enable_msg_trace: leave a record of each send in the trace topic (docs/queries.md); default False.
+        enable_msg_trace: record each send in the trace topic (docs/queries.md); default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
             replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
-            1; default 4.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1; default 4.
         mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
             checks, at least 1; default 3,000.
 
@@ -141,25 +143,27 @@ class TransactionProducer(Producer):
             mq_client_api_timeout=mq_client_api_timeout,
         )
         self._listener = listener
-        # Java's pool for checks has one thread.
+        # Checks run one after another, because Java's pool for them has one thread.
         self._check_turn = asyncio.Lock()
         self._checks = 0
 
     async def send_message_in_transaction(
         self, message: Message, arg: Any = None, timeout: float = SEND_TIMEOUT
     ) -> TransactionSendResult:
-        """Send a half message, run the local transaction, and tell the broker how it went.
+        """Send a half message, run the local transaction, and report its state to the broker.
 
-        The last is oneway, and nobody learns when it fails: the broker asks later, with 39. A half message
-        that is not as safe as asked for is rolled back, and the local transaction does not run.
+        The report is oneway; if it is lost, the broker asks later with CHECK_TRANSACTION_STATE (39). A half
+        message that is stored less safely than configured is rolled back, and its local transaction does not
+        run.
 
         Args:
-            message: gets the properties of a half message and keeps them; a delay level is dropped.
-            arg: passed to the listener.
+            message: gets the properties of a half message, which it keeps, and loses its delay level.
+            arg: passed on to the listener.
             timeout: seconds for each try of the send.
 
         Raises:
-            ClientError, ResponseError, RemotingError: as ``Producer.send``; no local transaction ran.
+            ClientError, ResponseError, RemotingError: as ``Producer.send``; the local transaction has not
+                run.
         """
         message.properties.pop(DELAY, None)
         message.properties[TRAN_MSG] = "true"
@@ -168,11 +172,11 @@ class TransactionProducer(Producer):
         outgoing.sys_flag |= _PREPARED
         result = await self._send_in_turn(outgoing, message.topic, timeout)
         if result.status is SendStatus.SEND_OK:
-            state, fault = await self._ask(self._listener.execute_local_transaction, message, arg)
+            state, fault = await self._call_listener(self._listener.execute_local_transaction, message, arg)
         else:
             state, fault = LocalTransactionState.ROLLBACK_MESSAGE, None
         try:
-            await self._end(message, result, state, fault, timeout)
+            await self._report_end(message, result, state, fault, timeout)
         except RewindMQError as error:
             _log.warning(
                 "local transaction execute %s, but end broker transaction failed: %s", state.value, error
@@ -182,9 +186,9 @@ class TransactionProducer(Producer):
     def check_transaction_state(
         self, address: str, message: MessageExt, header: CheckTransactionStateRequestHeader
     ) -> None:
-        """Answer a broker's 39, one after the other; beyond 2,000 that wait they are let go of."""
+        """Answer CHECK_TRANSACTION_STATE (39); checks run one by one, and are dropped while 2,000 wait."""
         if self._checks >= CHECK_REQUEST_HOLD_MAX:
-            _log.warning("transaction %s not answered: %d checks wait", message.msg_id, self._checks)
+            _log.warning("check of transaction %s dropped: %d checks wait", message.msg_id, self._checks)
             return
         self._checks += 1
         self.instance.spawn(self._answer_check(address, message, header))
@@ -196,7 +200,7 @@ class TransactionProducer(Producer):
             async with self._check_turn:
                 if not self.is_running:
                     return
-                state, fault = await self._ask(self._listener.check_local_transaction, message)
+                state, fault = await self._call_listener(self._listener.check_local_transaction, message)
             answer = EndTransactionRequestHeader(
                 self.group,
                 header.tran_state_table_offset,
@@ -210,16 +214,16 @@ class TransactionProducer(Producer):
             remark = f"checkLocalTransactionState Exception: {fault!r}" if fault else None
             if self._trace is not None:
                 self._trace.ended(message, answer, state.value, address)
-            await self._tell(address, answer, remark, CHECK_ANSWER_TIMEOUT)
+            await self._send_end(address, answer, remark, CHECK_ANSWER_TIMEOUT)
         except RewindMQError as error:
-            _log.warning("answer about transaction %s not sent: %s", message.msg_id, error)
+            _log.warning("outcome of transaction %s not sent: %s", message.msg_id, error)
         finally:
             self._checks -= 1
 
-    async def _ask(
+    async def _call_listener(
         self, function: Callable[..., Any], message: MessageT, *args: Any
     ) -> tuple[LocalTransactionState, BaseException | None]:
-        """What the application says, UNKNOW with the error when it raises."""
+        """Return what the listener says, or UNKNOW and the error if it raises."""
         try:
             answer = (
                 function(message, *args)
@@ -230,15 +234,15 @@ class TransactionProducer(Producer):
             if state is None:
                 return _UNKNOW, None
             if not isinstance(state, LocalTransactionState):
-                raise ClientError(f"the listener returned {state!r}, no LocalTransactionState")
+                raise ClientError(f"the listener returned {state!r}, which is not a LocalTransactionState")
         except BaseException as error:
-            if ends_the_caller(error):
+            if must_reach_caller(error):
                 raise
-            _log.exception("local transaction of %r", message)
+            _log.exception("local transaction of %r failed", message)
             return _UNKNOW, error
         return state, None
 
-    async def _end(
+    async def _report_end(
         self,
         message: Message,
         result: SendResult,
@@ -255,16 +259,16 @@ class TransactionProducer(Producer):
             result.msg_id,
             False,
             result.msg_id,
-            message.topic if self.config.profile.ends_name_topic else None,
+            message.topic if self.config.profile.end_transaction_names_topic else None,
         )
         remark = f"executeLocalTransactionBranch exception: {fault!r}" if fault else None
         queue = result.message_queue
         address = await self.instance.routes.find_master_address(queue.topic, queue.broker_name)
         if self._trace is not None:
             self._trace.ended(message, header, state.value, address)
-        await self._tell(address, header, remark, timeout)
+        await self._send_end(address, header, remark, timeout)
 
-    async def _tell(
+    async def _send_end(
         self, address: str, header: EndTransactionRequestHeader, remark: str | None, timeout: float
     ) -> None:
         command = self.instance.api.command(RequestCode.END_TRANSACTION, header)

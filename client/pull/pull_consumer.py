@@ -43,7 +43,9 @@ PULL_TIMEOUT: Final = 10.0
 
 
 class PullConsumer(QueueReader):
-    """A consumer that asks. A reset, code 220, does not reach it: its offsets are the application's.
+    """Pulls messages when the application asks; the application keeps the offsets.
+
+    A reset (220) does not reach this consumer.
 
     Args:
         group: the consumer group.
@@ -51,25 +53,28 @@ class PullConsumer(QueueReader):
             environment's ``NAMESRV_ADDR``.
         message_model: where ``update_consume_offset`` keeps offsets: "clustering" (default) at the broker,
             "broadcasting" in a local file.
-        allocate_strategy: divides registered topics' queues among the members; None (default): averagely.
+        allocate_strategy: divides the queues of registered topics among the consumers; None (default):
+            averagely.
         offset_root: directory of broadcasting offsets; None (default): ``~/.rocketmq_offsets``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
             replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
-            1; default 4.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1; default 4.
         mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
             checks, at least 1; default 3,000.
 
     Raises:
-        ClientError: a bad group name, no or a bad name server address.
+        ClientError: an invalid group name, or a missing or invalid name server address.
     """
 
     @refuse_unknown_options
@@ -108,23 +113,25 @@ class PullConsumer(QueueReader):
         self._offset_root = offset_root
 
     def register_topic(self, topic: str) -> None:
-        """Have this topic's queues divided among the group's members and their offsets persisted.
+        """Divide this topic's queues among the group's consumers, and commit their offsets every 5 s.
 
         Raises:
-            ClientError: a bad topic name.
+            ClientError: an invalid topic name.
         """
         self.subscriptions[topic] = make_subscription(topic, "*", self.runtime.clock.now_ms())
 
     # Offsets.
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress in memory; ``persist_consume_offset`` or, for registered topics, the 5 s timer
-        stores it."""
+        """Note progress in memory.
+
+        ``persist_consume_offset`` stores it; for registered topics, the 5 s timer does, too.
+        """
         self._require_running()
         self.offset_store.update(queue, offset, increase_only=False)
 
     async def fetch_consume_offset(self, queue: MessageQueue, *, from_store: bool = False) -> int:
-        """The group's offset, -1 when there is none; from memory first unless ``from_store``."""
+        """Return the group's offset, -1 if there is none; look in memory first unless ``from_store``."""
         self._require_running()
         if from_store:
             return await self.offset_store.read_store(queue)
@@ -145,12 +152,12 @@ class PullConsumer(QueueReader):
         max_nums: int,
         timeout: float = PULL_TIMEOUT,
     ) -> PullResult:
-        """Ask once; answered at once, NO_NEW_MSG at the end of the queue.
+        """Pull once; at the end of the queue, the result is NO_NEW_MSG at once.
 
         Args:
-            expression: ``*``, or tags separated by ``||``, or a selector.
+            expression: ``*``, tags separated by ``||``, or a selector.
             offset: of the first message wanted, at least 0.
-            max_nums: at least 1; brokers give 32 messages or 256 KiB at most.
+            max_nums: at least 1; brokers return at most 32 messages or 256 KiB.
             timeout: seconds.
 
         Raises:
@@ -163,7 +170,7 @@ class PullConsumer(QueueReader):
     async def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector, offset: int, max_nums: int
     ) -> PullResult:
-        """Ask once; at the end of the queue the broker waits 20 to 25 s for a message.
+        """Pull once; at the end of the queue, the broker waits 20 to 25 s for a message.
 
         Arguments and errors are those of ``pull``.
         """
@@ -172,7 +179,7 @@ class PullConsumer(QueueReader):
     def replay(
         self, topic: str, begin_ms: int, end_ms: int, expression: str | MessageSelector = "*"
     ) -> AsyncIterator[MessageExt]:
-        """Every message stored in ``[begin_ms, end_ms]``, queue after queue; see ``replay``."""
+        """Iterate over messages stored in ``[begin_ms, end_ms]``, queue after queue (docs/manual-pull.md)."""
         return replay.replay(self, topic, begin_ms, end_ms, expression)
 
     async def _pull(
@@ -201,7 +208,7 @@ class PullConsumer(QueueReader):
         )
         return await pull_once(self.instance, self.offset_store, queue, header, subscription, timeout)
 
-    # Life.
+    # Lifecycle.
 
     def _owns_instance_name(self) -> bool:
         return self._model is MessageModel.CLUSTERING
@@ -218,8 +225,8 @@ class PullConsumer(QueueReader):
             self.offset_store,
             owned,
             start_offset=_no_start_offset,
-            dispatch=_no_dispatch,
-            on_drop=_no_pulls_to_end,
+            dispatch=_ignore_targets,
+            on_drop=_ignore_drop,
             on_change=self._queues_changed,
             replaces_stuck=False,
         )
@@ -230,12 +237,13 @@ class PullConsumer(QueueReader):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         self.rebalancer.drop_all()
 
-    # What the instance asks (``ConsumerInner``).
+    # Called by the instance (``ConsumerInner``).
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_ACTIVELY,
@@ -245,22 +253,23 @@ class PullConsumer(QueueReader):
         )
 
     async def rebalance(self) -> bool:
+        """Rebalance now; return True if nothing is left to be done."""
         return await self.rebalancer.run(self.subscriptions)
 
     def queue_reset(self, queue: MessageQueue, offset: int, epoch: int) -> None:
-        """The application is told by its next pull."""
+        """Do nothing: the application sees the reset at its next pull."""
 
     async def _queues_changed(self, topic: str) -> None:
-        """Nobody is told: the application asks for its queues."""
+        """Do nothing: the application asks for its queues."""
 
 
 async def _no_start_offset(queue: MessageQueue) -> int:
     return 0
 
 
-def _no_dispatch(targets: list[PullTarget]) -> None:
-    """The application pulls, not the client."""
+def _ignore_targets(targets: list[PullTarget]) -> None:
+    """Do nothing: the application pulls, not the client."""
 
 
-def _no_pulls_to_end(process_queue: ProcessQueue) -> None:
-    """Nor has the client anything to stop."""
+def _ignore_drop(process_queue: ProcessQueue) -> None:
+    """Do nothing: the client has no pulls to stop."""

@@ -1,4 +1,4 @@
-"""Replaying what was stored between two moments, without touching any offset (docs/spec/client.md C.13)."""
+"""Replays what was stored between two times, without changing an offset (docs/spec/client.md C.13)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BATCH: Final = 32
 
 
 class Puller(Protocol):
-    """What a replay needs of a pull consumer; each of these may raise ``RewindMQError``."""
+    """A pull consumer, as a replay sees it; every method may raise ``RewindMQError``."""
 
     async def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]: ...
 
@@ -36,13 +36,13 @@ async def replay(
     end_ms: int,
     expression: str | MessageSelector = "*",
 ) -> AsyncIterator[MessageExt]:
-    """Every message of a topic with ``begin_ms <= store time <= end_ms``, queue after queue.
+    """Iterate over a topic's messages with ``begin_ms <= store time <= end_ms``, queue after queue.
 
-    The broker's search gives only a place near the interval: 4.x answers the nearest neighbour, an
-    arbitrary one among equal times, and the last message for a later moment, so a loop up to the offset
-    of ``end_ms`` misses messages at either end. Here the search only tells where to start looking: from
-    there back while store times are not before ``begin_ms``, and forward until one is after ``end_ms``.
-    Store times never decrease along a queue of one broker, apart from clock steps.
+    The broker's search returns only an offset near the interval. A 4.x broker returns the nearest neighbour,
+    any of several messages with equal times, and the last message for a later time. So a loop up to the
+    offset of ``end_ms`` misses messages at both ends. Here the search only gives the place to start. From
+    there the replay goes back while store times are not before ``begin_ms``, and then forward until one is
+    after ``end_ms``. Store times never decrease along a queue of one broker, except after clock steps.
 
     Raises:
         ClientError: the topic has no route.
@@ -75,7 +75,7 @@ async def _replay_queue(
 
 
 async def _first_offset(consumer: Puller, queue: MessageQueue, begin_ms: int) -> int:
-    """An offset no later than the first message of ``begin_ms`` or after."""
+    """Return an offset that is not after the first message of ``begin_ms`` or later."""
     low = await consumer.min_offset(queue)
     offset = await consumer.search_offset(queue, begin_ms)
     step = 1

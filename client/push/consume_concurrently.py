@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
 from rewindmq.client.consume.process_queue import ProcessQueue
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.push.consume_points import MESSAGES_PER_TURN, ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import CONCURRENT_RESULTS, consume_directly
@@ -220,7 +220,7 @@ class ConsumeConcurrentlyService:
             )
             result: object = await answer if isinstance(answer, Awaitable) else answer
         except BaseException as error:
-            if ends_the_caller(error):
+            if must_reach_caller(error):
                 raise
             self._consumer.errors.raised(queue, messages, error)
             return ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -229,7 +229,7 @@ class ConsumeConcurrentlyService:
         if isinstance(result, ReconsumeLater):
             return result
         if result is not None and result != ConsumeConcurrentlyStatus.RECONSUME_LATER:
-            self._consumer.errors.answered(queue, messages, result, ConsumeConcurrentlyStatus)
+            self._consumer.errors.returned(queue, messages, result, ConsumeConcurrentlyStatus)
         return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
@@ -292,7 +292,7 @@ class ConsumeConcurrentlyService:
         return True
 
     async def _clean_expired(self) -> None:
-        """Send back messages that a listener has held for longer than ``consume_timeout``."""
+        """Send back messages whose listener call takes longer than ``consume_timeout``."""
         before, self._seen = self._seen, self._running.copy()
         # The check runs once per `consume_timeout`, so a batch seen twice has expired.
         expired = {

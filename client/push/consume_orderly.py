@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from rewindmq.client.consume.orderly_queue import OrderlyProcessQueue
 from rewindmq.client.consume.process_queue import ProcessQueue
 from rewindmq.client.consume.queue_locks import LOCK_INTERVAL, QueueLocks
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.core.periodic import PeriodicTask
 from rewindmq.client.push.consume_points import MESSAGES_PER_TURN, ConsumePoints, next_turn
 from rewindmq.client.push.direct_consumption import ORDERLY_RESULTS, consume_directly
@@ -216,7 +216,7 @@ class ConsumeOrderlyService:
         try:
             result = await self._listen(tuple(batch.messages), batch.context)
         except BaseException as error:
-            if ends_the_caller(error):
+            if must_reach_caller(error):
                 raise
             self._consumer.errors.raised(batch.queue, batch.messages, error)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
@@ -224,7 +224,7 @@ class ConsumeOrderlyService:
             return ConsumeOrderlyStatus(result)  # type: ignore[arg-type]
         except ValueError:
             if result is not None:
-                self._consumer.errors.answered(batch.queue, batch.messages, result, ConsumeOrderlyStatus)
+                self._consumer.errors.returned(batch.queue, batch.messages, result, ConsumeOrderlyStatus)
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
     async def _listen(self, messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> object:
@@ -268,7 +268,7 @@ class ConsumeOrderlyService:
     async def _commit(self, batch: _Batch) -> tuple[bool, bool]:
         return True, True
 
-    async def _go_on(self, batch: _Batch) -> tuple[bool, bool]:
+    async def _continue(self, batch: _Batch) -> tuple[bool, bool]:
         return True, False
 
     async def _rollback(self, batch: _Batch) -> tuple[bool, bool]:
@@ -370,7 +370,7 @@ _ACTIONS: Final = MappingProxyType[tuple[bool, ConsumeOrderlyStatus], _Action](
         (True, _STATUS.COMMIT): ConsumeOrderlyService._commit,
         (True, _STATUS.ROLLBACK): ConsumeOrderlyService._commit,
         (True, _STATUS.SUSPEND_CURRENT_QUEUE_A_MOMENT): ConsumeOrderlyService._suspend,
-        (False, _STATUS.SUCCESS): ConsumeOrderlyService._go_on,
+        (False, _STATUS.SUCCESS): ConsumeOrderlyService._continue,
         (False, _STATUS.COMMIT): ConsumeOrderlyService._commit,
         (False, _STATUS.ROLLBACK): ConsumeOrderlyService._rollback,
         (False, _STATUS.SUSPEND_CURRENT_QUEUE_A_MOMENT): ConsumeOrderlyService._suspend,

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from rewindmq.client.core.application_error import ends_the_caller
+from rewindmq.client.core.application_error import must_reach_caller
 from rewindmq.client.push.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from rewindmq.protocol.body.running_info import CMResult, ConsumeMessageDirectlyResult
 from rewindmq.protocol.remoting.runtime import Clock
@@ -55,7 +55,7 @@ async def consume_directly(
     try:
         answer = await call()
     except BaseException as error:
-        if ends_the_caller(error):
+        if must_reach_caller(error):
             raise
         _log.warning("consumeMessageDirectly exception", exc_info=True)
         result, remark = CMResult.CR_THROW_EXCEPTION, f"{type(error).__name__}, {error}"

@@ -32,7 +32,7 @@ async def send_expired_back(
     """Check every queue once, and send expired messages back to the broker.
 
     Args:
-        expired: queue and offset of each message that the listener has held for too long.
+        expired: queue and offset of each message whose listener call takes too long.
     """
     for queue, process_queue in list(process_queues.items()):
         for _ in range(min(process_queue.cached_count, _MESSAGES_PER_QUEUE)):

@@ -74,7 +74,7 @@ class ListenerErrors:
         text = "".join(report.format_exception_only()).strip()
         self._keep(queue, messages, text, "".join(report.format())[-KEPT_TRACEBACK_CHARACTERS:])
 
-    def answered(
+    def returned(
         self, queue: MessageQueue, messages: Sequence[MessageExt], answer: object, wanted: type
     ) -> None:
         """Log and keep a result of the wrong type."""

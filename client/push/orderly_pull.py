@@ -33,8 +33,8 @@ class OrderlyPullLoop(PullLoop):
         self._has_offset = False
         self._max_span = sys.maxsize
 
-    def _reason_to_wait(self) -> float:
-        delay = super()._reason_to_wait()
+    def _seconds_to_wait(self) -> float:
+        delay = super()._seconds_to_wait()
         if delay or self._locked_queue.locked:
             return delay
         return self._instance.profile.pull_exception_delay

@@ -92,7 +92,7 @@ class PullLoop:
             self._consumer.forget_pulls(self.process_queue)
             return
         process_queue.last_pull = self._instance.runtime.clock.monotonic()
-        delay = self._reason_to_wait()
+        delay = self._seconds_to_wait()
         if delay:
             self._later(delay)
             return
@@ -103,7 +103,7 @@ class PullLoop:
         self._subscription = subscription
         self._send(subscription)
 
-    def _reason_to_wait(self) -> float:
+    def _seconds_to_wait(self) -> float:
         """Return the seconds to wait before the next pull; 0: none."""
         consumer, process_queue, options = self._consumer, self.process_queue, self._options
         if not consumer.is_running:

@@ -62,11 +62,24 @@ class PushConsumer(EpochConsumer):
 
     ::
 
+        async def listener(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:
+            for message in messages:
+                print(message.body)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
         consumer = PushConsumer("G", "127.0.0.1:9876")
         consumer.subscribe("TopicTest", "TagA || TagB")
         consumer.register_message_listener(listener)
         async with consumer:
             ...
+
+    Subscribe and register a listener before the start; ``async with`` calls ``start()`` and ``shutdown()``.
+    An async listener runs on the event loop, a plain function on a worker thread. A message whose listener
+    fails is redelivered later (docs/retry.md). A reset of the group moves the consumer (docs/reset.md).
+
+    Applications call ``subscribe``, ``unsubscribe``, ``register_message_listener`` or
+    ``register_orderly_listener``, ``start``, ``shutdown``, ``suspend``, ``resume``,
+    ``reset_offset_by_timestamp`` and ``running_info``. Parts of the client call the other methods.
 
     Args:
         group: the consumer group.
@@ -98,21 +111,22 @@ class PushConsumer(EpochConsumer):
         allocate_strategy: divides the queues among the consumers; None (default): averagely.
         offset_root: directory for the offsets of a broadcasting consumer; None (default):
             ``~/.rocketmq_offsets``.
-        enable_msg_trace: send a record of each listener call to the trace topic (docs/queries.md); default
-            False.
+        enable_msg_trace: record each listener call in the trace topic (docs/queries.md); default False.
         customized_trace_topic: the trace topic; None (default): ``RMQ_SYS_TRACE_TOPIC``.
-        profile: the release to imitate, "v42", "v49" (default) or "v53"; or "unguarded" or "epoch"; or a
-            ``ClientProfile`` of your own, to study single differences.
-        serialize_type: of requests, "json", "rocketmq" or "msgpack"; None (default) negotiates.
+        profile: the release to imitate: "v42", "v49" (default) or "v53"; or a variant of v49, "epoch" or
+            "unguarded" (docs/consumer.md).
+        serialize_type: serialization type of requests, "json", "rocketmq" or "msgpack"; None (default)
+            negotiates.
         time_scale: factor on every scheduled wait, above 0; default 1. Use the cluster's (docs/time.md).
         seed: makes random choices repeatable; None (default): random choices differ from run to run.
-        runtime: clock, timers, network and threads of your own, instead of ``time_scale`` and ``seed``.
+        runtime: clock, timers, network and threads of a simulated world (docs/time.md), instead of
+            ``time_scale`` and ``seed``.
         instance_name: clients of one process with equal names share connections and timers; "DEFAULT" is
             replaced by a unique name.
         client_ip: the address in the client id and in message ids; default "127.0.0.1".
         unit_name: a suffix of the client id; default "", none.
-        client_callback_executor_threads: resets and pull callbacks that may run at the same time, at least
-            1; default 4.
+        client_callback_executor_threads: how many resets and pull callbacks may run at the same time, at
+            least 1; default 4.
         mq_client_api_timeout: timeout in ms of heartbeats, route and consumer-list queries, and filter
             checks, at least 1; default 3,000.
 
@@ -223,7 +237,11 @@ class PushConsumer(EpochConsumer):
         self.subscriptions.pop(topic, None)
 
     def register_message_listener(self, listener: MessageListener) -> None:
-        """Set the listener that consumes batches concurrently; see ``listener.MessageListener``.
+        """Set the listener that gets batches of messages, several at the same time.
+
+        It is called as ``listener(messages)``, with at most ``consume_message_batch_max_size`` messages of
+        one queue. It returns a ``ConsumeConcurrentlyStatus`` or a ``ReconsumeLater``. None or an exception
+        counts as RECONSUME_LATER.
 
         Raises:
             ClientError: the listener cannot be called with ``(messages)``.
@@ -232,7 +250,10 @@ class PushConsumer(EpochConsumer):
         self._listener, self._orderly_listener = listener, None
 
     def register_orderly_listener(self, listener: MessageListenerOrderly) -> None:
-        """Set the listener that consumes each queue in order; see ``listener.MessageListenerOrderly``.
+        """Set the listener that gets the batches of each queue one after the other.
+
+        It is called as ``listener(messages, context)``, with a ``ConsumeOrderlyContext``, and returns a
+        ``ConsumeOrderlyStatus``. None or an exception counts as SUSPEND_CURRENT_QUEUE_A_MOMENT.
 
         Raises:
             ClientError: the listener cannot be called with ``(messages, context)``.
@@ -338,7 +359,7 @@ class PushConsumer(EpochConsumer):
         await self.persist_offsets()
         await self.instance.unregister_consumer(self.group)
 
-    def _let_go(self) -> None:
+    def _cancel_work(self) -> None:
         self.consume_service.cancel()
         if self.trace is not None:
             self.trace.dispatcher.abort()
@@ -351,6 +372,7 @@ class PushConsumer(EpochConsumer):
     # Implementation of `ConsumerInner`.
 
     def heartbeat_data(self) -> ConsumerData:
+        """Return this consumer's part of a heartbeat."""
         return ConsumerData(
             self.group,
             ConsumeType.CONSUME_PASSIVELY,
@@ -360,11 +382,13 @@ class PushConsumer(EpochConsumer):
         )
 
     async def rebalance(self) -> bool:
+        """Rebalance now; return True if nothing is left to be done."""
         if self.is_suspended or not self.is_running:
             return False
         return await self.rebalancer.run(self.subscriptions)
 
     async def persist_offsets(self) -> None:
+        """Commit the offsets of the owned queues."""
         self.gather_statistics()
         await super().persist_offsets()
 
@@ -373,11 +397,17 @@ class PushConsumer(EpochConsumer):
         self.statistics.gather(self.runtime.clock.monotonic(), self.process_queues)
 
     async def running_info(self) -> ConsumerRunningInfo:
+        """Return the consumer's settings, queues and rates.
+
+        Raises:
+            RewindMQError: the offset of a queue is not in memory, and the broker did not return it.
+        """
         info = await super().running_info()
         await add_push_details(info, self)
         return info
 
     async def consume_message_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult:
+        """Call the listener with one message for an administrator (CONSUME_MESSAGE_DIRECTLY, 309)."""
         return await self.consume_service.consume_message_directly(message)
 
     async def reset(self, topic: str, targets: Mapping[MessageQueue, int]) -> bool:
@@ -392,13 +422,16 @@ class PushConsumer(EpochConsumer):
         return self.config.profile
 
     def update_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Set the offset in memory, even to a lower value."""
         owner = self.process_queues.get(queue)
         self.offset_store.update(queue, offset, increase_only=False, owner=owner)
 
     def drop_queue(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """Stop the queue's pulls, and discard the results of running listeners."""
         self.rebalancer.drop(queue, process_queue)
 
     async def give_up_queue(self, queue: MessageQueue) -> None:
+        """Commit the queue's offset and remove it from memory."""
         await self.rebalancer.remove_unnecessary(queue, self.process_queues.get(queue))
 
     # Callbacks of the rebalance.

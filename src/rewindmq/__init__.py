@@ -1,6 +1,6 @@
 """RewindMQ: a RocketMQ-compatible message-queue cluster with offset reset at its heart.
 
-Everything an application needs is a name of this module::
+An application imports every name from this module::
 
     from rewindmq import LocalCluster, Message
 
@@ -8,7 +8,15 @@ Everything an application needs is a name of this module::
         async with cluster.producer("my_producer") as producer:
             await producer.send(Message("TopicTest", b"Hello"))
 
-docs/api.md lists the names. Each is loaded when it is first used.
+Clients, for this cluster or RocketMQ's:
+    ``Producer`` sends messages; ``TransactionProducer`` ties them to a local transaction.
+    ``PushConsumer`` calls a listener; ``LitePullConsumer`` is polled; ``PullConsumer`` pulls on request.
+    ``AdminClient`` examines and changes a cluster, for example resets a group's offsets.
+Clusters:
+    ``LocalCluster`` starts a name server and brokers on this machine.
+
+``help(rewindmq.PushConsumer)`` explains each option of a client. docs/api.md lists all names. A name's module
+is loaded when the name is first used.
 """
 
 from __future__ import annotations
@@ -19,7 +27,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rewindmq.client.admin.admin_client import AdminClient
     from rewindmq.client.admin.reset import ResetResult
-    from rewindmq.client.consume.allocate import AllocateStrategy
+    from rewindmq.client.consume.allocate import (
+        AllocateAveragely,
+        AllocateByCircle,
+        AllocateByConfig,
+        AllocateByMachineRoom,
+        AllocateConsistentHash,
+        AllocateStrategy,
+    )
     from rewindmq.client.consume.pull_result import PullResult, PullStatus
     from rewindmq.client.consume.selector import MessageSelector
     from rewindmq.client.lite.lite_pull_consumer import LitePullConsumer
@@ -70,6 +85,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AdminClient",
+    "AllocateAveragely",
+    "AllocateByCircle",
+    "AllocateByConfig",
+    "AllocateByMachineRoom",
+    "AllocateConsistentHash",
     "AllocateStrategy",
     "AsyncLocalCluster",
     "ClientError",
@@ -122,6 +142,11 @@ __all__ = [
 _MODULES: Final = MappingProxyType(
     {
         "AdminClient": "client.admin.admin_client",
+        "AllocateAveragely": "client.consume.allocate",
+        "AllocateByCircle": "client.consume.allocate",
+        "AllocateByConfig": "client.consume.allocate",
+        "AllocateByMachineRoom": "client.consume.allocate",
+        "AllocateConsistentHash": "client.consume.allocate",
         "AllocateStrategy": "client.consume.allocate",
         "AsyncLocalCluster": "cluster.async_cluster",
         "ClientError": "protocol.errors",
@@ -171,7 +196,7 @@ _MODULES: Final = MappingProxyType(
     }
 )
 
-# Type checkers know the names from above, and must not take every other one for a name, too.
+# Type checkers read the imports above; with ``__getattr__`` they would accept any other name, too.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""The one entry point: ``rewindmq <command> ...``.
+"""The entry point: ``rewindmq <command> ...``.
 
-Commands are loaded when they are called, so that ``--help`` answers at once.
+Only the module of the command is loaded, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ EXIT_INTERRUPTED: Final = 130
 
 
 class Command(NamedTuple):
-    """Where a sub-command lives and what it is for.
+    """A command: its module and its line in the list of commands.
 
-    The module offers ``add_arguments(parser)``, ``run(arguments) -> int`` and, for the help text's examples,
-    ``EPILOG``.
+    The module has ``add_arguments(parser)`` and ``run(arguments) -> int``, and may have ``EPILOG``: the
+    examples at the end of its help text.
     """
 
     module: str
@@ -39,7 +39,7 @@ COMMANDS: Final = MappingProxyType(
         "broker": Command("rewindmq.broker.cli", "run a broker"),
         "up": Command("rewindmq.cluster.cli", "run a local cluster in the foreground"),
         "admin": Command(
-            "rewindmq.client.cli.admin_cli", "run one of mqadmin's commands, as resetOffsetByTime"
+            "rewindmq.client.cli.admin_cli", "run one of mqadmin's commands, such as resetOffsetByTime"
         ),
         "produce": Command("rewindmq.client.cli.produce_cli", "send messages to a topic"),
         "consume": Command("rewindmq.client.cli.consume_cli", "print or count the messages of a topic"),
@@ -73,7 +73,7 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the process's exit code."""
+    """Run one command and return the process's exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
     try:
@@ -83,17 +83,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _guard(arguments: list[str]) -> int:
-    """Run one command; what it raises becomes an exit code and at most one line."""
+    """Run one command; turn an exception into an exit code and at most one line on stderr."""
     try:
         try:
             return _dispatch(arguments)
         finally:
-            # Not left to the interpreter's end, where a failure is a traceback and exit code 120.
+            # A failed flush at the interpreter's exit would print a traceback and return exit code 120.
             sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has left, as in `rewindmq admin topicList | head -1`.
+        # The reader closed the pipe, as in `rewindmq admin topicList | head -1`.
         return EXIT_ERROR
     except OSError as error:
         return _fail(arguments, _describe(error))
@@ -106,7 +106,7 @@ def _guard(arguments: list[str]) -> int:
 
 
 def build_parser(name: str) -> argparse.ArgumentParser:
-    """The parser of one command; ``_run`` of what it parses is the command itself."""
+    """Return the parser of one command; what it parses has the command's function as ``_run``."""
     if name == "completion":
         add_arguments, run, epilog = _add_completion_arguments, _complete, _COMPLETION_EPILOG
     else:
@@ -182,7 +182,7 @@ def _fail(arguments: list[str], text: str) -> int:
 
 
 def _say(text: str) -> None:
-    """Print a line on standard error; where that is closed, the exit code says enough."""
+    """Print a line on standard error; if that is closed, only the exit code reports the error."""
     with suppress(OSError):
         print(text, file=sys.stderr)
 

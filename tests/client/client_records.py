@@ -1,4 +1,4 @@
-"""Messages for tests, made as the broker makes them."""
+"""Messages for tests, encoded like the broker's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inbox: an async listener that keeps what it gets."""
+"""Inbox: an async listener that records its messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.clients import OK
 
 
 class Inbox:
-    """The messages a consumer was given, and the virtual second of each."""
+    """The messages that a consumer received, and the virtual second of each."""
 
     def __init__(self, world: World) -> None:
         self._world = world

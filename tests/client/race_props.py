@@ -1,4 +1,4 @@
-"""What the scenes about lost resets are built from: moments before an answer, slow listeners, stalls."""
+"""Props of tests about lost resets: moments before a response, slow listeners, stalls."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Stall:
 
 
 async def next_idle_pull(stage: SimStage) -> float:
-    """Wait for the next pull of an idle queue; brokers look after held pulls every 5 s from then."""
+    """Wait for the next pull of an idle queue; from then the broker checks suspended pulls every 5 s."""
     sent = len(_pulls(stage))
     await stage.until(lambda: len(_pulls(stage)) > sent)
     return _pulls(stage)[-1]
 
 
 async def before_the_answer(stage: SimStage, seconds: float) -> None:
-    """Until the pull that an idle queue's broker holds is answered ``seconds`` from now."""
+    """Wait until ``seconds`` before the broker answers the suspended pull of an idle queue."""
     sent = len(_pulls(stage))
     await stage.until(lambda: len(_pulls(stage)) >= sent + 2)
     first, second = _pulls(stage)[-2:]
@@ -84,7 +84,7 @@ def _pulls(stage: SimStage) -> list[float]:
 
 
 async def reset(stage: SimStage, timestamp: int = 0) -> float:
-    """Reset group and topic; gives the time it began."""
+    """Reset the group in the topic; return the time at which the reset began."""
     admin = await stage.admin()
     start = stage.world.now
     await admin.reset_offset_by_timestamp("T", "G", timestamp, True)
@@ -92,12 +92,12 @@ async def reset(stage: SimStage, timestamp: int = 0) -> float:
 
 
 async def since(stage: SimStage, start: float, seconds: float) -> None:
-    """Until ``seconds`` after ``start``."""
+    """Sleep until ``seconds`` after ``start``."""
     await stage.world.sleep(start + seconds - stage.world.now)
 
 
 def live_chains(stage: SimStage, after: float, **wanted: Any) -> set[int]:
-    """Numbers of the chains that sent a pull after a moment."""
+    """Return the numbers of the pull chains that sent a pull after a time."""
     return {
         details["chain"]
         for when, point, details in stage.events.heard
@@ -106,10 +106,10 @@ def live_chains(stage: SimStage, after: float, **wanted: Any) -> set[int]:
 
 
 def check_stored_follows_deliveries(stage: SimStage, start: float) -> None:
-    """The law: nothing is stored after a reset that was not delivered, queue by queue, since it.
+    """Check that each offset stored after a reset was delivered since the reset.
 
-    Deliveries that are older than what the broker answered with 222 do not count; those of a queue begin
-    anew with each reset.
+    Deliveries before the response to INVOKE_BROKER_TO_RESET_OFFSET (222) do not count. Each reset starts the
+    deliveries of its queues again.
     """
     ends: dict[int, int] = {}
     chains: dict[int, set[object]] = {}

@@ -1,7 +1,7 @@
-"""A name server and broker in one, for tests that must force an answer or count every request.
+"""A name server and broker in one, for tests that force a response or count every request.
 
-Everything it does by itself is the least a client needs; tests replace handlers one by one. Where no answer
-has to be forced the tests of this folder use the real broker and name server instead.
+It does only what a client needs; tests replace single handlers. Tests that force no response use the real
+broker and name server.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _HEADERS: dict[int, Any] = {
 
 
 class ScriptedBroker:
-    """Listens on its runtime's host; every request is noted with its time.
+    """Listens on its runtime's host, and records every request with its time.
 
     Attributes:
         topics: topic to number of queues.
-        stored: queue id to stored offset, for every topic alike; absent: answered 22.
-        max_offset: what 30 answers.
-        queue_messages: queue id to the message bodies it holds, at the offsets of their positions.
+        stored: queue id to stored offset, in every topic; a missing queue is answered QUERY_NOT_FOUND (22).
+        max_offset: the response to GET_MAX_OFFSET (30).
+        queue_messages: queue id to message bodies; a body's position is its offset.
         seen: (seconds, code, header) of each request.
     """
 
@@ -80,7 +80,7 @@ class ScriptedBroker:
             RequestCode.LITE_PULL_MESSAGE: self._pull,
         }
         served = {*self.handlers, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
-        self._server = RemotingServer(runtime, {code: self._noting(code) for code in served})
+        self._server = RemotingServer(runtime, {code: self._recording(code) for code in served})
 
     @property
     def address(self) -> str:
@@ -93,13 +93,13 @@ class ScriptedBroker:
         await self._server.close()
 
     def times(self, code: int) -> list[float]:
-        """When requests of this code came, to a tenth of a second."""
+        """Return when requests of this code arrived, to a tenth of a second."""
         return [round(at, 1) for at, seen, _ in self.seen if seen == code]
 
     def headers(self, code: int) -> list[Any]:
         return [header for _, seen, header in self.seen if seen == code]
 
-    def _noting(self, code: int) -> Callable[[Connection, RemotingCommand], Any]:
+    def _recording(self, code: int) -> Callable[[Connection, RemotingCommand], Any]:
         def handle(connection: Connection, request: RemotingCommand) -> Any:
             header_type = _HEADERS.get(code)
             header = request.decode_header(header_type) if header_type else request
@@ -145,7 +145,7 @@ class ScriptedBroker:
         return _ok()
 
     def _pull(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        """What there is, else 19 after the hold the client asked for."""
+        """Return the messages, or PULL_NOT_FOUND (19) after the requested suspension."""
         header = request.decode_header(PullMessageRequestHeader)
         bodies = (
             self.queue_messages.get(header.queue_id, ()) if not header.topic.startswith("%RETRY%") else ()

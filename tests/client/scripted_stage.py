@@ -15,7 +15,7 @@ from tests.client.scripted_broker import ScriptedBroker
 
 OK = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 ALL = list(Profile)
-# Those that throw away what a listener did for a queue that was given up meanwhile.
+# Profiles that discard a listener's result for a queue that was given up meanwhile.
 GUARDED = [profile for profile in Profile if profile is not Profile.UNGUARDED]
 Scene = Callable[[World, ScriptedBroker, Runtime], Awaitable[None]]
 

@@ -148,7 +148,9 @@ async def test_a_client_of_another_time_scale_is_told_so_once(cluster: LocalClus
             await producer.instance.send_heartbeats()
             [text] = warnings.texts
             client = producer.client_id
-            assert text.startswith(f"broker-a at {broker} runs at time scale 0.05, client {client} at 1.0:")
+            assert text.startswith(
+                f"broker-a at {broker} runs at time scale 0.05, client {client} at 1.0, so"
+            )
             assert text.endswith("give the client time_scale=0.05")
     finally:
         log.removeHandler(warnings)

@@ -1,4 +1,4 @@
-"""The rules that divide queues among clients."""
+"""Allocation strategies: how queues are divided among clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets in memory, and in a broadcasting member's file."""
+"""Offsets in memory, and in a broadcasting consumer's file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_local_offset_file(tmp_path: Path, profile: Profile) -> None:
         await store.persist_all([Q0])
         fresh = LocalFileOffsetStore(instance, "G", tmp_path)
         await fresh.load()
-        # Only 5.2 and later keep what the file said of queues that are not owned now.
+        # Only 5.2 and later keep the file's offsets of queues that are not owned now.
         kept = {Q0: 6, Q1: 7} if profile is Profile.V53 else {Q0: 6}
         assert fresh.offsets() == kept
         path.write_text("{not json")

@@ -48,7 +48,7 @@ def test_G7_nothing_is_committed_after_clear() -> None:
     assert (queue.cached_count, queue.cached_bytes) == (0, 0)
 
 
-def test_a_rollback_puts_back_all_and_again_only_some() -> None:
+def test_a_rollback_puts_back_all_and_consume_again_only_some() -> None:
     queue = queue_of(1, 2, 3, 4)
     batch = queue.take_messages(2)
     assert taken(queue, 1) == [3]
@@ -73,7 +73,7 @@ def test_consumption_begins_once_and_ends_when_nothing_waits() -> None:
     assert queue.begin_consuming()
 
 
-def test_a_lock_is_old_after_30_seconds() -> None:
+def test_a_lock_expires_after_30_seconds() -> None:
     queue = queue_of()
     queue.lock_granted(5.0)
     assert not queue.is_lock_expired(35.0)
@@ -107,7 +107,7 @@ def test_messages_come_in_order_and_none_is_lost(steps: list[str], batch: int) -
     assert taken(queue, end) == list(range(done, end))
 
 
-def test_a_lock_is_waited_for_no_longer_than_asked() -> None:
+def test_acquire_within_waits_no_longer_than_asked() -> None:
     world = World()
 
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_a_lock_is_waited_for_no_longer_than_asked() -> None:
     world.run(main())
 
 
-def test_the_selector_goes_by_javas_hash() -> None:
+def test_the_selector_uses_javas_hash() -> None:
     queues = [MessageQueue("T", "broker-a", number) for number in range(7)]
     message = Message("T", b"x")
     picked = [select_queue_by_hash(queues, message, arg).queue_id for arg in (0, 8, -8, "a", "ab")]

@@ -51,7 +51,7 @@ def test_pull_expires_after_more_than_120_seconds() -> None:
 
 
 class Model:
-    """The same by sorting everything every time."""
+    """A ProcessQueue that sorts everything at each step."""
 
     def __init__(self) -> None:
         self.cached: dict[int, int] = {}

@@ -46,7 +46,7 @@ async def listen_in_order(
 def idle_consumer(
     kind: str, broker: ScriptedBroker, runtime: Runtime, profile: Profile, **options: Any
 ) -> RebalancingConsumer:
-    """A consumer that rebalances when it is told to, not by itself at its start."""
+    """Return a consumer that rebalances only when the test asks."""
     common = {"runtime": runtime, "profile": profile, "instance_name": "c1", **options}
     consumer: RebalancingConsumer
     if kind == "lite":
@@ -71,7 +71,7 @@ async def rebalance(consumer: RebalancingConsumer) -> None:
 
 
 class Held:
-    """Requests about one queue that are not answered yet."""
+    """Holds back the responses to requests about one queue."""
 
     def __init__(
         self, broker: ScriptedBroker, code: int, is_about_it: Callable[[RemotingCommand], bool]
@@ -91,7 +91,7 @@ class Held:
         return None
 
     def release(self) -> None:
-        """Answer what was held, and hold nothing any more."""
+        """Answer the held requests, and hold no more."""
         self._broker.handlers[self._code] = self._answer
         for connection, request in self._waiting:
             connection.reply(request, self._answer(connection, request))
@@ -128,8 +128,8 @@ async def cut_short(work: asyncio.Task[None]) -> None:
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cancelled_rebalance_leaves_no_queue_unpulled(kind: str, profile: Profile) -> None:
-    """Two queues are taken over when it is cancelled at the third: those are pulled, the others come with
-    the next rebalance."""
+    """It is cancelled at the third queue. The first two are pulled, and the others follow at the next
+    rebalance."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = dict.fromkeys(range(4), 0)
@@ -177,7 +177,7 @@ def test_a_rebalance_that_fails_unexpectedly_leaves_no_queue_unpulled() -> None:
 @pytest.mark.parametrize("profile", ALL)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_queue_whose_giving_up_was_cancelled_can_be_taken_over_again(kind: str, profile: Profile) -> None:
-    """The other consumer is gone before the queue's offset was committed: the queue comes back with the next
+    """The other consumer leaves before the queue's offset is committed. The queue is taken over at the next
     rebalance, not after 120 s without a pull."""
 
     async def scene(world: World, broker: ScriptedBroker, _: Runtime) -> None:
@@ -234,7 +234,7 @@ def test_a_topic_unsubscribed_from_while_its_queues_are_taken_over_is_not_assign
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_consumer_shut_down_while_its_queues_are_taken_over_owns_and_pulls_none(kind: str) -> None:
-    """The instance goes on with another consumer, and so does the rebalance."""
+    """The instance goes on with another consumer, and so does its rebalance."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = dict.fromkeys(range(2), 0)
@@ -258,7 +258,7 @@ def test_a_consumer_shut_down_while_its_queues_are_taken_over_owns_and_pulls_non
 
 @pytest.mark.parametrize("profile", ALL)
 def test_the_queues_of_a_cancelled_reset_are_taken_over_again(profile: Profile) -> None:
-    """Cancelled in its wait of 10 s, it has dropped the queues and not removed them."""
+    """Cancelled in its wait of 10 s, the reset has dropped the queues and not removed them."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = dict.fromkeys(range(2), 0)

@@ -1,4 +1,4 @@
-"""Who gets which queue, and what progress is left of a queue that was emptied, in every release."""
+"""The division of queues, and the progress of an emptied queue, in every release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.stage import SimStage
 def test_C02_C03_queues_of_a_topic_and_three_clients(
     play: RunScenario, profile: Profile, queues: int, expected: list[set[int]]
 ) -> None:
-    """8 queues: three, three and two in the order of the clients' ids. 2 queues: the third gets none."""
+    """8 queues: three, three and two, in the order of client ids. 2 queues: the third client gets none."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=queues)
@@ -47,7 +47,7 @@ def test_C02_C03_queues_of_a_topic_and_three_clients(
 @pytest.mark.scenario("C11", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", RELEASES)
 def test_C11_after_a_clear_a_finished_batch_moves_no_offset(profile: Profile) -> None:
-    """What a listener finishes is not in the emptied cache: removing it gives -1, and nothing is noted."""
+    """The emptied cache lacks the finished messages: removing them gives -1, and no offset is noted."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}

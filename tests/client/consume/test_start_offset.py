@@ -1,4 +1,4 @@
-"""Where consumption of a queue begins."""
+"""Where the consumption of a new queue starts."""
 
 from __future__ import annotations
 

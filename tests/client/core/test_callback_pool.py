@@ -31,7 +31,7 @@ async def test_callbacks_run_at_once_while_a_slot_is_free_and_in_turn_when_none_
         assert ran[2:] == ["first", "second"]
 
 
-async def test_who_waits_for_a_slot_takes_it_before_callbacks_that_came_later() -> None:
+async def test_a_waiter_gets_a_slot_before_later_callbacks() -> None:
     pool = CallbackPool(1)
     steps: list[str] = []
 
@@ -56,7 +56,7 @@ async def test_who_waits_for_a_slot_takes_it_before_callbacks_that_came_later() 
 
 
 @pytest.mark.parametrize("granted", [False, True])
-async def test_one_that_gives_up_waiting_leaves_the_slot_to_others(granted: bool) -> None:
+async def test_a_waiter_that_gives_up_leaves_the_slot_to_others(granted: bool) -> None:
     pool = CallbackPool(1)
 
     async def wait() -> None:
@@ -69,7 +69,7 @@ async def test_one_that_gives_up_waiting_leaves_the_slot_to_others(granted: bool
         if not granted:
             waiting.cancel()
             await asyncio.sleep(0)
-    # The slot was given to it in this very turn.
+    # The slot is granted in this turn of the event loop.
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

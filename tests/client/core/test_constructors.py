@@ -133,7 +133,9 @@ def test_names_are_accepted_where_enums_are() -> None:
         ("profile", "v5", "profile 'v5' is none of v42, v49, v53, unguarded, epoch; did you mean 'v53'?"),
     ],
 )
-def test_a_name_that_is_none_is_told_the_choices_and_the_nearest(option: str, value: Any, words: str) -> None:
+def test_an_unknown_value_raises_with_the_choices_and_the_nearest(
+    option: str, value: Any, words: str
+) -> None:
     options: dict[str, Any] = {option: value}
     with pytest.raises(ClientError) as raised:
         PushConsumer("G", ADDRESS, **options)

@@ -1,4 +1,4 @@
-"""221, 307 and 309 at the client: what it tells, from which threads, and what it makes of junk."""
+"""Requests of administrators to a client: status (221), running info (307), direct consumption (309)."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ Q0 = MessageQueue("T", "broker-a", 0)
 async def ask(
     stage: SimStage, header: CommandHeader, code: RequestCode, body: bytes = b""
 ) -> RemotingCommand:
-    """What the first member of G answers to its broker."""
+    """Send a request to the first consumer of G from its broker, and return the response."""
     group = stage.brokers["broker-a"].context.consumers.find("G")
     assert group is not None
     connection = next(iter(group.channels))
     return await connection.invoke(RemotingCommand(code, header, body or None), 60)
 
 
-def test_221_tells_offsets_of_one_topic_or_of_all(play: RunScenario) -> None:
+def test_221_returns_offsets_of_one_topic_or_of_all(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(7)
         await stage.consume(Inbox(stage.world))
         await stage.until(lambda: stage.stored() == {0: 7})
 
-        async def told(topic: str, group: str = "G") -> dict[MessageQueue, int]:
+        async def status_of(topic: str, group: str = "G") -> dict[MessageQueue, int]:
             header = GetConsumerStatusRequestHeader(topic, group)
             answer = await ask(stage, header, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT)
             return decode_body(answer.require_success(), GetConsumerStatusBody).message_queue_table
 
-        assert await told("T") == {Q0: 7}
+        assert await status_of("T") == {Q0: 7}
         await stage.world.sleep(30)
-        assert {queue.topic for queue in await told("")} == {"T", "%RETRY%G"}
-        assert await told("Other") == {}
-        assert await told("T", "nobody") == {}
+        assert {queue.topic for queue in await status_of("")} == {"T", "%RETRY%G"}
+        assert await status_of("Other") == {}
+        assert await status_of("T", "H") == {}
 
     play(scene)
 
 
-def test_a_group_that_is_not_here_has_no_running_info(play: RunScenario) -> None:
+def test_running_info_of_an_unknown_group_is_refused(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.consume(Inbox(stage.world))
         await stage.world.sleep(3)
-        header = GetConsumerRunningInfoRequestHeader("nobody", "c1")
+        header = GetConsumerRunningInfoRequestHeader("H", "c1")
         answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
         assert (answer.code, answer.remark) == (
             1,
-            "The Consumer Group <nobody> not exist in this consumer",
+            "The Consumer Group <H> not exist in this consumer",
         )
 
     play(scene)
 
 
 @pytest.mark.parametrize(("threads", "waits"), [(1, True), (2, False)])
-def test_a_reset_holds_the_thread_that_would_answer(play: RunScenario, threads: int, waits: bool) -> None:
-    """As in Java, where few threads carry out resets and answer administrators (docs/spec/client.md C.4)."""
+def test_a_reset_occupies_the_thread_that_would_respond(play: RunScenario, threads: int, waits: bool) -> None:
+    """As in Java, where resets and administrators share few threads (docs/spec/client.md C.4)."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -94,13 +94,13 @@ def test_a_reset_holds_the_thread_that_would_answer(play: RunScenario, threads: 
         answer = await ask(stage, header, RequestCode.GET_CONSUMER_RUNNING_INFO)
         assert (stage.world.now - start > 9.9) == waits
         info = decode_body(answer.require_success(), ConsumerRunningInfo)
-        # During the wait the queue is still there, dropped.
+        # During the wait the dropped queue is still in the table.
         assert waits or info.mq_table[Q0].droped
 
     play(scene)
 
 
-def test_failures_are_counted_apart_and_the_blocked_queue_shows(play: RunScenario) -> None:
+def test_running_info_counts_failures_apart_and_shows_the_blocked_queue(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(20)
@@ -126,11 +126,11 @@ def test_failures_are_counted_apart_and_the_blocked_queue_shows(play: RunScenari
     play(scene)
 
 
-def test_rates_are_of_the_last_minute() -> None:
+def test_rates_cover_the_last_minute() -> None:
     statistics = ConsumeStatistics(0.0)
     queue = ProcessQueue(0.0)
     for second in range(0, 181, 5):
-        # They came and are gone again.
+        # The messages were cached and are consumed.
         queue.counts.pulled += 50 if second <= 90 else 5
         statistics.gather(float(second), {Q0: queue})
     assert statistics.status("T", 180.0).consume_ok_tps == 1.0
@@ -138,7 +138,7 @@ def test_rates_are_of_the_last_minute() -> None:
     assert queue.last_consume == 180.0
 
 
-async def test_stacks_tell_where_a_coroutine_waits() -> None:
+async def test_the_stack_dump_shows_where_a_coroutine_waits() -> None:
     async def waiting_for_godot() -> None:
         await asyncio.Event().wait()
 
@@ -152,7 +152,7 @@ async def test_stacks_tell_where_a_coroutine_waits() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=5)
 @given(bodies=st.lists(st.binary(max_size=200), min_size=5, max_size=5))
-def test_309_with_what_is_no_record_is_refused_and_the_listener_not_called(
+def test_309_with_an_invalid_record_is_refused_without_a_listener_call(
     play: RunScenario, bodies: list[bytes]
 ) -> None:
     async def scene(stage: SimStage) -> None:

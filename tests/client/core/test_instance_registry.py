@@ -1,4 +1,4 @@
-"""One client instance per event loop, runtime and client id, and none longer than it is needed."""
+"""One client instance per event loop, runtime and client id, kept no longer than needed."""
 
 import gc
 import weakref
@@ -43,12 +43,12 @@ def test_sharing_an_instance_with_other_settings_logs_a_warning(
     world.run(main())
     [record] = caplog.records
     assert record.getMessage() == (
-        "client id 127.0.0.1@a is shared with a client of another namesrv_addrs, serialize_type,"
-        " which counts; give this one an instance_name of its own"
+        "client id 127.0.0.1@a is shared with an earlier client, whose settings apply"
+        " (different: namesrv_addrs, serialize_type); give this client an instance_name of its own"
     )
 
 
-def test_a_loop_whose_clients_were_never_shut_down_is_let_go() -> None:
+def test_a_loop_whose_clients_were_never_shut_down_is_garbage_collected() -> None:
     left: list[weakref.ref[ClientInstance]] = []
 
     async def forget(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What stops clients hears its own cancellation, and leaves nothing open when it is cut short."""
+"""Stopping clients: cancellations are not swallowed, and a shutdown cut short leaves nothing open."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Stubborn:
 
     def __init__(self) -> None:
         self.began = asyncio.Event()
-        self.let_go = asyncio.Event()
+        self.released = asyncio.Event()
 
     async def __call__(self, *_: Any) -> bool:
         self.began.set()
-        while not self.let_go.is_set():
+        while not self.released.is_set():
             try:
-                await self.let_go.wait()
+                await self.released.wait()
             except asyncio.CancelledError:
                 continue
         return True
@@ -75,7 +75,7 @@ def test_a_time_limit_around_stop_fires(
             async with asyncio.timeout(1.0):
                 await stoppable.stop()
         assert world.now == pytest.approx(1.0)
-        work.let_go.set()
+        work.released.set()
         await world.sleep(0.5)
         await stoppable.stop()
 
@@ -112,7 +112,7 @@ def test_a_time_limit_around_a_shutdown_fires_although_a_listener_does_not_end(i
                 await consumer.shutdown()
         assert world.now - began == pytest.approx(1.0)
         await until(world, lambda: not consumer.instance.remoting.connections, 1.0)
-        work.let_go.set()
+        work.released.set()
 
     play_scripted(scene)
 
@@ -130,7 +130,7 @@ def make_client(kind: Callable[..., Client], broker: ScriptedBroker, runtime: Ru
 
 @pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer, LitePullConsumer])
 def test_a_shutdown_that_is_cut_short_leaves_no_connection_and_no_timer(kind: type[Client]) -> None:
-    """The broker does not answer 35; cancelled while it waits for that, the client lets go of everything."""
+    """The broker does not answer UNREGISTER_CLIENT (35); cancelled then, the client closes everything."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
@@ -180,7 +180,7 @@ def test_a_shutdown_that_is_cut_short_leaves_the_other_clients_of_the_instance_a
     play_scripted(scene)
 
 
-def test_a_shutdown_that_is_cut_short_lets_go_of_the_trace_producer() -> None:
+def test_a_shutdown_that_is_cut_short_closes_the_trace_producer() -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.handlers[RequestCode.UNREGISTER_CLIENT] = lambda connection, request: None
         producer = Producer("P", broker.address, runtime=runtime, enable_msg_trace=True)

@@ -1,4 +1,4 @@
-"""What a client makes of a topic's route."""
+"""Queues and addresses from a topic's route."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_template_gives_no_more_queues_than_asked_for() -> None:
     assert {data.write_queue_nums for data in route.queue_datas} == {4}
 
 
-def test_a_failed_broker_is_passed_over_where_there_is_another() -> None:
+def test_another_broker_is_chosen_after_a_failure() -> None:
     other = MessageQueue("T", "broker-b", 0)
     info = PublishInfo([Q0, Q1, other], 0)
     assert {info.select("broker-a") for _ in range(5)} == {other}

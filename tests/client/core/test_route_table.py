@@ -1,4 +1,4 @@
-"""Look-ups of routes that several members of one client share."""
+"""Look-ups of routes that several clients of one instance share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rewindmq.client.core.route_table import RouteTable
 from rewindmq.protocol.body.route import TopicRouteData
 
 
-async def test_who_asks_when_a_look_up_has_just_ended_is_told_the_route() -> None:
-    """Two producers of one client that first send to a topic at the same time: the second had no route."""
+async def test_a_caller_that_asks_right_after_a_look_up_gets_the_route() -> None:
+    """Two producers of one instance first send to a topic at the same time; the second once got no route."""
     answered = asyncio.get_running_loop().create_future()
 
     async def topic_route(topic: str) -> TopicRouteData:

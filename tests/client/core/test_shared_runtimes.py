@@ -40,7 +40,7 @@ def test_a_time_scale_is_a_number_above_0(scale: Any) -> None:
 
 
 async def first_choices(count: int) -> list[float]:
-    """What clients of one seed choose first, while all of them run."""
+    """Return the first random choices of clients that share a seed and run together."""
     clients = [AdminClient(ADDRESS, seed=7) for _ in range(count)]
     for client in clients:
         await client.start()

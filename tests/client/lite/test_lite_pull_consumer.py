@@ -24,14 +24,14 @@ Q0 = MessageQueue("T", "broker-a", 0)
 
 
 def lite(stage: SimStage, group: str = "G", **options: Any) -> LitePullConsumer:
-    """Made, not started; on a host of its own."""
+    """Return a consumer on a host of its own, not started."""
     options.setdefault("consume_from_where", FIRST)
     options.setdefault("profile", stage.profile)
     return LitePullConsumer(group, stage.namesrv, runtime=stage.new_runtime(), **options)
 
 
 async def poll_all(consumer: LitePullConsumer, count: int, seconds: float = 60.0) -> list[MessageExt]:
-    """Poll until that many messages have come."""
+    """Poll until ``count`` messages have arrived."""
     got: list[MessageExt] = []
     async with asyncio.timeout(seconds):
         while len(got) < count:
@@ -44,7 +44,7 @@ def bodies(messages: list[MessageExt]) -> list[int]:
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_two_members_share_a_topic_and_poll_each_message_once(play: RunScenario, profile: Profile) -> None:
+def test_two_consumers_share_a_topic_and_poll_each_message_once(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=4)
         await stage.fill(50)
@@ -58,7 +58,7 @@ def test_two_members_share_a_topic_and_poll_each_message_once(play: RunScenario,
             assert {message.queue_id for message in got[1]} == {2, 3}
             assert [bodies(messages) for messages in got] == [sorted([*range(50)] * 2)] * 2
             assert await a.poll(0) == []
-            # Noted by a poll at least 5 s later, stored by the next persist.
+            # A poll at least 5 s later notes it, and the next persist stores it.
             await stage.world.sleep(5)
             assert await a.poll(0) == await b.poll(0) == []
             await stage.until(lambda: stage.stored() == dict.fromkeys(range(4), 50), seconds=6)
@@ -67,8 +67,8 @@ def test_two_members_share_a_topic_and_poll_each_message_once(play: RunScenario,
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_what_is_sent_and_when(play: RunScenario, profile: Profile) -> None:
-    """The heartbeat says ACTIVELY; v53 pulls with 361, flags 22, 20 s of hold; 10 messages at a time."""
+def test_the_requests_of_a_lite_pull_consumer(play: RunScenario, profile: Profile) -> None:
+    """The heartbeat says ACTIVELY. v53 pulls with 361, flags 22, 20 s of suspension, 10 messages."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -110,7 +110,7 @@ def test_assigned_queues_are_pulled_even_if_others_pull_them(play: RunScenario, 
             assert bodies(await poll_all(b, 5)) == [0, 1, 2, 3, 4]
             await a.commit([q1], persist=True)
             await stage.until(lambda: stage.stored() == {1: 5})
-            # Another assignment keeps what goes on and ends the rest.
+            # Another assignment keeps the queues that stay, and ends the others.
             a.assign([q1])
             await stage.fill(1, first=5)
             assert [message.queue_id for message in await poll_all(a, 1)] == [1]
@@ -120,7 +120,7 @@ def test_assigned_queues_are_pulled_even_if_others_pull_them(play: RunScenario, 
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_seek_throws_away_what_was_pulled_and_goes_on_elsewhere(play: RunScenario, profile: Profile) -> None:
+def test_seek_discards_pulled_messages_and_continues_elsewhere(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -150,7 +150,7 @@ def test_seek_throws_away_what_was_pulled_and_goes_on_elsewhere(play: RunScenari
     play(scene, profile=profile)
 
 
-def test_paused_queues_are_not_pulled_and_keep_what_was(play: RunScenario) -> None:
+def test_paused_queues_are_not_pulled_and_keep_their_messages(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
         await stage.fill(20)
@@ -160,7 +160,7 @@ def test_paused_queues_are_not_pulled_and_keep_what_was(play: RunScenario) -> No
             await stage.until(lambda: len(consumer.requests) == 4)
             consumer.pause([Q0])
             await poll_all(consumer, 40)
-            # The pull that is held when it is paused still brings one message.
+            # The suspended pull of a queue still brings one message after the queue is paused.
             await stage.fill(1, first=20)
             await poll_all(consumer, 2)
             await stage.fill(2, first=21)
@@ -183,8 +183,8 @@ def test_paused_queues_are_not_pulled_and_keep_what_was(play: RunScenario) -> No
     ],
     ids=str,
 )
-def test_thresholds_hold_up_the_pulls(play: RunScenario, options: dict[str, Any], most: int) -> None:
-    """Each is exceeded by at most one batch of 10, and polling lets the pulls go on."""
+def test_thresholds_stop_the_pulls(play: RunScenario, options: dict[str, Any], most: int) -> None:
+    """At most one batch of 10 exceeds each threshold; after polls, the pulls go on."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -205,13 +205,13 @@ def test_thresholds_hold_up_the_pulls(play: RunScenario, options: dict[str, Any]
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_an_illegal_offset_moves_the_pulls_and_nothing_else(play: RunScenario, profile: Profile) -> None:
-    """C.14: no wait, no commit, no new ProcessQueue; what is stored stays until something is polled."""
+    """C.14: no wait, no commit, no new ProcessQueue; the stored offset stays until a poll."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(10)
         reader = await stage.pull_consumer()
-        # v53 refuses commits of a group it has never heard of.
+        # v53 refuses commits of a group that it does not know.
         await reader.pull(Q0, "*", 0, 1)
         reader.update_consume_offset(Q0, 77)
         await reader.persist_consume_offset(Q0)
@@ -237,8 +237,8 @@ def test_an_illegal_offset_moves_the_pulls_and_nothing_else(play: RunScenario, p
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_classic_reset_passes_it_by(play: RunScenario, profile: Profile) -> None:
-    """docs/spec/reset.md D.6, issue 5318: success, 220 ignored, nothing stored, nothing moved."""
+def test_a_classic_reset_has_no_effect(play: RunScenario, profile: Profile) -> None:
+    """docs/spec/reset.md D.6, issue 5318: success, but the consumer ignores the reset; nothing is stored."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -261,26 +261,26 @@ def test_a_classic_reset_passes_it_by(play: RunScenario, profile: Profile) -> No
     play(scene, profile=profile)
 
 
-def test_new_queues_of_a_topic_are_told(play: RunScenario) -> None:
+def test_the_listener_is_called_for_new_queues(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
-        told: list[tuple[float, str, int]] = []
+        calls: list[tuple[float, str, int]] = []
         consumer = lite(stage)
         consumer.assign([Q0])
         consumer.register_topic_message_queue_change_listener(
-            "T", lambda topic, queues: told.append((stage.world.now, topic, len(queues)))
+            "T", lambda topic, queues: calls.append((stage.world.now, topic, len(queues)))
         )
         async with consumer:
             await stage.world.sleep(45)
-            assert told == []
+            assert calls == []
             await stage.create_topic(queues=3)
             await stage.world.sleep(30)
-            assert [(topic, count) for _, topic, count in told] == [("T", 3)]
+            assert [(topic, count) for _, topic, count in calls] == [("T", 3)]
 
     play(scene)
 
 
-def test_a_topic_given_up_is_neither_pulled_nor_committed_and_may_be_taken_up_again(
+def test_an_unsubscribed_topic_is_neither_pulled_nor_committed(
     play: RunScenario,
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -301,7 +301,7 @@ def test_a_topic_given_up_is_neither_pulled_nor_committed_and_may_be_taken_up_ag
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_broadcasting_members_each_poll_everything_and_go_on_from_their_files(
+def test_broadcasting_consumers_each_poll_everything_and_continue_from_files(
     play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -312,12 +312,12 @@ def test_broadcasting_members_each_poll_everything_and_go_on_from_their_files(
             "offset_root": tmp_path / "offsets",
         }
         for expected in ([0, 0, 1, 1, 2, 2, 3, 3, 4, 4], []):
-            members = [lite(stage, instance_name=name, **options) for name in "ab"]
-            for consumer in members:
+            consumers = [lite(stage, instance_name=name, **options) for name in "ab"]
+            for consumer in consumers:
                 consumer.subscribe("T")
-            async with members[0], members[1]:
+            async with consumers[0], consumers[1]:
                 await stage.world.sleep(3)
-                for consumer in members:
+                for consumer in consumers:
                     assert len(consumer.assignment) == 2
                     assert bodies(await poll_all(consumer, len(expected))) == expected
                     consumer.commit_sync()
@@ -326,8 +326,8 @@ def test_broadcasting_members_each_poll_everything_and_go_on_from_their_files(
     play(scene, profile=profile)
 
 
-def test_storing_some_offsets_forgets_what_is_noted_of_the_others(play: RunScenario) -> None:
-    """RocketMQ's own quirk; the next ``commit_sync`` notes them again."""
+def test_storing_some_offsets_removes_the_noted_offsets_of_others(play: RunScenario) -> None:
+    """A quirk of RocketMQ; the next ``commit_sync`` notes them again."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
@@ -348,7 +348,7 @@ def test_storing_some_offsets_forgets_what_is_noted_of_the_others(play: RunScena
     play(scene)
 
 
-def test_who_waits_in_poll_is_let_go_by_a_shutdown(play: RunScenario) -> None:
+def test_a_shutdown_ends_a_waiting_poll(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         consumer = lite(stage)
@@ -366,7 +366,7 @@ def test_who_waits_in_poll_is_let_go_by_a_shutdown(play: RunScenario) -> None:
     play(scene)
 
 
-def test_what_it_refuses() -> None:
+def test_invalid_options_are_refused() -> None:
     address = "127.0.0.1:9876"
     subscribed, assigned = LitePullConsumer("G", address), LitePullConsumer("G", address)
     subscribed.subscribe("T")

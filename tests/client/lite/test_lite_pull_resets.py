@@ -36,7 +36,7 @@ def lite(stage: SimStage, **options: Any) -> LitePullConsumer:
 
 
 async def consumed(stage: SimStage, consumer: LitePullConsumer, count: int = 10) -> None:
-    """Everything there is was polled, and the broker knows it."""
+    """Wait until everything was polled, and the broker has stored it."""
     await stage.create_topic(queues=1)
     await stage.fill(count)
     await consumer.start()
@@ -48,7 +48,7 @@ async def consumed(stage: SimStage, consumer: LitePullConsumer, count: int = 10)
 
 
 async def offsets(consumer: LitePullConsumer, seconds: int) -> list[int]:
-    """What it polls until nothing has come for so long."""
+    """Return the offsets polled until nothing came for ``seconds``."""
     got: list[int] = []
     while messages := await consumer.poll(seconds * 1000):
         got += [message.queue_offset for message in messages]
@@ -59,7 +59,7 @@ async def offsets(consumer: LitePullConsumer, seconds: int) -> list[int]:
 def test_S6_a_server_reset_is_overwritten_until_something_is_polled(
     play: RunScenario, profile: Profile
 ) -> None:
-    """Its pulls go to the target, and what it commits stays where it was: who dies now loses the reset."""
+    """The pulls go to the target, but the commits do not: a consumer that dies now loses the reset."""
 
     async def scene(stage: SimStage) -> None:
         consumer = lite(stage, instance_name="a")
@@ -67,7 +67,7 @@ def test_S6_a_server_reset_is_overwritten_until_something_is_polled(
         await reset(stage)
         assert stage.stored() == {0: 0}
         await stage.until(lambda: stage.stored() == {0: 10}, seconds=30)
-        # The pulls have moved, though: the messages have arrived, but no poll has taken them.
+        # The pulls have moved: messages have arrived, but no poll has taken them.
         await stage.until(lambda: len(consumer.requests) == 1, seconds=30)
         await consumer.shutdown()
         assert stage.stored() == {0: 10}
@@ -92,7 +92,7 @@ def test_a_server_reset_heals_when_the_application_polls(play: RunScenario, prof
 
 @pytest.mark.parametrize("mode", ["subscribe", "assign"])
 def test_a_fenced_reset_is_kept_by_a_consumer_that_knows_epochs(play: RunScenario, mode: str) -> None:
-    """The queue begins again at once: what was pulled and noted before counts for nothing."""
+    """The queue restarts at once; messages and progress from before are discarded."""
 
     async def scene(stage: SimStage) -> None:
         consumer = lite(stage, instance_name="a")
@@ -111,7 +111,7 @@ def test_a_fenced_reset_is_kept_by_a_consumer_that_knows_epochs(play: RunScenari
         )
         consumer.commit_sync()
         await stage.world.sleep(12)
-        # Neither the poll of before nor the persists since have taken it back, and the pause outlasts it.
+        # Neither the earlier poll nor later persists have undone the reset, and the pause stays.
         assert stage.stored() == {0: 0}
         assert await consumer.poll(0) == []
         consumer.resume([Q0])
@@ -124,8 +124,8 @@ def test_a_fenced_reset_is_kept_by_a_consumer_that_knows_epochs(play: RunScenari
     play(scene, profile=Profile.EPOCH, reset_mode=ResetMode.FENCED)
 
 
-def test_a_seek_of_a_queue_that_was_reset_before_goes_where_it_was_told(play: RunScenario) -> None:
-    """Assigned, and sought before anything was pulled: older resets are none of its business."""
+def test_a_seek_in_a_queue_that_was_reset_before_goes_to_its_offset(play: RunScenario) -> None:
+    """The queue is assigned, and sought before its first pull; older resets do not matter."""
 
     async def scene(stage: SimStage) -> None:
         before = lite(stage, instance_name="a")
@@ -144,15 +144,15 @@ def test_a_seek_of_a_queue_that_was_reset_before_goes_where_it_was_told(play: Ru
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_release_cannot_take_a_fenced_reset_back(play: RunScenario, profile: Profile) -> None:
-    """It knows no epochs: its commits of before are refused until its pull has been sent to the target."""
+def test_a_client_without_epochs_cannot_undo_a_fenced_reset(play: RunScenario, profile: Profile) -> None:
+    """Its earlier commits are refused until its pull has been redirected to the target."""
 
     async def scene(stage: SimStage) -> None:
         consumer = lite(stage, instance_name="a")
         await consumed(stage, consumer)
         await reset(stage)
         assert await offsets(consumer, 30) == [*range(10)]
-        # Progress is noted from within a poll.
+        # A poll notes the progress.
         await consumer.poll(0)
         await consumer.shutdown()
         assert stage.stored() == {0: 10}

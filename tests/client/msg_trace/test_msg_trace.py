@@ -1,4 +1,4 @@
-"""Message trace: records of sends and of listeners' calls, which never get in the way of either."""
+"""Message trace: records of sends and listener calls, which disturb neither."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_records_are_read_back_as_they_were_written(wanted: list[Any]) -> None:
 
 @EXAMPLES
 @given(st.text(st.sampled_from("PubSBefrA\x01\x02 1tx"), max_size=60) | st.text(max_size=40))
-def test_what_is_no_record_raises_nothing_but_the_traces_own_error(data: str) -> None:
+def test_an_invalid_record_raises_only_a_trace_error(data: str) -> None:
     for line in (data, f"Pub\x01{data}", f"SubAfter\x01{data}", f"EndTransaction\x011\x01{data}"):
         try:
             decode(line)
@@ -93,7 +93,7 @@ def test_records_look_as_RocketMQ_writes_them() -> None:
 
 
 async def traces(stage: SimStage, key: str, topic: str = TRACE_TOPIC) -> list[Any]:
-    """What the trace topic has under a key."""
+    """Return the records that the trace topic holds under a key."""
     admin = await stage.admin()
     found = await admin.query_message(topic, key)
     return [
@@ -150,7 +150,7 @@ def test_a_failed_call_is_traced_as_failed(play: RunScenario) -> None:
     play(scene)
 
 
-def test_what_waits_is_sent_before_a_producer_stops(play: RunScenario) -> None:
+def test_waiting_records_are_sent_before_a_producer_stops(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         producer = await stage.producer(enable_msg_trace=True)
@@ -186,7 +186,7 @@ def test_a_listener_that_stops_its_consumer_leaves_no_task_behind(play: RunScena
     play(scene)
 
 
-def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
+def test_records_that_cannot_be_sent_are_counted_and_stop_no_producer(
     play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatching, "MAX_WAITING", 10)
@@ -200,7 +200,7 @@ def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
         assert trace is not None
         assert trace.dispatcher.discarded == 20
         await stage.world.sleep(5)
-        # The topic does not exist here: the traces that had room are lost as well.
+        # The topic does not exist, so the records that had room are lost, too.
         assert trace.dispatcher.discarded == 30
         began = stage.world.now
         await producer.shutdown()
@@ -210,7 +210,7 @@ def test_a_trace_that_cannot_be_sent_stops_no_producer_and_is_counted(
 
 
 class _Listener:
-    """Commits what it is told of."""
+    """A listener that commits every transaction."""
 
     async def execute_local_transaction(self, message: Message, arg: Any) -> LocalTransactionState:
         return LocalTransactionState.COMMIT_MESSAGE
@@ -248,7 +248,7 @@ def test_the_longest_group_name_can_be_traced(play: RunScenario) -> None:
     play(scene)
 
 
-def test_a_client_that_is_not_traced_has_nothing_to_do_with_it(play: RunScenario) -> None:
+def test_an_untraced_client_sends_no_records(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         consumer: PushConsumer = await stage.consume(Inbox(stage.world))

@@ -1,4 +1,4 @@
-"""The producer with real servers under virtual time, and what it refuses."""
+"""The producer with real servers under virtual time, and its errors."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_oneway_selector_and_chosen_queue(play: RunScenario) -> None:
 def test_a_oneway_message_is_not_lost_at_a_broker_without_msgpack(
     play: RunScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sender would not learn that the broker closed the connection on it."""
+    """The producer would not notice that the broker closed the connection."""
     monkeypatch.delitem(frame._DECODE_HEADER, SerializeType.MSGPACK)
 
     async def scene(stage: SimStage) -> None:
@@ -207,7 +207,7 @@ def test_what_a_producer_refuses(play: RunScenario) -> None:
     play(scene)
 
 
-def test_no_name_server_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_name_server_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     with pytest.raises(ClientError, match=r"No name server address, please set it\."):
         Producer("P")
@@ -219,7 +219,7 @@ def test_no_name_server_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> 
         Producer(" ", "127.0.0.1:9876")
 
 
-def test_a_name_server_that_is_not_there_is_named_in_the_error() -> None:
+def test_an_unreachable_name_server_is_named_in_the_error() -> None:
     world = World()
 
     async def main() -> None:
@@ -230,7 +230,7 @@ def test_a_name_server_that_is_not_there_is_named_in_the_error() -> None:
     world.run(main())
 
 
-def test_a_topic_without_route_where_topics_are_not_created(play: RunScenario) -> None:
+def test_a_send_fails_without_a_route_if_topics_are_not_created(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.brokers["broker-a"].close()
         producer = await stage.producer()
@@ -252,7 +252,7 @@ def test_a_topic_without_route_where_topics_are_not_created(play: RunScenario) -
         (ResponseCode.GO_AWAY, Profile.V53, 3),
     ],
 )
-def test_only_some_refusals_are_tried_again(code: ResponseCode, profile: Profile, tries: int) -> None:
+def test_only_some_refusals_are_retried(code: ResponseCode, profile: Profile, tries: int) -> None:
     async def scene(broker: ScriptedBroker, producer: Producer) -> None:
         broker.handlers[RequestCode.SEND_MESSAGE_V2] = lambda connection, request: RemotingCommand(
             code, remark="no"

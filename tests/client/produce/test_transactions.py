@@ -1,4 +1,4 @@
-"""TransactionProducer against a whole stage under virtual time: listeners, checks, resets.
+"""TransactionProducer with real servers under virtual time: listeners, checks, resets.
 
 Specification: docs/spec/broker.md B.14.
 """
@@ -35,7 +35,7 @@ every_profile = pytest.mark.parametrize("profile", [Profile.V42, Profile.V49, Pr
 
 
 class Async:
-    """Says what it was told to say, and keeps what it was asked."""
+    """An async listener that returns given states and records its calls."""
 
     def __init__(self, state: Any, checked: Any = UNKNOW) -> None:
         self.state = state
@@ -59,7 +59,7 @@ class Async:
 
 
 class Plain(Async):
-    """The same with plain functions, which run on worker threads."""
+    """The same listener with plain functions, which run on worker threads."""
 
     def execute_local_transaction(self, message: Message, arg: Any) -> Any:
         return self._execute(message, arg)
@@ -69,11 +69,11 @@ class Plain(Async):
 
 
 class Abort(BaseException):
-    """As gevent's time-outs and pytest's verdicts are: no Exception."""
+    """Not an Exception, like gevent's time-outs and pytest's outcomes."""
 
 
 class Wrapped(Async):
-    """Plain functions that return what is to be awaited, as decorators and callable objects make them."""
+    """Plain functions that return awaitables, as decorators and callable objects do."""
 
     def execute_local_transaction(self, message: Message, arg: Any) -> Any:
         return super().execute_local_transaction(message, arg)
@@ -119,7 +119,7 @@ async def at(stage: SimStage, second: float) -> None:
 @pytest.mark.parametrize(
     ("kind", "state"), [(Async, COMMIT), (Plain, COMMIT), (Plain, ROLLBACK), (Wrapped, COMMIT)]
 )
-def test_the_local_transaction_decides_whether_a_message_is_seen(
+def test_the_local_transaction_decides_whether_a_message_is_delivered(
     play: RunScenario, profile: Profile, kind: Callable[..., Any], state: LocalTransactionState
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -152,7 +152,7 @@ def test_the_local_transaction_decides_whether_a_message_is_seen(
         (Profile.V49, Wrapped, UNKNOW),
     ],
 )
-def test_what_is_not_known_is_asked_about_later(
+def test_an_unknown_state_is_checked_later(
     play: RunScenario, profile: Profile, kind: Callable[..., Any], first: Any
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -177,10 +177,8 @@ def test_what_is_not_known_is_asked_about_later(
 
 
 @with_checks
-def test_another_producer_of_the_group_answers_for_one_that_is_gone(
-    play: RunScenario, profile: Profile
-) -> None:
-    """It dies between the half message and its end."""
+def test_another_producer_of_the_group_answers_for_a_dead_one(play: RunScenario, profile: Profile) -> None:
+    """The first producer dies between the half message and its end."""
 
     async def scene(stage: SimStage) -> None:
         inbox = await inbox_of(stage)
@@ -198,7 +196,7 @@ def test_another_producer_of_the_group_answers_for_one_that_is_gone(
 
 
 @with_checks
-def test_a_restarted_broker_asks_about_what_it_holds(play: RunScenario, profile: Profile) -> None:
+def test_a_restarted_broker_checks_its_half_messages(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         inbox = await inbox_of(stage)
         listener = Async(UNKNOW, checked=COMMIT)
@@ -222,7 +220,7 @@ def test_a_restarted_broker_asks_about_what_it_holds(play: RunScenario, profile:
         (Profile.EPOCH, ResetMode.FENCED),
     ],
 )
-def test_a_rewind_brings_back_what_was_committed_and_nothing_else(
+def test_a_rewind_redelivers_committed_messages_and_nothing_else(
     play: RunScenario, profile: Profile, mode: ResetMode
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -245,7 +243,7 @@ def test_a_rewind_brings_back_what_was_committed_and_nothing_else(
 
 
 async def hostile_check(stage: SimStage, producer: Producer, body: bytes | None) -> None:
-    """A broker's 39 with a body of our choice."""
+    """Send CHECK_TRANSACTION_STATE (39) with a given body."""
     channels = stage.brokers["broker-a"].context.producers.channels
     await stage.until(lambda: bool(channels(producer.group)))
     (channel,) = channels(producer.group)
@@ -253,7 +251,7 @@ async def hostile_check(stage: SimStage, producer: Producer, body: bytes | None)
     channel.connection.send_oneway(RemotingCommand(RequestCode.CHECK_TRANSACTION_STATE, header, body))
 
 
-def test_a_check_without_a_message_or_at_a_plain_producer_is_harmless(
+def test_an_invalid_check_or_one_at_a_plain_producer_is_harmless(
     play: RunScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -275,8 +273,10 @@ def test_a_check_without_a_message_or_at_a_plain_producer_is_harmless(
 
 @pytest.mark.parametrize("is_plain", [False, True])
 def test_a_check_may_shut_its_producer_down(play: RunScenario, is_plain: bool) -> None:
-    """It is not cancelled by the shutdown it asked for, and no connection stays open. A plain function asks
-    from its thread."""
+    """The shutdown does not cancel the check that called it, and closes every connection.
+
+    A plain function calls it from its thread.
+    """
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()

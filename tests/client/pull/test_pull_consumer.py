@@ -18,7 +18,7 @@ ALL = list(Profile)
 
 @pytest.mark.parametrize("profile", ALL)
 def test_a_pull_consumer_keeps_queues_it_does_not_pull(play: RunScenario, profile: Profile) -> None:
-    """The 120 s of docs/spec/client.md C.5 are for push consumers."""
+    """The 120 s of docs/spec/client.md C.5 apply to push consumers."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
@@ -37,7 +37,7 @@ def test_a_pull_consumer_keeps_queues_it_does_not_pull(play: RunScenario, profil
 @pytest.mark.scenario("C19", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C19_a_blocking_pull_at_the_end_waits_20_to_25_seconds(play: RunScenario, profile: Profile) -> None:
-    """At the end of a queue without traffic: NO_NEW_MSG after the hold, and the same offset to go on at."""
+    """At the end of a queue without traffic: NO_NEW_MSG after the suspension, and the same next offset."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)

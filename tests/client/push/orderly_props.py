@@ -1,4 +1,4 @@
-"""What scenes with orderly consumers share."""
+"""Props of tests with orderly consumers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Verdict = ConsumeOrderlyStatus | None | Callable[[ConsumeOrderlyContext], Consum
 
 
 class InOrder:
-    """An orderly listener that keeps what it gets; ``hold`` makes a call with one offset wait.
+    """An orderly listener that records its calls; ``hold`` makes the call with one offset wait.
 
     Attributes:
         calls: second, queue id and offset of every delivery.
-        verdicts: offset to what is answered, once each, instead of SUCCESS.
+        verdicts: offset to the result that is returned once instead of SUCCESS.
     """
 
     def __init__(self, stage: SimStage, seconds: float = 0.0) -> None:
@@ -63,5 +63,5 @@ async def consume(
     name: str = "c1",
     **options: Any,
 ) -> PushConsumer:
-    """A started orderly consumer."""
+    """Return a started orderly consumer."""
     return await stage.consume(orderly=listener, name=name, **options)

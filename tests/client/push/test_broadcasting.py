@@ -1,4 +1,4 @@
-"""Broadcasting groups under virtual time: own offsets, and what a reset does to them (D15, D16)."""
+"""Broadcasting groups under virtual time: their own offsets, and the effect of resets (D15, D16)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,22 @@ from tests.support.stage import SimStage
 Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
 
 
-async def member(stage: SimStage, inbox: Inbox, root: Path, name: str) -> PushConsumer:
+async def broadcaster(stage: SimStage, inbox: Inbox, root: Path, name: str) -> PushConsumer:
     return await stage.consume(
         inbox, name=name, message_model=MessageModel.BROADCASTING, offset_root=root / name
     )
 
 
 @pytest.mark.scenario("D16", "v53s")
-def test_D16_the_member_that_pulls_first_rewinds_the_other_does_not(
-    play: RunScenario, tmp_path: Path
-) -> None:
-    """Members M1 and M2 under a server-side reset: there is one mark, and the first pull takes it."""
+def test_D16_only_the_consumer_that_pulls_first_rewinds(play: RunScenario, tmp_path: Path) -> None:
+    """A server-side reset of consumers M1 and M2 leaves one mark, and the first pull consumes it."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(20)
         inboxes = [Inbox(stage.world), Inbox(stage.world)]
         for number, inbox in enumerate(inboxes):
-            await member(stage, inbox, tmp_path, f"m{number}")
+            await broadcaster(stage, inbox, tmp_path, f"m{number}")
         await stage.until(lambda: [len(inbox.messages) for inbox in inboxes] == [20, 20])
         await stage.world.sleep(30)
         await reset(stage)
@@ -55,10 +53,10 @@ def test_D16_the_member_that_pulls_first_rewinds_the_other_does_not(
 @pytest.mark.parametrize(
     ("profile", "is_reset"), [(Profile.V42, False), (Profile.V49, False), (Profile.V53, True)]
 )
-def test_leftovers_of_clustering_times_let_a_classic_reset_through(
+def test_old_clustering_offsets_let_a_classic_reset_through(
     play: RunScenario, tmp_path: Path, profile: Profile, is_reset: bool
 ) -> None:
-    """220 reaches the members; before 5.2 each takes its old offset from its file again."""
+    """The consumers get a reset notification (220); before 5.2 each restores its old offset from its file."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
@@ -68,7 +66,7 @@ def test_leftovers_of_clustering_times_let_a_classic_reset_through(
             await stage.until(lambda: stage.stored() == {0: 10, 1: 10})
         inboxes = [Inbox(stage.world), Inbox(stage.world)]
         for number, inbox in enumerate(inboxes):
-            await member(stage, inbox, tmp_path, f"m{number}")
+            await broadcaster(stage, inbox, tmp_path, f"m{number}")
         await stage.until(lambda: [len(inbox.messages) for inbox in inboxes] == [20, 20])
         await stage.world.sleep(12)
         await reset(stage)
@@ -81,24 +79,24 @@ def test_leftovers_of_clustering_times_let_a_classic_reset_through(
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-def test_a_member_that_is_killed_goes_on_from_its_file(
+def test_a_killed_consumer_continues_from_its_file(
     play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
         await stage.fill(10)
         first = Inbox(stage.world)
-        consumer = await member(stage, first, tmp_path, "m")
+        consumer = await broadcaster(stage, first, tmp_path, "m")
         await stage.until(lambda: len(first.messages) == 20)
         await stage.world.sleep(12)
         saved = (tmp_path / "m" / consumer.client_id / "G" / "offsets.json").read_bytes()
         await stage.fill(5, first=10)
         await stage.until(lambda: len(first.messages) == 30)
         await consumer.shutdown()
-        # As a kill before the next write leaves it.
+        # The state after a kill before the next write.
         (tmp_path / "m" / consumer.client_id / "G" / "offsets.json").write_bytes(saved)
         again = Inbox(stage.world)
-        await member(stage, again, tmp_path, "m")
+        await broadcaster(stage, again, tmp_path, "m")
         await stage.until(lambda: len(again.messages) == 10)
         await stage.world.sleep(5)
         assert sorted(set(again.bodies)) == [b"10", b"11", b"12", b"13", b"14"]
@@ -108,21 +106,21 @@ def test_a_member_that_is_killed_goes_on_from_its_file(
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-def test_a_member_that_owns_no_queue_leaves_its_file_alone(
+def test_a_consumer_that_owns_no_queue_does_not_write_its_file(
     play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
-    """No name server for longer than the first two writes: the offsets are still there when it comes back."""
+    """Without a name server for longer than the first two writes, the offsets stay until it returns."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
         await stage.fill(10)
         first = Inbox(stage.world)
-        consumer = await member(stage, first, tmp_path, "m")
+        consumer = await broadcaster(stage, first, tmp_path, "m")
         await stage.until(lambda: len(first.messages) == 20)
         await consumer.shutdown()
         await stage.stop_namesrv()
         again = Inbox(stage.world)
-        await member(stage, again, tmp_path, "m")
+        await broadcaster(stage, again, tmp_path, "m")
         await stage.world.sleep(22)
         await stage.start_namesrv()
         await stage.world.sleep(45)
@@ -158,7 +156,7 @@ async def test_damaged_offsets_without_a_backup_are_an_error_not_a_new_beginning
     ("where", "first"),
     [(ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, 3), (ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, 0)],
 )
-def test_a_new_member_begins_where_it_is_told(
+def test_a_new_consumer_starts_where_its_option_says(
     play: RunScenario, tmp_path: Path, where: ConsumeFromWhere, first: int
 ) -> None:
     async def scene(stage: SimStage) -> None:

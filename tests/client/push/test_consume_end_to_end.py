@@ -1,4 +1,4 @@
-"""Consuming with real servers under virtual time: division, start, filters, models, members that go."""
+"""Consumption with real servers under virtual time: division, start, filters, models, changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.fixtures import RunScenario
 from tests.support.stage import SimStage
 
 ALL = list(Profile)
-# With so little memory every message counts as on disk, and a new group is answered 22.
+# With so little memory every message counts as on disk, so a new group has no offset (22).
 COLD: dict[str, Any] = {"physical_memory_bytes": 1}
 
 
@@ -72,11 +72,11 @@ def test_a_broker_may_leave_and_come_back(play: RunScenario, profile: Profile) -
         await stage.until(lambda: len(inbox.messages) == 20)
         await stage.world.sleep(12)
         await stage.brokers["broker-a"].close()
-        # Routes are asked for every 30 s; then it is forgotten, and its queues with it.
+        # Routes are refreshed every 30 s; then the broker and its queues are forgotten.
         await stage.world.sleep(62)
         assert set(consumer.instance.routes.brokers) == {"broker-b"}
         assert {queue.broker_name for queue in consumer.process_queues} == {"broker-b"}
-        # With its store, but at another address.
+        # The broker has its store, but another address.
         await stage.start_broker("broker-a", default_topic_queue_nums=2)
         await stage.fill(1, first=5)
         await stage.until(lambda: len(inbox.messages) == 24, 60)
@@ -96,7 +96,7 @@ def test_a_name_server_may_come_late_and_go(play: RunScenario, profile: Profile)
         await stage.world.sleep(5)
         assert consumer.process_queues == {}
         await stage.start_namesrv()
-        # Brokers register every 30 s, consumers ask as often.
+        # Brokers register every 30 s, and consumers ask every 30 s.
         await stage.until(lambda: len(consumer.process_queues) >= 1, 85)
         producer = await stage.producer()
         await producer.send(Message("T", b"first"))
@@ -122,7 +122,7 @@ def test_a_name_server_may_come_late_and_go(play: RunScenario, profile: Profile)
         (ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, None, range(21)),
     ],
 )
-def test_a_new_group_starts_where_it_was_told(
+def test_a_new_group_starts_where_its_option_says(
     play: RunScenario, profile: Profile, where: ConsumeFromWhere, timestamp: str | int | None, expected: range
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -146,10 +146,10 @@ def test_a_new_group_starts_where_it_was_told(
 
 
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
-def test_a_new_group_on_a_recent_topic_starts_at_0_whatever_it_was_told(
+def test_a_new_group_on_a_recent_topic_starts_at_0_whatever_its_option_says(
     play: RunScenario, profile: Profile
 ) -> None:
-    """docs/spec/broker.md B.9, docs/spec/client.md C.9: 14 is answered 0."""
+    """docs/spec/broker.md B.9, docs/spec/client.md C.9: QUERY_CONSUMER_OFFSET (14) returns 0."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -169,7 +169,7 @@ def test_only_messages_with_a_subscribed_tag_arrive(play: RunScenario, profile: 
         await stage.consume(inbox, expression="TagA || TagB")
         await stage.world.sleep(2)
         producer = await stage.producer()
-        # "Aa" and "BB" have the same hash: the broker lets both pass, the client looks at the text.
+        # "Aa" and "BB" have the same hash: the broker passes both, and the client compares the text.
         for tag in ("TagA", "TagB", "TagC", None, "Aa"):
             await producer.send(Message("T", (tag or "none").encode(), tag))
         await stage.world.sleep(2)
@@ -198,7 +198,7 @@ def test_a_tag_of_equal_hash_is_filtered_by_the_client(
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_broadcasting_members_each_get_everything_and_remember_it_locally(
+def test_broadcasting_consumers_each_get_everything_and_store_offsets_locally(
     play: RunScenario, tmp_path: Path, profile: Profile
 ) -> None:
     async def scene(stage: SimStage) -> None:

@@ -38,24 +38,24 @@ from tests.support.stage import SimStage
 ROUND_TRIPS = 0.02
 
 
-# Brokers in fenced mode, and clients that know epochs.
+# Brokers in fenced mode, and epoch-aware clients.
 FENCED: dict[str, Any] = {"profile": Profile.EPOCH, "reset_mode": ResetMode.FENCED}
 
 
 def fenced(stage: SimStage) -> list[FencedCommit]:
-    """The commits of T that the broker lists as refused."""
+    """Return the refused commits of T that the broker lists."""
     return stage.brokers["broker-a"].context.fenced_commits.listed("G", "T").commits
 
 
 async def _consumed(stage: SimStage, listener: MessageListener, count: int = 100, **options: Any) -> None:
-    """An idle consumer that has consumed and stored everything of one queue."""
+    """Start a consumer, and wait until it has consumed and stored everything of one queue."""
     await stage.create_topic(queues=1)
     await stage.fill(count)
     await stage.consume(listener, **options)
     await stage.until(lambda: stage.stored() == {0: count})
 
 
-def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_anybody(play: RunScenario) -> None:
+def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_a_consumer(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         await stage.create_topic("Other")
@@ -76,7 +76,7 @@ def test_E28_an_idle_group_is_redelivered_at_once_without_stopping_anybody(play:
             assert {message.topic for message in inbox.messages} == {"T"}
             await stage.world.sleep(6)
             assert stage.stored() == dict.fromkeys(range(4), 50)
-            # Nothing but the four queues was touched.
+            # Only the four queues were restarted.
             assert stage.events.at(Point.SUSPENDED) == []
             assert len(stage.events.at(Point.QUEUE_RESTARTED, topic="T", epoch=1)) == 4
             for queue, held in others.items():
@@ -142,7 +142,7 @@ def test_R9_a_commit_from_before_the_reset_is_answered_fenced_listed_and_logged(
     assert len([record for record in caplog.records if "fenced" in record.message]) == 1
 
 
-def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(play: RunScenario) -> None:
+def test_E28_a_result_overtaken_between_test_and_update_is_discarded(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener, stall = SlowListener(stage.world), Stall()
         await _consumed(stage, listener, failpoint=stall, consume_thread_max=8)
@@ -162,7 +162,7 @@ def test_E28_a_result_overtaken_between_test_and_update_counts_for_nothing(play:
 
 
 async def _over_its_bounds(stage: SimStage, listener: SlowListener) -> list[asyncio.Event]:
-    """A consumer that does not pull its one queue; its listener waits for the events."""
+    """Start a consumer whose flow control stops its one queue; its listener waits for the events."""
     await stage.create_topic(queues=1)
     await stage.fill(100)
     held = [listener.hold(10), listener.hold(31)]
@@ -173,8 +173,8 @@ async def _over_its_bounds(stage: SimStage, listener: SlowListener) -> list[asyn
     return held
 
 
-def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(play: RunScenario) -> None:
-    """It does not pull, so nothing of it is held that could be answered."""
+def test_E28_a_consumer_over_its_flow_control_bounds_is_notified_at_once(play: RunScenario) -> None:
+    """The consumer does not pull, so the broker has no suspended pull to answer."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -195,7 +195,7 @@ def test_E28_a_consumer_over_its_flow_control_bounds_is_told_at_once(play: RunSc
     play(scene, **FENCED)
 
 
-def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(play: RunScenario) -> None:
+def test_E28_a_suspended_consumer_restarts_the_queue_before_it_resumes(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
         await stage.create_topic(queues=1)
@@ -218,13 +218,13 @@ def test_E28_a_suspended_consumer_has_let_go_of_the_queue_when_it_resumes(play: 
     play(scene, **FENCED)
 
 
-def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario) -> None:
-    """The connection the queue was pulled on is gone: the next commit is refused, and tells it."""
+def test_E28_a_commit_reveals_the_reset_if_no_notification_arrives(play: RunScenario) -> None:
+    """The connection of the pulls is gone; the next commit is refused, and its response has the new epoch."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
         held = await _over_its_bounds(stage, listener)
-        # It forgets who pulled.
+        # The broker forgets who pulled.
         await stage.restart_broker()
         await stage.world.sleep(1)
         start = await reset(stage)
@@ -238,8 +238,8 @@ def test_E28_a_commit_tells_of_the_reset_where_no_notice_does(play: RunScenario)
     play(scene, **FENCED)
 
 
-def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> None:
-    """An answer has told the client of the same reset, or of a later one, before."""
+def test_E28_a_late_notification_restarts_nothing(play: RunScenario) -> None:
+    """A response has already announced the same reset, or a later one."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
@@ -254,7 +254,7 @@ def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> Non
         for epoch in (1, 2):
             header = NotifyQueueResetRequestHeader("G", "T", "broker-a", 0, 0, epoch)
             member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
-        # Of queues and groups it does not have.
+        # Notifications for queues and groups that the client does not have.
         for group, queue_id in (("G", 7), ("Other", 0)):
             header = NotifyQueueResetRequestHeader(group, "T", "broker-a", queue_id, 0, 9)
             member.send_oneway(RemotingCommand(RequestCode.NOTIFY_QUEUE_RESET, header))
@@ -264,7 +264,7 @@ def test_E28_a_notice_that_comes_late_restarts_nothing(play: RunScenario) -> Non
     play(scene, **FENCED)
 
 
-def test_E28_two_members_each_replay_their_own_queues(play: RunScenario) -> None:
+def test_E28_two_consumers_each_replay_their_own_queues(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         await stage.fill(50)
@@ -288,7 +288,7 @@ def test_E28_two_members_each_replay_their_own_queues(play: RunScenario) -> None
     play(scene, **FENCED)
 
 
-def test_E28_a_member_that_joins_right_after_the_reset_replays_what_it_takes(play: RunScenario) -> None:
+def test_E28_a_consumer_that_joins_right_after_the_reset_replays_its_queues(play: RunScenario) -> None:
     """docs/spec/races.md E.9: in classic mode its queues would be lost."""
 
     async def scene(stage: SimStage) -> None:
@@ -339,7 +339,7 @@ def test_E12_resets_right_after_each_other_leave_one_chain_at_the_last_target(pl
     play(scene, **FENCED)
 
 
-def test_a_skip_forward_delivers_nothing_and_is_not_taken_back(play: RunScenario) -> None:
+def test_a_skip_forward_delivers_nothing_and_is_not_undone(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -375,7 +375,7 @@ def test_a_shutdown_over_a_reset_leaves_the_target_stored(play: RunScenario) -> 
     play(scene, **FENCED)
 
 
-def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario) -> None:
+def test_a_dead_broker_does_not_delay_the_commits_at_others(play: RunScenario) -> None:
     """The broker answers commits with an epoch, but the client does not wait for the answers."""
 
     async def scene(stage: SimStage) -> None:
@@ -393,10 +393,10 @@ def test_a_dead_broker_does_not_hold_up_the_commits_at_others(play: RunScenario)
     play(scene, brokers=2, **FENCED)
 
 
-def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_an_epoch(
+def test_E27_a_broker_too_busy_for_an_offset_query_loses_nothing_of_a_queue_with_an_epoch(
     play: RunScenario,
 ) -> None:
-    """The client goes on at the end, as v49 does; its pull carries no epoch it was told, and is sent back."""
+    """The client continues at the end, as v49 does. Its pull carries no known epoch, and is redirected."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -431,10 +431,10 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_loses_nothing_of_a_queue_with_a
     play(scene, **FENCED)
 
 
-# Consumers that pull by hand.
+# Pull consumers.
 
 
-def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenario) -> None:
+def test_a_manual_pull_learns_once_of_a_reset(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -454,7 +454,7 @@ def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenar
         consumer.update_consume_offset(queue, 70)
         await consumer.persist_consume_offset(queue)
         await stage.until(lambda: stage.stored() == {0: 70})
-        # One that comes later reads where it likes.
+        # A consumer that starts later may pull at any offset.
         newcomer = await stage.pull_consumer()
         found = await newcomer.pull(queue, "*", 90, 10)
         assert (found.status, found.next_begin_offset) == (PullStatus.FOUND, 100)
@@ -462,10 +462,10 @@ def test_a_pull_by_hand_is_told_once_of_a_reset_it_lived_through(play: RunScenar
     play(scene, **FENCED)
 
 
-def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is_told(
+def test_progress_noted_before_a_reset_is_forgotten_when_a_manual_pull_learns_of_it(
     play: RunScenario,
 ) -> None:
-    """Else the next commit would carry it under the new epoch."""
+    """Otherwise the next commit would store it under the new epoch."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -487,7 +487,7 @@ def test_what_was_noted_of_a_pull_by_hand_before_a_reset_is_forgotten_when_it_is
     play(scene, **FENCED)
 
 
-def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunScenario) -> None:
+def test_a_commit_refused_late_forgets_no_progress_noted_since(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(100)
@@ -512,14 +512,14 @@ def test_a_late_refusal_of_a_pull_by_hand_forgets_nothing_noted_since(play: RunS
     play(scene, **FENCED)
 
 
-# Clients that know no epochs.
+# Clients without epochs.
 
 
 @pytest.mark.parametrize("profile", [*RELEASES, Profile.UNGUARDED])
-def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
+def test_a_client_without_epochs_is_rewound_and_stores_only_redelivered_offsets(
     play: RunScenario, profile: Profile
 ) -> None:
-    """5.x begins again within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
+    """5.x restarts within seconds, 4.x after its 10 s and the next rebalance (20 s)."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -538,10 +538,10 @@ def test_a_release_is_rewound_and_stores_nothing_it_was_not_given_again(
 
 
 @pytest.mark.parametrize(("profile", "seconds"), [*((p, 35) for p in RELEASES), (Profile.UNGUARDED, 5)])
-def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
+def test_E01_a_late_result_of_a_client_without_epochs_is_discarded_or_refused(
     play: RunScenario, profile: Profile, seconds: float
 ) -> None:
-    """The unguarded client commits it: refused as long as nothing was delivered to it again."""
+    """The unguarded client commits it; the broker refuses it until it has redelivered messages."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -567,10 +567,10 @@ def test_E01_a_late_result_of_a_release_is_thrown_away_or_refused(
     play(scene, **FENCED)
 
 
-def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were_given_again(
+def test_E02_a_late_result_of_an_unguarded_client_passes_after_a_redelivery(
     play: RunScenario,
 ) -> None:
-    """The limit of fencing clients that know no epochs: nothing tells the two deliveries apart."""
+    """The limit of fencing clients without epochs: nothing distinguishes the two deliveries."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -594,7 +594,7 @@ def test_E02_a_late_result_of_an_unguarded_client_passes_where_its_messages_were
 def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back_under_a_second_reset(
     play: RunScenario,
 ) -> None:
-    """The other limit: the client was sent to 50, lost the queue, got it back at 10, and then commits 50."""
+    """The other limit: redirected to 50, the client lost the queue, got it back at 10, then commits 50."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -618,7 +618,7 @@ def test_R3_the_delayed_correction_of_4_x_passes_where_the_queue_came_back_under
 
 
 def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(play: RunScenario) -> None:
-    """Classic mode: 220, 10 s, and the target is stored; nothing is fenced."""
+    """Classic mode: reset notification (220), 10 s, and the target is stored; nothing is fenced."""
 
     async def scene(stage: SimStage) -> None:
         listener = SlowListener(stage.world)
@@ -629,7 +629,7 @@ def test_the_epoch_profile_is_a_v49_client_where_brokers_know_no_epochs(play: Ru
         await since(stage, start, 10.5)
         assert stage.stored() == {0: 0}
         await since(stage, start, 18.5)
-        # E.4 is closed: the pull in flight was let go of.
+        # E.4 is closed: the pull in flight was cancelled.
         assert stage.stored()[0] < 40
         assert fenced(stage) == []
 

@@ -1,4 +1,4 @@
-"""A fenced reset on real sockets, against a broker process, in each header codec."""
+"""A fenced reset on real sockets, with a broker process, in each serialization type."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rewindmq.protocol.reset_mode import ResetMode
 from tests.support.stage import Stage
 
 MESSAGES = 100
-# Seconds; only turns a hang into a failure. How soon a reset is there is what the benchmark measures.
+# Seconds; only turns a hang into a failure. The benchmark measures how fast a reset is.
 TIMEOUT = 60.0
 
 
 class Deliveries:
-    """How many messages came, and who waits for some number of them."""
+    """Counts messages, and lets a test wait for a number of them."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -44,7 +44,7 @@ class Deliveries:
                 await self._changed.wait()
 
 
-async def test_every_codec_carries_the_epochs_of_a_fenced_reset() -> None:
+async def test_every_serialization_type_carries_the_epochs_of_a_fenced_reset() -> None:
     async with (
         LocalCluster(brokers=1, broker_config={"resetMode": "fenced"}) as cluster,
         Producer("P", cluster.namesrv_address) as producer,

@@ -1,4 +1,4 @@
-"""What listeners raise, or answer by mistake, can be seen at the consumer and not in the log alone."""
+"""``consumer.errors``: what listeners raise, or return by mistake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def register(consumer: PushConsumer, listener: Any, *, is_orderly: bool) -> None
 
 
 def play_with(listener: Any, seen: Callable[[PushConsumer], bool], *, is_orderly: bool) -> PushConsumer:
-    """Let a listener have one queue of three messages until something is seen."""
+    """Pass three messages of one queue to a listener, until ``seen`` is true."""
     consumers = []
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -47,7 +47,7 @@ def play_with(listener: Any, seen: Callable[[PushConsumer], bool], *, is_orderly
 
 @both_kinds
 @pytest.mark.parametrize("is_async", [True, False])
-def test_what_a_listener_raises_is_kept_with_its_place(is_async: bool, is_orderly: bool) -> None:
+def test_an_exception_of_a_listener_is_kept_with_its_place(is_async: bool, is_orderly: bool) -> None:
     def fail(messages: Sequence[MessageExt], *_: object) -> None:
         raise ZeroDivisionError("no such order")
 
@@ -66,7 +66,7 @@ def test_what_a_listener_raises_is_kept_with_its_place(is_async: bool, is_orderl
 
 
 @both_kinds
-def test_an_answer_that_is_no_status_is_kept_too(is_orderly: bool) -> None:
+def test_a_result_that_is_not_a_status_is_kept_too(is_orderly: bool) -> None:
     async def answer(*_: object) -> bool:
         return True
 
@@ -77,7 +77,7 @@ def test_an_answer_that_is_no_status_is_kept_too(is_orderly: bool) -> None:
 
 
 @both_kinds
-def test_none_and_a_refusal_are_no_errors(is_orderly: bool) -> None:
+def test_none_and_a_refusal_are_not_errors(is_orderly: bool) -> None:
     answers = [None, "SUSPEND_CURRENT_QUEUE_A_MOMENT" if is_orderly else "RECONSUME_LATER"]
     given: list[str | None] = []
 

@@ -1,4 +1,4 @@
-"""What listeners may do, with real servers under virtual time (docs/spec/client.md C.10)."""
+"""Behaviour of listeners with real servers under virtual time (docs/spec/client.md C.10)."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def test_a_listener_may_shut_its_consumer_down(play: RunScenario, profile: Profi
         await ended.wait()
         await stage.world.sleep(15)
         assert calls == [b"0", b"1", b"2"]
-        # Its own message is not among what it had finished.
+        # The listener's own message is not consumed.
         assert stage.stored() == {0: 2}
         assert consumer.instance.is_unused
 
     play(scene, profile=profile)
 
 
-def test_a_slow_listener_holds_up_nothing_else(play: RunScenario) -> None:
+def test_a_slow_listener_delays_nothing_else(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(3)

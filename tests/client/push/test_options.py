@@ -1,4 +1,4 @@
-"""The options of a push consumer, and what it refuses at its start."""
+"""The options of a push consumer, and the checks at its start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADDRESS = "127.0.0.1:9876"
         ({"consume_timestamp": "yesterday"}, "yyyyMMddHHmmss"),
         ({"message_model": "CHAOS"}, "CHAOS"),
         ({"profile": "v1"}, "profile 'v1'"),
-        ({"client_ip": "here"}, "no IP address"),
+        ({"client_ip": "here"}, "not an IP address"),
     ],
 )
 def test_options_out_of_range_are_named(options: dict[str, object], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Orderly consumption under virtual time: C07, C18, locks, verdicts."""
+"""Orderly consumption under virtual time: C07, C18, locks, results."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_queue_whose_holder_died_is_taken_over_when_its_lock_expires(
     play(scene, profile=profile)
 
 
-def test_the_lock_goes_with_the_consumer_that_stops(play: RunScenario) -> None:
+def test_a_consumer_that_stops_releases_its_locks(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic()
         consumer = await consume(stage, InOrder(stage))
@@ -134,10 +134,10 @@ def test_a_refused_refresh_stops_pulls_and_deliveries_until_the_lock_is_back(pla
     play(scene)
 
 
-# Verdicts.
+# Results.
 
 
-def test_suspending_delivers_the_same_messages_to_redeliver_after_the_pause(play: RunScenario) -> None:
+def test_suspending_redelivers_the_same_messages_after_the_pause(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(6)
@@ -161,7 +161,7 @@ def test_suspending_delivers_the_same_messages_to_redeliver_after_the_pause(play
     play(scene)
 
 
-def test_a_pause_is_brought_into_10_ms_to_30_s(play: RunScenario) -> None:
+def test_a_pause_is_limited_to_10_ms_to_30_s(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(2)
@@ -218,7 +218,7 @@ def test_without_auto_commit_progress_waits_for_a_commit_and_a_rollback_repeats_
     play(scene)
 
 
-def test_with_auto_commit_every_verdict_but_suspend_is_success(play: RunScenario) -> None:
+def test_with_auto_commit_every_result_except_suspend_is_success(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(3)
@@ -232,9 +232,7 @@ def test_with_auto_commit_every_verdict_but_suspend_is_success(play: RunScenario
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_a_message_that_failed_too_often_goes_among_the_dead_letters(
-    play: RunScenario, profile: Profile
-) -> None:
+def test_a_message_that_failed_too_often_becomes_a_dead_letter(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(3)
@@ -257,7 +255,7 @@ def test_a_message_that_failed_too_often_goes_among_the_dead_letters(
     play(scene, profile=profile)
 
 
-# Broadcasting, and figures.
+# Broadcasting, flow control and yielding.
 
 
 @pytest.mark.parametrize(("profile", "count"), [(Profile.V42, 0), (Profile.V49, 0), (Profile.V53, 12)])
@@ -279,7 +277,7 @@ def test_an_orderly_listener_of_a_broadcasting_group_gets_nothing_before_5(
 @pytest.mark.scenario("C07", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C07_orderly_consumption_ignores_the_span(profile: Profile) -> None:
-    """Cached offsets 2,001 apart hold up the next pull of a concurrent consumer only."""
+    """A span of 2,001 cached offsets stops the next pull of a concurrent consumer only."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
@@ -309,9 +307,7 @@ def test_C07_orderly_consumption_ignores_the_span(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_over"), [(60.5, False), (61.5, True)])
-def test_a_queue_makes_room_for_others_after_60_seconds(
-    play: RunScenario, seconds: float, is_over: bool
-) -> None:
+def test_a_queue_yields_to_others_after_60_seconds(play: RunScenario, seconds: float, is_over: bool) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=2)
         await stage.fill(40)

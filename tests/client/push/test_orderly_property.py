@@ -22,10 +22,10 @@ VERDICTS: list[ConsumeOrderlyStatus | Literal["raise"] | None] = [*ConsumeOrderl
 
 
 class Watcher:
-    """A listener of all members that answers by chance, and keeps the law.
+    """A listener of all consumers that returns random results and checks the order.
 
-    Of one queue no two deliveries overlap. A batch begins where the furthest one before it ended, or further
-    back, never beyond. What breaks that is kept in ``faults``: an exception would be a verdict.
+    Deliveries of one queue never overlap. A batch starts at or before the end of the furthest batch before
+    it. Violations go into ``faults``, because an exception would be a result.
     """
 
     def __init__(self, world: World, chance: random.Random) -> None:
@@ -51,7 +51,7 @@ class Watcher:
         try:
             await self._world.sleep(self._chance.choice([0, 0, 0.01, 0.3]))
         finally:
-            # A member that stops cancels what runs.
+            # A consumer that stops cancels running listeners.
             self._running.discard(queue)
         self.ends[queue] = max(self.ends[queue], offsets[-1] + 1)
         self.seen[queue].update(offsets)
@@ -66,24 +66,24 @@ class Watcher:
 
 
 async def _disturb(
-    stage: SimStage, member: PushConsumer, chance: random.Random, *, breaks_locks: bool
+    stage: SimStage, consumer: PushConsumer, chance: random.Random, *, breaks_locks: bool
 ) -> None:
-    """Have a member give up and take back a queue, believe that it has no lock, or lose it at the broker.
+    """Let a consumer give up and take back a queue, lose its lock in memory, or lose it at the broker.
 
-    A lock that the broker has forgotten keeps nobody away who joins before the next refresh, in any release.
+    If the broker has forgotten a lock, a consumer that joins before the next refresh gets it, in any release.
     """
-    mine = [queue for queue in member.process_queues if queue.topic == "T"]
+    mine = [queue for queue in consumer.process_queues if queue.topic == "T"]
     if not mine:
         return
     queue = chance.choice(mine)
     match chance.randrange(3 if breaks_locks else 2):
         case 0:
-            await member.rebalancer.remove_process_queue(queue)
-            member.instance.rebalance_service.wake()
+            await consumer.rebalancer.remove_process_queue(queue)
+            consumer.instance.rebalance_service.wake()
         case 1:
-            member.process_queues[queue].locked = False  # type: ignore[attr-defined]
+            consumer.process_queues[queue].locked = False  # type: ignore[attr-defined]
         case _:
-            stage.brokers["broker-a"].context.queue_locks.unlock("G", member.client_id, [queue])
+            stage.brokers["broker-a"].context.queue_locks.unlock("G", consumer.client_id, [queue])
 
 
 async def _scene(stage: SimStage, chance: random.Random, batch: int) -> None:
@@ -91,18 +91,18 @@ async def _scene(stage: SimStage, chance: random.Random, batch: int) -> None:
     watcher = Watcher(stage.world, chance)
     options: dict[str, Any] = {"consume_message_batch_max_size": batch}
     first = await consume(stage, watcher, name="c1", **options)
-    members = [first]
+    consumers = [first]
     for half in range(2):
         await stage.fill(MESSAGES // 2, first=half * MESSAGES // 2)
         for _ in range(6):
             await stage.world.sleep(chance.choice([0.2, 1, 7]))
-            await _disturb(stage, chance.choice(members), chance, breaks_locks=half == 1)
+            await _disturb(stage, chance.choice(consumers), chance, breaks_locks=half == 1)
         if half == 0:
-            members.append(await consume(stage, watcher, name="c2", **options))
+            consumers.append(await consume(stage, watcher, name="c2", **options))
     watcher.is_calm = True
-    await members[1].shutdown()
+    await consumers[1].shutdown()
     await stage.world.sleep(60)
-    # The last verdicts may have been successes that commit nothing by themselves.
+    # The last results may have been successes that commit nothing.
     await stage.fill(1, first=MESSAGES)
     await stage.world.sleep(10)
     assert watcher.faults == []

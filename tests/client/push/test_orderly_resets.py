@@ -28,10 +28,9 @@ def owned(consumer: PushConsumer) -> OrderlyProcessQueue:
 async def reset_under_a_listener(
     stage: SimStage, listener: InOrder, **options: Any
 ) -> tuple[PushConsumer, asyncio.Event, float]:
-    """A listener is on 150, everything before it is consumed; then the group is reset to 0.
+    """Reset the group to 0 while its listener runs on 150, with everything before it consumed.
 
-    The pull in flight is answered 6 s after the reset, so that it does no harm by itself (docs/spec/races.md
-    E.4).
+    The pull in flight is answered 6 s after the reset, so that it does no harm (docs/spec/races.md E.4).
     """
     await stage.create_topic(queues=1)
     await stage.fill(150)
@@ -48,11 +47,11 @@ async def reset_under_a_listener(
 
 @pytest.mark.scenario("E19", "v49")
 @pytest.mark.parametrize("is_suspending", [False, True])
-def test_E19_a_late_verdict_changes_nothing_and_the_replay_waits_for_it(
+def test_E19_a_late_result_changes_nothing_and_the_replay_waits_for_it(
     play: RunScenario, is_suspending: bool
 ) -> None:
-    """Its listener runs until 15 s after the reset: 15(0) at 10.0, 14 at 11.0; the replay begins after the
-    old listener has ended and a refresh has found the new queue locked."""
+    """The listener runs until 15 s after the reset. 0 is committed at 10.0, and the offset read at 11.0. The
+    replay starts after the old listener has ended and a refresh has locked the new queue."""
 
     async def scene(stage: SimStage) -> None:
         listener = InOrder(stage)
@@ -99,8 +98,10 @@ def test_E19_a_late_verdict_changes_nothing_and_the_replay_waits_for_it(
 def test_R1_takes_the_whole_replay_from_a_consumer_that_waits_for_the_lock(
     play: RunScenario, profile: Profile, has_message: bool, replayed: int
 ) -> None:
-    """The pull in flight is answered after the wait, and the timer commits its offset. The refresh finds the
-    new queue locked only then, and the first pull asks where to begin. A message within the wait excludes it.
+    """The pull in flight is answered after the wait, and the timer commits its offset.
+
+    Only then does a refresh lock the new queue, and the first pull reads the offset. A message during the
+    wait prevents this.
     """
 
     async def scene(stage: SimStage) -> None:
@@ -121,7 +122,7 @@ def test_R1_takes_the_whole_replay_from_a_consumer_that_waits_for_the_lock(
     play(scene, profile=profile)
 
 
-def test_without_the_guards_a_late_verdict_is_committed(play: RunScenario) -> None:
+def test_without_the_guards_a_late_result_is_committed(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         listener = InOrder(stage)
         _, done, start = await reset_under_a_listener(stage, listener, profile=Profile.UNGUARDED)
@@ -170,7 +171,7 @@ def test_a_fenced_reset_keeps_the_order_and_nothing_old_is_committed(play: RunSc
         await stage.until(lambda: listener.offsets()[-1] == 100)
         start = await reset(stage)
         await since(stage, start, 5)
-        # Its new self is pulled at once, and waits for the listener that still runs.
+        # The new ProcessQueue is pulled at once; its first batch waits for the listener that still runs.
         assert owned(consumer).epoch == 1
         assert owned(consumer).locked
         assert owned(consumer).cached_count > 0
@@ -186,7 +187,7 @@ def test_a_fenced_reset_keeps_the_order_and_nothing_old_is_committed(play: RunSc
     play(scene, profile=Profile.EPOCH, default_topic_queue_nums=1, reset_mode=ResetMode.FENCED)
 
 
-def test_a_fenced_reset_of_a_group_of_two_stays_in_order_while_a_member_leaves(play: RunScenario) -> None:
+def test_a_fenced_reset_of_a_group_of_two_stays_in_order_while_a_consumer_leaves(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=4)
         await stage.fill(50)
@@ -202,7 +203,7 @@ def test_a_fenced_reset_of_a_group_of_two_stays_in_order_while_a_member_leaves(p
         assert stage.stored() == dict.fromkeys(range(4), 50)
         for queue_id in range(4):
             replay = [offset for _, queue, offset in listener.calls[before:] if queue == queue_id]
-            # A member that leaves repeats at most what it had not committed, in order again.
+            # At most the uncommitted messages of the leaving consumer are repeated, in order.
             assert sorted(set(replay)) == list(range(50))
             falls = [after for before_, after in pairwise(replay) if after <= before_]
             assert len(falls) <= 1

@@ -1,4 +1,4 @@
-"""The pulls of a push consumer, with answers forced and every request counted (virtual time)."""
+"""Pulls of a push consumer, with forced responses and counted requests (virtual time)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_C06_cached_bytes_hold_up_the_next_pull(mib: int, pulls: bool, profile: 
 
 
 def _pulls_after(count: int, bodies: list[bytes], profile: Profile, *, pull_batch_size: int) -> bool:
-    """Whether the queue is pulled again once ``count`` messages are cached and none is finished."""
+    """Return True if the queue is pulled again once ``count`` messages are cached and none is consumed."""
     outcome: list[bool] = []
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -101,10 +101,10 @@ def test_C07_a_wide_span_holds_up_the_next_pull(span: int, pulls: bool, profile:
 @pytest.mark.parametrize(
     ("readable", "dropped"), [(0, "from offset 5 up to 8"), (2, "from offset 7 up to 8"), (3, None)]
 )
-def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
+def test_unreadable_records_of_a_pull_are_dropped_with_a_warning(
     readable: int, dropped: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rest of an answer behind a bad record is lost to the consumer, as in Java; the log says what."""
+    """As in Java, the consumer loses the records after a bad one; the log says which."""
     received: list[int] = []
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -142,8 +142,8 @@ def test_what_cannot_be_read_of_a_pull_is_dropped_with_a_warning(
 
 @pytest.mark.scenario("C08", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
-def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profile: Profile) -> None:
-    """For 5 s after a suspend: no pulls, offsets still sent, and a 40 brings about no rebalance."""
+def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_but_commits(profile: Profile) -> None:
+    """For 5 s after a suspend: no pulls, offsets still sent, and no rebalance because of a 40."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 7}
@@ -169,7 +169,7 @@ def test_C08_a_suspended_consumer_neither_pulls_nor_rebalances_butcommits(profil
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_late_answer_without_messages_does_not_take_progress_back(profile: Profile) -> None:
+def test_a_late_response_without_messages_does_not_undo_progress(profile: Profile) -> None:
     """NO_MATCHED_MSG only raises the offset in memory (docs/spec/client.md C.7)."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
@@ -206,7 +206,7 @@ def test_the_pulls_of_a_dropped_queue_end(profile: Profile) -> None:
             for process_queue in consumer.process_queues.values():
                 process_queue.dropped = True
             broker.seen.clear()
-            # The one that is held comes back within 15 s.
+            # The suspended pull returns within 15 s.
             await world.sleep(50)
             assert [h for h in broker.headers(RequestCode.PULL_MESSAGE) if h.topic == "T"] == []
 
@@ -215,7 +215,7 @@ def test_the_pulls_of_a_dropped_queue_end(profile: Profile) -> None:
 
 @pytest.mark.parametrize(("profile", "pulls"), [(Profile.V42, 4), (Profile.V49, 10), (Profile.V53, 450)])
 def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls: int) -> None:
-    """Code 215: after the exception delay, in 5.x after 20 ms (docs/spec/client.md C.7)."""
+    """FLOW_CONTROL (215): after the exception delay, in 5.x after 20 ms (docs/spec/client.md C.7)."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
@@ -232,7 +232,7 @@ def test_a_pull_refused_for_too_much_traffic_is_repeated(profile: Profile, pulls
 @pytest.mark.scenario("C14", "v42", "v49")
 @pytest.mark.parametrize("profile", [Profile.V42, Profile.V49])
 def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -> None:
-    """21 with next 40: no pull for 10 s, then 15 with 40, and a new ProcessQueue at the next rebalance."""
+    """21 with next offset 40: no pull for 10 s, a commit of 40, a new ProcessQueue at the next rebalance."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}
@@ -254,7 +254,7 @@ def test_C14_an_illegal_offset_is_corrected_after_10_seconds(profile: Profile) -
 
 @pytest.mark.scenario("C15", "v53")
 def test_C15_v53_corrects_an_illegal_offset_at_once() -> None:
-    """The same answer: 15 with 40 and a rebalance at once, 1 s after the last one; pulled 500 ms later."""
+    """The same response: a commit of 40 and a rebalance at once, 1 s after the last; a pull 500 ms later."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}

@@ -1,4 +1,4 @@
-"""Push consumer scenarios in which an answer must be forced or every request counted (virtual time)."""
+"""Push consumer scenarios with forced responses or counted requests (virtual time)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
                 if code == RequestCode.GET_ROUTEINFO_BY_TOPIC and header.topic == "T"
             ]
             rebalances = broker.times(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
-        # The one at 0.0 besides the start's tells the new subscription version after the rebalance.
+        # The second heartbeat at 0.0 sends the new subscription version after the rebalance.
         assert sorted(set(heartbeats)) == [0.0, 1.0, 31.0, 61.0]
         assert sorted(set(commits)) == [10.0 + 5 * tick for tick in range(12)]
         assert routes == [0.0, 0.0, 30.0, 60.0]
@@ -52,7 +52,7 @@ def test_C01_timers_of_a_started_consumer(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", ALL)
-def test_a_change_of_queues_is_told_with_a_newer_subscription_version(profile: Profile) -> None:
+def test_a_change_of_queues_sends_a_newer_subscription_version(profile: Profile) -> None:
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0, 1: 0}
 
@@ -85,7 +85,7 @@ def test_a_change_of_queues_is_told_with_a_newer_subscription_version(profile: P
 @pytest.mark.scenario("C10", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", GUARDED)
 def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profile) -> None:
-    """A queue is dropped while its listener runs, which then fails: no 36, and no commit."""
+    """The queue is dropped while its listener runs; when the listener fails, nothing is sent or committed."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
@@ -113,7 +113,7 @@ def test_C10_a_failure_after_the_queue_was_dropped_has_no_effect(profile: Profil
 
 @pytest.mark.parametrize("profile", GUARDED)
 def test_a_queue_dropped_while_a_failure_is_sent_back_makes_no_progress(profile: Profile) -> None:
-    """The third look at ``dropped``, G3 of docs/spec/races.md E.2."""
+    """The third check of ``dropped``: G3 of docs/spec/races.md E.2."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 0}
@@ -159,14 +159,14 @@ def test_the_offset_of_a_topic_given_up_is_forgotten_without_a_commit(profile: P
 
 @pytest.mark.scenario("C13", "v49")
 def test_C13_v42_v49_take_any_refusal_of_14_for_no_offset() -> None:
-    """14 answered 2 (busy), LAST, max 50: begins at 50."""
+    """Offset query (14) returns SYSTEM_BUSY (2), LAST, max 50: consumption starts at 50."""
     for profile in (Profile.V42, Profile.V49):
         play_scripted(_start_after_busy(profile, [50]))
 
 
 @pytest.mark.scenario("C13", "v53")
 def test_C13_v53_leaves_the_queue_alone_and_tries_again_after_a_second() -> None:
-    """14 answered 2 (busy): no ProcessQueue, asked again a second later."""
+    """Offset query (14) returns SYSTEM_BUSY (2): no ProcessQueue, and another query a second later."""
     play_scripted(_start_after_busy(Profile.V53, []))
 
 
@@ -190,7 +190,7 @@ def _start_after_busy(profile: Profile, first_pulls: list[int]) -> Scene:
 @pytest.mark.scenario("C16", "v42", "v49", "v53")
 @pytest.mark.parametrize("profile", ALL)
 def test_C16_a_queue_not_pulled_for_120_seconds_is_replaced(profile: Profile) -> None:
-    """At the rebalance: dropped, its offset stored, and begun anew from there."""
+    """At the rebalance the queue is dropped, its offset stored, and consumption restarts from it."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored = {0: 10}

@@ -26,7 +26,7 @@ GUARDED = [profile for profile in Profile if profile is not Profile.UNGUARDED]
 def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
     play: RunScenario, profile: Profile
 ) -> None:
-    # Once in the size the scenario names, the other profiles with a tenth.
+    # v49 uses the scenario's size, the other profiles a tenth of it.
     count = 2500 if profile is Profile.V49 else 250
 
     async def scene(stage: SimStage) -> None:
@@ -37,7 +37,7 @@ def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
         inbox = Inbox(stage.world)
         await stage.consume(inbox, consume_message_batch_max_size=32)
         await stage.until(lambda: len(inbox.messages) == 4 * count)
-        # Held pulls are answered after 15 to 20 s; right after one was, 10 s pass without the next.
+        # Suspended pulls are answered after 15 to 20 s, so right after an answer 10 s pass without another.
         await stage.world.sleep(15)
         assert stage.stored() == dict.fromkeys(range(4), count)
         await _until_pulls_are_fresh(stage)
@@ -63,7 +63,7 @@ def test_D01_a_reset_to_before_the_first_message_redelivers_everything(
 
 
 async def _until_pulls_are_fresh(stage: SimStage) -> None:
-    """Until 6 s after each queue was pulled anew: the holds then end within the 10 s (15 s each)."""
+    """Wait until 6 s after the last pull of each queue; the suspensions (15 s) then end within the 10 s."""
 
     def fresh() -> bool:
         latest = {
@@ -98,7 +98,7 @@ def test_D02_no_listener_call_starts_during_the_wait(play: RunScenario, profile:
         calls = len(running)
         await stage.world.sleep(9.9)
         assert len(running) == calls
-        # The call that was running ended; what it finished is not noted anywhere.
+        # The running call has ended, and its result is discarded.
         returned = stage.events.at(Point.LISTENER_RETURNED)[-1]
         assert started <= returned <= started + 3.1
         updates = [
@@ -113,7 +113,7 @@ def test_D02_no_listener_call_starts_during_the_wait(play: RunScenario, profile:
 
 @pytest.mark.parametrize("profile", GUARDED)
 def test_the_cache_of_a_queue_is_emptied_before_the_wait(play: RunScenario, profile: Profile) -> None:
-    """Step 3 of docs/spec/reset.md D.5; only queues that the notice names are concerned."""
+    """Step 3 of docs/spec/reset.md D.5; only for queues in the reset notification."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -164,7 +164,7 @@ def test_D03_skip_accumulation_never_delivers_what_was_skipped(play: RunScenario
         await stage.until(lambda: stage.events.at(Point.SUSPENDED) != [])
         blocked.set()
         await stage.world.sleep(30)
-        # 100 was in the listener already.
+        # The listener already had 100.
         assert got == list(range(101))
         assert stage.stored() == {0: 200}
         await stage.fill(1, first=200)
@@ -176,7 +176,7 @@ def test_D03_skip_accumulation_never_delivers_what_was_skipped(play: RunScenario
 @pytest.mark.scenario("D17", "v49")
 @pytest.mark.parametrize("profile", ALL)
 def test_D17_a_pull_consumer_is_not_moved(play: RunScenario, profile: Profile) -> None:
-    """222 answers 0, and neither what is stored nor where the application stands moves."""
+    """222 succeeds, but neither the stored offset nor the application's offset moves."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -202,9 +202,7 @@ def test_D17_a_pull_consumer_is_not_moved(play: RunScenario, profile: Profile) -
 
 @pytest.mark.scenario("D22", "v42", "v49", "v53c")
 @pytest.mark.parametrize("profile", ALL)
-def test_D22_a_consumer_suspended_by_its_application_comes_out_running(
-    play: RunScenario, profile: Profile
-) -> None:
+def test_D22_a_consumer_suspended_by_its_application_is_resumed(play: RunScenario, profile: Profile) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(10)
@@ -224,7 +222,7 @@ def test_D22_a_consumer_suspended_by_its_application_comes_out_running(
 
 
 async def _shut_down_4_s_into_a_reset(stage: SimStage) -> float:
-    """Reset an idle consumer from 100 to 0; gives the seconds from the reset to the end of its shutdown."""
+    """Reset an idle consumer from 100 to 0; return the seconds from the reset to the end of its shutdown."""
     await stage.create_topic(queues=1)
     await stage.fill(100)
     consumer = await stage.consume(Inbox(stage.world))
@@ -257,7 +255,7 @@ def test_E16_a_shutdown_waits_for_the_reset(play: RunScenario, profile: Profile)
 
 
 def test_a_start_given_up_during_a_reset_leaves_nothing_behind(play: RunScenario) -> None:
-    """From 4.9.0 a second consumer of the instance waits for the monitor; its start may be cancelled."""
+    """Since 4.9.0 a second consumer of the instance waits for the monitor; its start may be cancelled."""
 
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
@@ -336,7 +334,7 @@ def test_the_steps_of_a_reset_come_in_their_order(play: RunScenario) -> None:
     play(scene)
 
 
-def test_a_local_reset_by_time_needs_no_broker_notice(play: RunScenario) -> None:
+def test_a_local_reset_by_time_needs_no_notification(play: RunScenario) -> None:
     """docs/spec/reset.md D.13."""
 
     async def scene(stage: SimStage) -> None:

@@ -1,4 +1,4 @@
-"""How a classic reset is lost, and what a single fix closes, under virtual time.
+"""How a classic reset is lost, and what a single remedy prevents, under virtual time.
 
 Specification: docs/spec/races.md E.1 to E.18; docs/spec/scenarios.md, E01 to E30.
 """
@@ -41,9 +41,9 @@ F8_ONLY = replace(V49, offset_cell_per_queue_object=True)
 
 
 async def _late_result(stage: SimStage, profile: ClientProfile, *, found_at: float | None = None) -> int:
-    """What is stored 5.5 s after a listener on 150 returns, 14 s after a reset to 0, into a slow replay.
+    """Return the offset stored 5.5 s after a listener on 150 returns, 14 s after a reset to 0.
 
-    The pull in flight is answered 6 s after the reset, so that it does no harm by itself (E.4).
+    The replay is slow. The pull in flight is answered 6 s after the reset, so that it does no harm (E.4).
     """
     await stage.create_topic(queues=1)
     await stage.fill(150)
@@ -101,7 +101,7 @@ def test_E01_to_E04_a_late_result_is_committed_only_without_the_guards(
 
 
 async def _idle_reset(stage: SimStage, left: float, profile: ClientProfile, threads: int = 4) -> float:
-    """Reset an idle consumer from 100 to 0, ``left`` seconds before its held pull is answered."""
+    """Reset an idle consumer from 100 to 0, ``left`` seconds before its suspended pull is answered."""
     await stage.create_topic(queues=1)
     await stage.fill(100)
     listener = SlowListener(stage.world)
@@ -150,7 +150,7 @@ def test_E07_an_answer_to_a_dropped_queue_does_no_harm_where_threads_are_short(
 
 
 @pytest.mark.parametrize(("profile", "callbacks"), [(V49, 1), (F3_ONLY, 0)])
-def test_an_answer_that_waits_for_a_thread_is_let_go_of_with_its_queue(
+def test_a_response_that_waits_for_a_thread_is_dropped_with_its_queue(
     play: RunScenario, profile: ClientProfile, callbacks: int
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -233,7 +233,7 @@ def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old
         await before_the_answer(stage, 6)
         listener.seconds = 2.0
         start = await reset(stage)
-        # The timer's tick in the second half of the wait: the next one comes 5 s after that.
+        # The timer's tick in the second half of the wait; the next tick follows 5 s later.
         await since(stage, start, 5.2)
         stall.arm(Point.COMMIT_READ, topic="T", offset=100)
         await since(stage, start, 10.1)
@@ -242,26 +242,27 @@ def test_R9_a_commit_read_before_the_apply_pass_and_sent_after_it_stores_the_old
         stall.release()
         await since(stage, start, 10.12)
         assert stage.stored() == {0: 100}
-        # The queue had asked before: the replay goes on, and the next commits heal what is stored.
+        # The queue read its offset before, so the replay continues, and later commits repair the stored
+        # offset.
         await since(stage, start, 18)
         assert stage.stored()[0] < 40
 
     play(scene)
 
 
-# Answers that a real broker gives rarely: E11, E27.
+# Responses that RocketMQ's broker rarely gives: E11, E27.
 
 
-def _notice(targets: dict[int, int]) -> RemotingCommand:
-    """220 for topic T."""
+def _reset_notification(targets: dict[int, int]) -> RemotingCommand:
+    """Return the reset notification (220) for topic T."""
     table = {MessageQueue("T", "broker-a", queue_id): offset for queue_id, offset in targets.items()}
     header = ResetOffsetRequestHeader(topic="T", group="G", timestamp=0, is_force=True)
     return RemotingCommand(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, header, ResetOffsetBody(table))
 
 
 @pytest.mark.parametrize(("profile", "start"), [(Profile.V49, 100), (Profile.V53, 0)])
-def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: Profile, start: int) -> None:
-    """4.x takes any refusal of 14 for "no offset stored"; 5.x leaves the queue and asks again."""
+def test_E27_a_broker_too_busy_for_an_offset_query_sends_v49_to_the_end(profile: Profile, start: int) -> None:
+    """4.x takes any error of an offset query (14) for "no offset"; 5.x skips the queue and asks again."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         broker.stored, broker.max_offset = {0: 100}, 100
@@ -276,11 +277,11 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: P
             return answer
 
         async with consumer_of(broker, runtime, profile):
-            # Held pulls of this broker are answered after 15 s: 5 s into the wait.
+            # This broker answers suspended pulls after 15 s: 5 s into the wait.
             await until(world, lambda: RequestCode.PULL_MESSAGE in [code for _, code, _ in broker.seen])
             await world.sleep(10)
             broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET] = busy_once
-            broker.connections["127.0.0.1@c1"].send_oneway(_notice({0: 0}))
+            broker.connections["127.0.0.1@c1"].send_oneway(_reset_notification({0: 0}))
             began = world.now
             await world.sleep(10.5)
             assert broker.stored == {0: 0}
@@ -292,7 +293,7 @@ def test_E27_a_broker_too_busy_to_tell_an_offset_sends_v49_to_the_end(profile: P
             )
             assert first == start
             await world.sleep(25)
-            # Of v49 nothing was replayed, and the end is what is stored; v53 has replayed everything.
+            # v49 replayed nothing and stored the end; v53 has replayed everything.
             assert broker.stored == {0: 100}
 
     play_scripted(scene)
@@ -330,7 +331,7 @@ def test_E11_E30_a_queue_inserted_during_the_wait_lives_on_as_a_zombie(
             broker.handlers[RequestCode.QUERY_CONSUMER_OFFSET] = late
             connection.send_oneway(RemotingCommand(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED))
             await world.sleep(1)
-            connection.send_oneway(_notice({0: 0, 1: 0}))
+            connection.send_oneway(_reset_notification({0: 0, 1: 0}))
             start = world.now
             await world.sleep(35)
             assert len({chain for at, chain in sent if at > start + 15}) == chains

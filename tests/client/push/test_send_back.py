@@ -1,5 +1,7 @@
-"""What becomes of messages a listener fails on: retries, dead letters, and when the broker does not take them
-(docs/spec/broker.md B.13, docs/spec/client.md C.6, C.10)."""
+"""Failed messages: retries, dead letters, and a broker that does not take them back.
+
+Specification: docs/spec/broker.md B.13, docs/spec/client.md C.6, C.10.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,13 @@ LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 RELEASES = [Profile.V42, Profile.V49, Profile.V53]
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
 SEND = RequestCode.SEND_MESSAGE_V2
-# Levels 3 to 18; shorter towards the end than RocketMQ's own, to simulate less.
+# Levels 3 to 18; the last levels are shorter than RocketMQ's, to simulate less.
 GROWING = [10, 30, *range(60, 200, 10)]
 LEVELS = " ".join(f"{seconds}s" for seconds in (1, 5, *GROWING))
 
 
 class Failing:
-    """An async listener that notes what it gets, and answers what it is told."""
+    """An async listener that records its messages and returns given results."""
 
     def __init__(self, stage: SimStage, *answers: Any, otherwise: Any = OK) -> None:
         self._world = stage.world
@@ -67,14 +69,14 @@ def stored_in(stage: SimStage, topic: str) -> list[MessageExt]:
     return decode_records(result.body)
 
 
-def deaf(stage: SimStage, *codes: RequestCode) -> None:
-    """The broker does not know these requests."""
+def remove_handlers(stage: SimStage, *codes: RequestCode) -> None:
+    """Make the broker refuse these requests as unknown."""
     for code in codes:
         stage.brokers["broker-a"]._handlers.pop(code)
 
 
 async def consume(stage: SimStage, listener: Any, messages: int = 1, **options: Any) -> None:
-    """Give a listener messages once its group's retry topic is known to it, which takes up to 30 s."""
+    """Send messages to a listener once it knows its group's retry topic, which takes up to 30 s."""
     await stage.create_topic(queues=1)
     await stage.consume(listener, **options)
     await stage.world.sleep(45)
@@ -142,7 +144,7 @@ def test_a_listener_says_how_many_of_a_batch_succeeded(play: RunScenario, consum
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_plain_and_async_listeners_may_answer_so(play: RunScenario, is_async: bool) -> None:
+def test_plain_and_async_listeners_may_return_a_delay(play: RunScenario, is_async: bool) -> None:
     async def scene(stage: SimStage) -> None:
         seen: list[int] = []
 
@@ -161,7 +163,7 @@ def test_plain_and_async_listeners_may_answer_so(play: RunScenario, is_async: bo
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, profile: Profile) -> None:
+def test_a_message_that_36_refuses_is_sent_to_the_retry_topic(play: RunScenario, profile: Profile) -> None:
     """The copy has one retry more, a growing delay, and the same limit."""
 
     async def scene(stage: SimStage) -> None:
@@ -169,10 +171,10 @@ def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, pro
         await consume(stage, listener, max_reconsume_times=2, expression="A")
         producer = await stage.producer()
         await producer.send(Message("T", b"x" * 10_000, tags="A", keys="k"))
-        deaf(stage, SEND_BACK)
+        remove_handlers(stage, SEND_BACK)
         # Up to 4.9.x the dead letter is delayed too.
         await stage.world.sleep(180)
-        # The copy counts as one retry more already, which 5.x allows for.
+        # The copy already counts one more retry, which 5.x allows for.
         retries = 2 if profile is Profile.V53 else 1
         assert listener.gaps == GROWING[:retries]
         first, last = listener.messages[0], listener.messages[-1]
@@ -185,10 +187,10 @@ def test_what_36_does_not_take_is_sent_to_the_retry_topic(play: RunScenario, pro
 
 
 def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consumer(play: RunScenario) -> None:
-    """After 5 s, as one batch, and its offset is not passed until then."""
+    """After 5 s, as one batch; until then the offset does not pass the message."""
 
     async def scene(stage: SimStage) -> None:
-        deaf(stage, SEND_BACK, SEND)
+        remove_handlers(stage, SEND_BACK, SEND)
         listener = Failing(stage, LATER, ReconsumeLater(consumed=1))
         await consume(stage, listener, 4, consume_message_batch_max_size=32)
         await stage.world.sleep(30)
@@ -204,7 +206,7 @@ def test_a_message_that_cannot_be_sent_back_is_consumed_again_by_the_same_consum
     play(scene)
 
 
-def test_a_broadcasting_member_drops_what_failed(play: RunScenario, tmp_path: Path) -> None:
+def test_a_broadcasting_consumer_drops_failed_messages(play: RunScenario, tmp_path: Path) -> None:
     async def scene(stage: SimStage) -> None:
         listener = Failing(stage, ReconsumeLater(consumed=2))
         await consume(
@@ -221,13 +223,15 @@ def test_a_broadcasting_member_drops_what_failed(play: RunScenario, tmp_path: Pa
     play(scene)
 
 
-# Listeners that do not come to an end.
+# Listeners that do not return.
 
 
 @pytest.mark.parametrize("profile", RELEASES)
 def test_a_message_stuck_in_its_listener_is_sent_back(play: RunScenario, profile: Profile) -> None:
-    """Looked for every 15 minutes: at 15 it has been there for less, at 30 for longer. Its queue goes on, and
-    when the listener fails after all, only 5.x remembers that the message has been sent back."""
+    """The check comes every 15 minutes: at 15 the message has run for less, at 30 for longer.
+
+    Its queue goes on. When the listener fails later, only 5.x does not send the message back again.
+    """
 
     async def scene(stage: SimStage) -> None:
         calls: list[tuple[int, bytes, int]] = []
@@ -296,7 +300,7 @@ def test_messages_that_wait_for_a_listener_are_not_expired(play: RunScenario) ->
 
 def test_a_stuck_message_that_cannot_be_sent_back_stays(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
-        deaf(stage, SEND_BACK, SEND)
+        remove_handlers(stage, SEND_BACK, SEND)
         listener_calls: list[int] = []
 
         async def listen(messages: Sequence[MessageExt]) -> ConsumeConcurrentlyStatus:

@@ -1,4 +1,4 @@
-"""Consumers that filter by SQL92: what reaches the listener, what is asked before, what a refusal does."""
+"""Consumers that filter by SQL92: delivered messages, the check at the start, refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RELEASES = (Profile.V42, Profile.V49, Profile.V53)
 
 
 async def sell(stage: SimStage, count: int) -> None:
-    """Messages of prices 0, 1, 2, ..., tagged by what they are."""
+    """Send messages of prices 0, 1, 2, ..., tagged by their kind."""
     producer = await stage.producer()
     for price in range(count):
         tag = "even" if price % 2 == 0 else "odd"
@@ -40,7 +40,7 @@ async def sell(stage: SimStage, count: int) -> None:
 
 
 @pytest.mark.parametrize("profile", RELEASES)
-def test_the_listener_gets_what_passes_and_the_rest_counts_as_consumed(
+def test_the_listener_gets_matching_messages_and_the_others_count_as_consumed(
     play: RunScenario, profile: Profile
 ) -> None:
     async def scene(stage: SimStage) -> None:
@@ -51,7 +51,7 @@ def test_the_listener_gets_what_passes_and_the_rest_counts_as_consumed(
         await sell(stage, 40)
         await stage.until(lambda: len(inbox.messages) == 5)
         assert sorted(inbox.bodies) == [b"11", b"13", b"15", b"17", b"19"]
-        # Held pulls, woken by what passes only, have their offset committed all the same.
+        # Only matching messages wake suspended pulls, but the pulls' offset is committed.
         await stage.until(lambda: stage.stored() == {0: 20, 1: 20}, 60)
         assert len(inbox.messages) == 5
 
@@ -72,7 +72,7 @@ def test_a_start_with_a_bad_condition_fails_and_says_why(play: RunScenario, prof
 
 @pytest.mark.parametrize(("timeout", "fails"), [(None, True), (6_000, False)])
 def test_a_check_takes_as_long_as_the_option_says(timeout: int | None, fails: bool) -> None:
-    """3 s where nothing is said, as Java's ``mqClientApiTimeout``; the broker takes 5 s."""
+    """3 s by default, as Java's ``mqClientApiTimeout``; the broker takes 5 s."""
 
     async def scene(world: World, broker: ScriptedBroker, runtime: Runtime) -> None:
         async def check(connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -93,7 +93,7 @@ def test_a_check_takes_as_long_as_the_option_says(timeout: int | None, fails: bo
     play_scripted(scene)
 
 
-def test_a_client_needs_time_for_answers() -> None:
+def test_mq_client_api_timeout_must_be_positive() -> None:
     with pytest.raises(ClientError, match="mq_client_api_timeout must be at least 1"):
         LitePullConsumer("L", "127.0.0.1:9876", mq_client_api_timeout=0)
 
@@ -138,7 +138,7 @@ def test_pull_consumers_filter_and_replay_by_condition(play: RunScenario) -> Non
     play(scene, default_topic_queue_nums=1, **ON)
 
 
-def test_lite_pull_consumers_poll_what_passes(play: RunScenario) -> None:
+def test_lite_pull_consumers_poll_matching_messages(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await sell(stage, 10)

@@ -1,4 +1,4 @@
-"""Whatever listeners raise or answer, no message is stuck and no task is left.
+"""Whatever listeners raise or return, no message gets stuck, and no task is left.
 
 Specification: docs/spec/client.md C.10, C.11.
 """
@@ -25,7 +25,7 @@ from tests.support.stage import SimStage
 
 
 class Abort(BaseException):
-    """As gevent's time-outs and pytest's verdicts are: no Exception."""
+    """Not an Exception, like gevent's time-outs and pytest's outcomes."""
 
 
 @pytest.mark.parametrize("is_async", [True, False])
@@ -110,7 +110,7 @@ def test_nonsense_in_an_orderly_context_does_not_stop_the_queue(
     play(scene)
 
 
-def test_nonsense_in_a_verdict_does_not_lose_the_batch(play: RunScenario) -> None:
+def test_nonsense_in_a_result_does_not_lose_the_batch(play: RunScenario) -> None:
     async def scene(stage: SimStage) -> None:
         await stage.create_topic(queues=1)
         await stage.fill(3)

@@ -58,7 +58,7 @@ async def test_a_blocking_plain_listener_does_not_block_the_loop(tmp_path: Path)
         consumer.register_message_listener(listen)
         await exits.enter_async_context(consumer)
         await asyncio.wait_for(entered.wait(), 60)
-        # The listener sits in its thread; the loop still sends and is answered.
+        # The listener blocks its thread; the loop still sends, and gets answers.
         sent = await producer.send(Message("T", b"second"), queue=result.message_queue)
         assert sent.queue_offset == 1
         release.set()
