@@ -92,7 +92,7 @@ def render_comparisons(rows: Sequence[Comparison], rocketmq: str, rewindmq: str)
         ("unit", "<", lambda row: row.unit),
         ("ratio", ">", lambda row: f"{row.ratio:.2f}"),
         ("rounds from - to", "<", lambda row: f"{min(row.ratios):.2f} - {max(row.ratios):.2f}"),
-        ("to reach", ">", lambda row: "" if row.at_least is None else f">= {row.at_least:g}"),
+        ("target", ">", lambda row: "" if row.at_least is None else f">= {row.at_least:g}"),
         ("reached", "<", lambda row: {True: "yes", False: "NO", None: ""}[row.reached]),
         ("CPU us/msg of the brokers", "<", _cpu),
     )

@@ -94,7 +94,7 @@ _COLUMNS: Sequence[tuple[str, str, Callable[[Row], str]]] = (
     ("max", ">", lambda row: _figure(max(row.samples))),
     ("unit", "<", lambda row: row.unit),
     ("ratio", "<", lambda row: "" if row.ratio is None else f"{row.ratio:.3f} x {row.limit_name}"),
-    ("to reach", "<", _target),
+    ("target", "<", _target),
     ("reached", "<", _verdict),
 )
 
